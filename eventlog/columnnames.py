@@ -1,0 +1,52 @@
+"""View columns that say in their names what they are: `pk_idu`, `sv_fname`, `mv_phoneno`, `fk_mv__idg__mbr_of`.
+
+    view-column ::= ["sv_" | "mv_"] column
+                  | "pk_" ["sv_"] [group] ["_" key-column "__"] column
+                  | "fk_" ["sv_" | "mv_"] [group] "_" key-column "__" column
+    group       ::= non-negative-integer "_"
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+_pk = re.compile(r"(pk_)(sv_)?(?:(\d+)_)?(?:_(.+?)__)?(.+)", re.IGNORECASE).fullmatch
+_fk = re.compile(r"(fk_)(sv_|mv_)?(?:(\d+)_)?_(.+?)__(.+)", re.IGNORECASE).fullmatch
+_other = re.compile(r"(sv_|mv_)(.+)", re.IGNORECASE).fullmatch
+
+
+class ColumnName(Struct, frozen=True, kw_only=True):
+    """What a view column's name says. `mapped` is the form that documents show: only pk_ and fk_ survive in it."""
+
+    native: str
+    column: str
+    key: bool = False
+    multiple: bool = False
+    refers_to: str | None = None
+    group: int | None = None
+
+    @property
+    def mapped(self) -> str:
+        prefix = "pk_" if self.key else "fk_" if self.refers_to else ""
+        return prefix + self.column
+
+
+def read_column_name(native: str) -> ColumnName:
+    """Reads the prefixes off a view column's name; a name without prefixes is a plain single-valued column."""
+    if match := _pk(native):
+        return ColumnName(native=native, column=match[5], key=True, group=_number(match[3]))
+    if match := _fk(native):
+        multiple = (match[2] or "").lower() == "mv_"
+        refers_to = match[4]
+        return ColumnName(
+            native=native, column=match[5], multiple=multiple, refers_to=refers_to, group=_number(match[3])
+        )
+    if match := _other(native):
+        return ColumnName(native=native, column=match[2], multiple=match[1].lower() == "mv_")
+    return ColumnName(native=native, column=native)
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)

@@ -1,0 +1,96 @@
+"""What can go wrong, told apart by whose fault it is.
+
+Every error is one or two sentences (what, where, what to do), knows the exit code it ends a command with (sysexits)
+and pickles. Without a message of its own an error says its docstring.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+OK: Final = 0
+EX_USAGE: Final = 64
+EX_DATA: Final = 65
+EX_UNAVAILABLE: Final = 69
+EX_TRY_AGAIN: Final = 75
+EX_CONFIG: Final = 78
+
+
+class EventlogError(Exception):
+    """Something went wrong in eventlog; this should have been said more precisely, please report it."""
+
+    exit_code: int = 70
+
+    def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
+        self.message = message or str(self.__doc__)
+        self.hint = hint
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.__dict__.copy()))
+
+
+def _rebuild(kind: type[EventlogError], state: dict[str, object]) -> EventlogError:
+    error = kind.__new__(kind, state["message"])
+    error.__dict__.update(state)
+    return error
+
+
+class UsageError(EventlogError):
+    """The command was called in a way that it does not understand; see --help."""
+
+    exit_code = EX_USAGE
+
+
+class ConfigError(EventlogError):
+    """The configuration cannot be used."""
+
+    exit_code = EX_CONFIG
+
+
+class InstallError(EventlogError):
+    """The database does not hold what eventlog needs there; `eventlog install` puts it there."""
+
+    exit_code = EX_CONFIG
+
+
+class DataError(EventlogError):
+    """The data cannot be read."""
+
+    exit_code = EX_DATA
+
+
+class KeySyntaxError(DataError):
+    """A table_key does not follow its grammar. `column` counts characters from 1."""
+
+    def __init__(self, problem: str, *, text: str, column: int) -> None:
+        self.text = text
+        self.column = column
+        super().__init__(f"table_key {shortened(text)!r}, column {column}: {problem}.")
+
+
+class MachineError(EventlogError):
+    """A machine did not do its part. `may_pass` says whether trying again makes sense."""
+
+    exit_code = EX_UNAVAILABLE
+
+    def __init__(self, message: str | None = None, *, hint: str | None = None, may_pass: bool = True) -> None:
+        super().__init__(message, hint=hint)
+        self.may_pass = may_pass
+        self.exit_code = EX_TRY_AGAIN if may_pass else EX_UNAVAILABLE
+
+
+class SourceError(MachineError):
+    """The source of changes cannot be read."""
+
+
+class SinkError(MachineError):
+    """The sink does not take documents."""
+
+
+def shortened(text: str, limit: int = 80) -> str:
+    """The text, or its beginning with the number of characters left out: a message never repeats a 10 MB value."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"

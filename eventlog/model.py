@@ -1,0 +1,166 @@
+"""The words of the domain: what was captured, what a consumer is told, what became of it.
+
+Values here are frozen and keyword-only. They are msgspec structs because one Event and one Outcome are made for every
+row of the log: a frozen dataclass costs ten times as much, and structs without reference cycles can be left out of
+the garbage collector's walk, which keeps a million of them linear.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from decimal import Decimal
+from enum import Enum, IntEnum, StrEnum
+from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct
+
+
+class Absent(Enum):
+    """The type of ABSENT."""
+
+    ABSENT = "absent"
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = Absent.ABSENT
+"""Not captured, or no longer there; never the same as None, which is the database's NULL."""
+
+Value = str | int | float | bool | bytes | Decimal | dt.datetime | dt.date | dt.time | None
+Cell = Value | tuple[Value, ...]
+"""One attribute of a row that was read: a value, or the values of a child table's column."""
+Row = Mapping[str, Cell]
+Position = tuple[int, ...]
+"""Orders the events of one source; for the log it is (record_id,)."""
+
+
+class Kind(IntEnum):
+    """What a log row says happened; the number is `event_type`."""
+
+    INSERT_FIELD = 1
+    UPDATE_FIELD = 2
+    REPLACE_FIELD = 3
+    DELETE_ROW = 4
+    INSERT_ROW_BACK = 5
+    UPDATE_ROW_BACK = 6
+    INSERT_FIELD_BACK = 7
+    UPDATE_FIELD_BACK = 8
+
+
+class Op(StrEnum):
+    """What a Change does to its object."""
+
+    ADD = "add"
+    MODIFY = "modify"
+    DELETE = "delete"
+
+
+class Status(StrEnum):
+    """The letter a log row carries. Only NEW is ever picked up, and only the publisher writes the others."""
+
+    NEW = "N"
+    SUCCESS = "S"
+    WARNING = "W"
+    ERROR = "E"
+    FATAL = "F"
+
+
+class Reason(StrEnum):
+    """Why an Event ended with its Status."""
+
+    PUBLISHED = "published"
+    SUPERSEDED = "superseded"
+    VANISHED = "vanished"
+    LOOPBACK = "loopback"
+    NOTHING = "nothing"
+    NOT_DUE = "not due"
+    HELD = "held"
+    INVALID = "invalid"
+    REFUSED = "refused"
+    RETRY = "retry"
+
+
+class RowId(NamedTuple):
+    """An object: schema, table and canonical key. A tuple, because it is hashed more often than anything else."""
+
+    schema: str | None
+    table: str
+    key: str
+
+
+class Event(Struct, frozen=True, kw_only=True, gc=False):
+    """One captured fact about one row, as the source wrote it: nothing here has been checked yet."""
+
+    position: Position
+    kind: int | None
+    table: str | None
+    key: str | None
+    column: str | None = None
+    old: str | None = None
+    new: str | None = None
+    time: dt.datetime | str | None = None
+    perpetrator: str | None = None
+
+
+class Edit(Struct, frozen=True, kw_only=True, gc=False):
+    """One column of a Change. `reset` means that all former values go before `new` comes.
+
+    A column without an Edit was not captured. `old` is ABSENT where nobody noted it, `new` is ABSENT where there is
+    none; None is NULL. Several values, of a child table, come as a tuple.
+    """
+
+    column: str
+    old: Cell | Literal[Absent.ABSENT] = ABSENT
+    new: Cell | Literal[Absent.ABSENT] = ABSENT
+    reset: bool = False
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """What a consumer is told: one object, one operation, its edits, and the events it is made of, in their order."""
+
+    row: RowId
+    op: Op
+    edits: tuple[Edit, ...] = ()
+    positions: tuple[Position, ...]
+    time: dt.datetime | str | None = None
+
+    @property
+    def event_id(self) -> str:
+        """The number of its one event, else lowest-highest; unique, for an event contributes to one change only."""
+        positions = self.positions
+        if len(positions) == 1:
+            return written(positions[0])
+        low, high = min(positions), max(positions)
+        return f"{written(low)}-{written(high)}"
+
+
+class Outcome(Struct, frozen=True, kw_only=True, gc=False):
+    """What became of one Event. `winner` is the event that superseded it: it is settled when the winner is."""
+
+    position: Position
+    status: Status = Status.SUCCESS
+    reason: Reason = Reason.PUBLISHED
+    note: str | None = None
+    winner: Position | None = None
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """Encoded output. Its id is the same when the batch is repeated; `covers` maps event-ids to the events behind."""
+
+    id: str
+    body: bytes
+    covers: Mapping[str, tuple[Position, ...]]
+
+
+class Refusal(Struct, frozen=True, kw_only=True):
+    """A Change that a format cannot express, and why; its events end as errors and the rest goes on."""
+
+    positions: tuple[Position, ...]
+    note: str
+
+
+def written(position: Position) -> str:
+    """A position as people read it: the record_id, or the numbers joined by dots."""
+    return str(position[0]) if len(position) == 1 else ".".join(map(str, position))

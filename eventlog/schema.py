@@ -1,0 +1,177 @@
+"""What captured tables look like: columns, types, keys, child tables, references; to and from JSON.
+
+A Table is a logical class: a parent table or view with its child tables. Its *attributes* are what changes speak of:
+the parent's columns by their names, a child table's columns as `child.column` with several values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+import msgspec
+from msgspec import Struct, field
+
+from eventlog.columnnames import read_column_name
+from eventlog.errors import DataError
+from eventlog.sqltypes import Category, category
+
+
+class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One column. `key` is its place in the primary key, from 1; `references` the table whose key it holds."""
+
+    name: str
+    type: str = "varchar"
+    key: int | None = None
+    references: str | None = None
+    nullable: bool = True
+
+    @property
+    def category(self) -> Category:
+        return category(self.type)
+
+
+class Child(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A child table: `parent_key` are its columns that hold the parent's key, in the order of that key."""
+
+    name: str
+    parent_key: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+
+class Attribute(Struct, frozen=True, kw_only=True):
+    """What a change calls one column of a class; `child` is the child table it comes from."""
+
+    name: str
+    column: Column
+    child: str | None = None
+    multiple: bool = False
+
+
+class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
+    """A captured table or view, as its consumers see it."""
+
+    name: str
+    columns: tuple[Column, ...]
+    schema: str | None = None
+    class_name: str | None = field(default=None, name="class")
+    number: int | None = None
+    children: tuple[Child, ...] = ()
+    view: bool = False
+
+    @cached_property
+    def key(self) -> tuple[str, ...]:
+        """Names of the key columns in the order of the key."""
+        if self.view and not any(column.key for column in self.columns):
+            return tuple(column.name for column in self.columns if read_column_name(column.name).key)
+        keyed = sorted((column.key, column.name) for column in self.columns if column.key is not None)
+        return tuple(name for _, name in keyed)
+
+    @cached_property
+    def key_columns(self) -> tuple[Column, ...]:
+        by_name = {column.name: column for column in self.columns}
+        return tuple(by_name[name] for name in self.key)
+
+    @cached_property
+    def attributes(self) -> dict[str, Attribute]:
+        """Every attribute by name, in the order of the columns, the children's last. Key columns are left out."""
+        own = [column for column in self.columns if column.name not in self.key]
+        found = [self._own_attribute(column) for column in own]
+        for child in self.children:
+            for column in child.columns:
+                if column.name not in child.parent_key:
+                    name = f"{child.name}.{column.name}"
+                    found.append(Attribute(name=name, column=column, child=child.name, multiple=True))
+        return {attribute.name: attribute for attribute in found}
+
+    def _own_attribute(self, column: Column) -> Attribute:
+        if not self.view:
+            return Attribute(name=column.name, column=column)
+        read = read_column_name(column.name)
+        return Attribute(name=read.mapped, column=column, multiple=read.multiple)
+
+
+class Found(Struct, frozen=True):
+    """Where a table_name of the log leads: a class, and the child table when it was that which was named."""
+
+    table: Table
+    child: Child | None = None
+
+
+class Catalog:
+    """The tables of one source, found by the names that stand in its log."""
+
+    def __init__(self, tables: Iterable[Table] = (), *, case_sensitive: bool = False) -> None:
+        self.tables = tuple(tables)
+        self.case_sensitive = case_sensitive
+        self._found: dict[str, Found | None] = {}
+        for table in self.tables:
+            self._enter(table.schema, table.name, Found(table))
+            for child in table.children:
+                self._enter(table.schema, child.name, Found(table, child))
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def find(self, name: str) -> Found | None:
+        """The class or child table with this name, which may be written `schema.table`.
+
+        A bare name that several schemas have is an error, because guessing would publish the wrong object.
+        """
+        found = self._found.get(self.fold(name.strip(" ")), _UNKNOWN)
+        if found is None:
+            raise DataError(f"{name} stands in several schemas; the log must say which, as schema.{name}.")
+        return None if found is _UNKNOWN else found
+
+    def fold(self, name: str) -> str:
+        """The name as it is compared: databases that do not tell cases apart get it folded."""
+        return name if self.case_sensitive else name.casefold()
+
+    def _enter(self, schema: str | None, name: str, found: Found) -> None:
+        if schema is not None:
+            self._found.setdefault(self.fold(f"{schema}.{name}"), found)
+        bare = self.fold(name)
+        earlier = self._found.setdefault(bare, found)
+        if earlier is not None and earlier.table.schema != schema:
+            self._found[bare] = None
+
+
+_UNKNOWN = Found(Table(name="", columns=()))
+
+
+class _SchemaFile(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False):
+    tables: tuple[Table, ...]
+    case_sensitive: bool = False
+
+
+def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Catalog:
+    """Reads a schema file; DataError names the place that is wrong."""
+    try:
+        file = msgspec.json.decode(text, type=_SchemaFile)
+    except msgspec.DecodeError as error:  # ValidationError is one of them, and names the path
+        raise DataError(f"{origin} is not a schema file: {error}.") from error
+    for table in file.tables:
+        _check(table, origin)
+    return Catalog(file.tables, case_sensitive=file.case_sensitive)
+
+
+def catalog_to_json(catalog: Catalog) -> bytes:
+    """Writes the schema file that `catalog_from_json` reads, indented for people."""
+    file = _SchemaFile(tables=tuple(catalog.tables), case_sensitive=catalog.case_sensitive)
+    return msgspec.json.format(msgspec.json.encode(file), indent=2)
+
+
+def _check(table: Table, origin: str) -> None:
+    names = [column.name for column in table.columns]
+    doubled = {name for name in names if names.count(name) > 1}
+    if doubled:
+        raise DataError(f"{origin}: table {table.name} has the column {min(doubled)} twice.")
+    for child in table.children:
+        if table.key and len(child.parent_key) != len(table.key):
+            raise DataError(
+                f"{origin}: the child table {child.name} holds {len(child.parent_key)} key column(s) of its parent"
+                f" {table.name}, whose key has {len(table.key)}."
+            )

@@ -1,0 +1,62 @@
+"""The four seams: where changes come from, where rows are read back, what documents look like, who takes them.
+
+A new database, broker or format implements one of these and passes its conformance suite (tests/conformance).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from eventlog.model import Change, Document, Event, Outcome, Refusal, Row, RowId
+from eventlog.schema import Catalog
+
+
+class Batch(Struct, frozen=True, kw_only=True):
+    """The events of one cycle. `repeated` says that they were handed out before and never settled."""
+
+    events: Sequence[Event]
+    now: dt.datetime | None = None
+    repeated: bool = False
+
+
+class Source(Protocol):
+    """Hands out events, oldest first."""
+
+    def read(self, limit: int) -> Batch:
+        """The next events; the same batch again until it is settled. `limit` 0 means all; no object is cut in two."""
+
+    def settle(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+        """Marks what became of the events; durable when it returns. Events with status NEW stay for another time."""
+
+
+class RowReader(Protocol):
+    """Answers read-backs with what stands in the tables now."""
+
+    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row]:
+        """The wanted attributes of the objects that exist; an object that is missing in the answer has vanished."""
+
+
+class Format(Protocol):
+    """Turns changes into documents: no I/O, no clock, no memory."""
+
+    suffix: str
+
+    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document | Refusal]:
+        """Documents in the order of the changes; `after` is the id of the last document that the sink has."""
+
+
+class Sink(Protocol):
+    """Takes documents. Taking one twice is the same as taking it once."""
+
+    def last(self) -> str:
+        """The id of the last document that is durably there, or the empty string."""
+
+    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        """Writes them in order, durable when it returns. Answers only where a receiver said more than 'success'."""
+
+    def close(self) -> None:
+        """Gives back what it holds."""

@@ -1,0 +1,69 @@
+"""The log table's names: the table, its ten columns, and the companion tables that are derived from it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+STANDARD = (
+    "record_id",
+    "status",
+    "event_type",
+    "event_time",
+    "perpetrator",
+    "table_name",
+    "table_key",
+    "column_name",
+    "old_value",
+    "new_value",
+)
+"""What the ten columns are for; every list of them, here and in configuration, keeps this order of meaning."""
+
+NEW_ORDER = (
+    "record_id",
+    "table_key",
+    "status",
+    "event_type",
+    "event_time",
+    "perpetrator",
+    "table_name",
+    "column_name",
+    "old_value",
+    "new_value",
+)
+"""Where the columns stand in the table since version 3.5.1 of the product."""
+
+OLD_ORDER = STANDARD
+"""Where they stand in versions 2.0 and 3.0."""
+
+
+class LogNames(Struct, frozen=True, kw_only=True):
+    """One event log: where it lives and what its columns are called, in the order of STANDARD."""
+
+    table: str = "event_log"
+    schema: str | None = None
+    columns: tuple[str, ...] = STANDARD
+
+    @property
+    def outcomes(self) -> str:
+        """Companion: reasons, attempts, next attempts, documents and holds, one row per record_id that needs one."""
+        return f"{self.table}_outcome"
+
+    @property
+    def marks(self) -> str:
+        """Companion: what must survive a crash, by name."""
+        return f"{self.table}_mark"
+
+    @property
+    def version(self) -> str:
+        """Alembic's version table, one for each log so that several logs can share a database."""
+        return f"{self.table}_version"
+
+    def column(self, standard: str) -> str:
+        """The actual name of the column that STANDARD calls so."""
+        return self.columns[STANDARD.index(standard)]
+
+
+def read_log_name(text: str) -> LogNames:
+    """Reads `event_log` or `indirect.event_log`."""
+    schema, _, table = text.rpartition(".")
+    return LogNames(table=table, schema=schema or None)

@@ -1,0 +1,68 @@
+"""What a column's SQL type means for its values, whatever database named it. Pure: type names in, categories out."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from functools import lru_cache
+
+
+class Category(StrEnum):
+    """The kinds of values that formats tell apart."""
+
+    STRING = "string"
+    OCTET = "octet"
+    INT = "int"
+    STATE = "state"
+    NUMBER = "number"
+    DATE = "date"
+    TIME = "time"
+    TIMESTAMP = "timestamp"
+
+
+_NAMES: dict[str, Category] = {
+    **dict.fromkeys(
+        ("binary", "varbinary", "blob", "tinyblob", "mediumblob", "longblob", "bytea", "image", "raw", "longraw")
+        + ("long raw", "byte", "binary varying", "binary large object", "long varbinary"),
+        Category.OCTET,
+    ),
+    **dict.fromkeys(
+        ("int", "integer", "smallint", "bigint", "tinyint", "mediumint", "int2", "int4", "int8", "serial", "serial8")
+        + ("bigserial", "smallserial", "serial2", "serial4", "year"),
+        Category.INT,
+    ),
+    **dict.fromkeys(("bit", "bool", "boolean"), Category.STATE),
+    **dict.fromkeys(
+        ("numeric", "decimal", "dec", "number", "float", "real", "double", "double precision", "money", "smallmoney")
+        + ("smallfloat", "float4", "float8", "binary_float", "binary_double", "decfloat"),
+        Category.NUMBER,
+    ),
+    "date": Category.DATE,
+    **dict.fromkeys(("time", "timetz"), Category.TIME),
+    **dict.fromkeys(("timestamp", "timestamptz", "datetime", "datetime2", "smalldatetime"), Category.TIMESTAMP),
+}
+_parts = re.compile(r"\s*([a-z_][a-z_0-9 ]*?)\s*(?:\(\s*([^)]*?)\s*\))?(?:\s+[a-z ]+)?\s*", re.IGNORECASE).fullmatch
+_qualifiers = re.compile(r" (?:unsigned|signed|zerofill|with(?:out)?(?: local)? time zone|year to .*|hour to .*)")
+
+
+@lru_cache(maxsize=4096)
+def category(sql_type: str) -> Category:
+    """The category of a SQL type name such as `varchar(64)` or `numeric(10,0)`; unknown names are strings."""
+    match = _parts(sql_type)
+    if match is None:
+        return Category.STRING
+    name = _qualifiers.sub("", " ".join(match[1].lower().split()))
+    arguments = [part.strip() for part in (match[2] or "").split(",") if part.strip()]
+    found = _NAMES.get(name, Category.STRING)
+    if found is Category.NUMBER and name in ("numeric", "decimal", "dec", "number") and _scale_is_zero(arguments):
+        return Category.INT
+    if name == "tinyint" and arguments == ["1"]:
+        return Category.STATE  # what MySQL and MariaDB make of BOOLEAN
+    if name == "bit" and arguments not in ([], ["1"]):
+        return Category.STRING  # a string of bits, not a truth value
+    return found
+
+
+def _scale_is_zero(arguments: list[str]) -> bool:
+    """Only a stated precision fixes the scale: a bare NUMBER or NUMERIC holds fractions in Oracle and PostgreSQL."""
+    return len(arguments) == 1 or (len(arguments) == 2 and arguments[1] == "0")
