@@ -1,0 +1,83 @@
+"""What the eight event types mean and how each reason ends: tables that the rules read and `eventlog rules` prints."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.model import Kind, Op, Reason, Status
+
+
+class Meaning(Struct, frozen=True, kw_only=True):
+    """`row`: speaks of the whole row. `back`: values are read back. `reset`: all former values go first."""
+
+    op: Op
+    row: bool = False
+    back: bool = False
+    reset: bool = False
+
+
+MEANING: Final[Mapping[int, Meaning]] = {
+    Kind.INSERT_FIELD: Meaning(op=Op.ADD),
+    Kind.UPDATE_FIELD: Meaning(op=Op.MODIFY),
+    Kind.REPLACE_FIELD: Meaning(op=Op.MODIFY, reset=True),
+    Kind.DELETE_ROW: Meaning(op=Op.DELETE, row=True),
+    Kind.INSERT_ROW_BACK: Meaning(op=Op.MODIFY, row=True, back=True, reset=True),
+    Kind.UPDATE_ROW_BACK: Meaning(op=Op.MODIFY, row=True, back=True, reset=True),
+    Kind.INSERT_FIELD_BACK: Meaning(op=Op.MODIFY, back=True, reset=True),
+    Kind.UPDATE_FIELD_BACK: Meaning(op=Op.MODIFY, back=True, reset=True),
+}
+
+STATUS: Final = {
+    Reason.PUBLISHED: Status.SUCCESS,
+    Reason.SUPERSEDED: Status.SUCCESS,
+    Reason.NOTHING: Status.SUCCESS,
+    Reason.LOOPBACK: Status.SUCCESS,
+    Reason.VANISHED: Status.WARNING,
+    Reason.INVALID: Status.ERROR,
+    Reason.REFUSED: Status.ERROR,
+    Reason.NOT_DUE: Status.NEW,
+    Reason.HELD: Status.NEW,
+    Reason.RETRY: Status.NEW,
+}
+"""The letter a row gets for a reason, unless a receiver said something else."""
+
+EXPLANATION: Final = {
+    Reason.PUBLISHED: "it is part of a published change",
+    Reason.SUPERSEDED: "a read-back of the same row or column tells more; marked together with its winner",
+    Reason.NOTHING: "it changes nothing that could be said",
+    Reason.LOOPBACK: "the publisher's own user made the change, and allow_loopback is off",
+    Reason.VANISHED: "its values would be read back, but the object no longer exists",
+    Reason.INVALID: "the row cannot be read: see its note",
+    Reason.REFUSED: "the format or the receiver did not take it: see its note",
+    Reason.NOT_DUE: "its event_time lies in the future, and handle_future_events is on",
+    Reason.HELD: "somebody holds it",
+    Reason.RETRY: "the receiver asked for another time",
+}
+
+PRECEDENCE: Final = (
+    ("delete closes a lifetime", "rows after a type 4 row begin the object's next lifetime"),
+    ("vanished rows drop out", "a read-back (5-8) in a closed lifetime, or whose row is gone, beats nothing"),
+    ("row beats field", "the last 5 or 6 of a lifetime makes one full modify; its other rows are superseded"),
+    ("read-back beats data", "7 or 8 on a column supersedes every 1, 2, 3 on that column"),
+    ("neighbours merge", "rows of one object and one operation make one change until a column repeats"),
+)
+"""The rules of one lifetime, in the order in which they are applied."""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What can be chosen about the rules. `now` is the database's clock, needed with `future`."""
+
+    user: str | None = None
+    allow_loopback: bool = False
+    coalesce: bool = False
+    future: bool = False
+    now: dt.datetime | None = None
+
+
+def category_name(meaning: Meaning) -> str:
+    """The name of an event type's category, as the product's documents have it."""
+    return f"per-{'row' if meaning.row else 'field'} {'query-back' if meaning.back else 'non-query-back'}"
