@@ -1,0 +1,17 @@
+"""What every test gets: Hypothesis profiles, and the database servers where their plug-in exists."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.servers"] if find_spec("tests.servers") else []
+
+# Shared machines stutter, so time limits per example would fail at random; the blob makes a failure repeatable elsewhere.
+settings.register_profile(
+    "local", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=100
+)
+settings.register_profile("ci", settings.get_profile("local"), derandomize=False, database=None, max_examples=200)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
