@@ -72,6 +72,10 @@ class KeySyntaxError(DataError):
         super().__init__(f"table_key {shortened(text)!r}, column {column}: {problem}.")
 
 
+class ExpressionError(DataError):
+    """The format has no way to express the data."""
+
+
 class MachineError(EventlogError):
     """A machine did not do its part. `may_pass` says whether trying again makes sense."""
 
