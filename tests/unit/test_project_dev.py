@@ -1,0 +1,125 @@
+"""./dev: finds its way from any directory, says what is wrong, and adds nothing to the start of a command."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def dev(*arguments: str, root: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {"PATH": os.defpath, "HOME": "/nonexistent", **environment}
+    return subprocess.run(
+        [str(root / "dev"), *arguments], capture_output=True, text=True, env=clean, cwd="/", check=False, timeout=60
+    )
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A checkout without an environment."""
+    root = tmp_path / "a folder with blanks"
+    (root / "requirements").mkdir(parents=True)
+    for name in ("dev", "pyproject.toml", "requirements/run.txt", "requirements/dev.txt"):
+        shutil.copy(ROOT / name, root / name)
+    return root
+
+
+@pytest.fixture
+def unsuitable(tmp_path: Path) -> str:
+    """Something that answers every question with no."""
+    path = tmp_path / "python3"
+    path.write_text("#!/bin/sh\nexit 1\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_help_names_every_command() -> None:
+    script = (ROOT / "dev").read_text()
+    commands = re.findall(r"^([a-z]+)(?: \|.*)?\)", script[script.index("case $command in") :], re.MULTILINE)
+    answer = dev("help")
+    assert answer.returncode == 0
+    assert len(commands) >= 8
+    assert [name for name in commands if not re.search(rf"^  {name}\b", answer.stdout, re.MULTILINE)] == []
+
+
+def test_no_command_is_a_question_for_help() -> None:
+    assert dev().stdout == dev("--help").stdout == dev("help").stdout
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    answer = dev("nonsense")
+    assert (answer.returncode, answer.stdout) == (64, "")
+    assert "there is no command nonsense." in answer.stderr
+
+
+def test_run_without_a_command_is_a_usage_error() -> None:
+    answer = dev("run")
+    assert answer.returncode == 64
+    assert "./dev run eventlog --version" in answer.stderr
+
+
+def test_a_python_that_does_not_suit_is_refused_by_name(bare: Path, unsuitable: str) -> None:
+    answer = dev("run", "true", root=bare, PYTHON=unsuitable)
+    assert answer.returncode == 69
+    assert f"PYTHON is {unsuitable}, which is no Python 3.11 or newer with venv." in answer.stderr
+    assert not (bare / ".venv").exists()
+
+
+def test_no_python_at_all_is_one_sentence_and_a_way_out(bare: Path, tmp_path: Path, unsuitable: str) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("sh", "dirname", "cat", "cksum"):
+        (tools / tool).symlink_to(str(shutil.which(tool)))
+    answer = dev("demo", root=bare, PATH=str(tools))
+    assert answer.returncode == 69
+    assert "no Python 3.11 or newer with venv was found" in answer.stderr
+    assert "PYTHON=/path/to/python3 ./dev demo" in answer.stderr
+
+
+@pytest.fixture
+def made(bare: Path) -> Path:
+    """A checkout with an environment that holds one tool, and the note from what it was made."""
+    binaries = bare / ".venv" / "bin"
+    binaries.mkdir(parents=True)
+    (binaries / "tool").write_text('#!/bin/sh\nprintf "%s|" "$@"\nexit 7\n')
+    (binaries / "tool").chmod(0o755)
+    sums = "\n".join(_cksum(bare / name) for name in ("pyproject.toml", "requirements/run.txt"))
+    (bare / ".venv" / "made-from-run").write_text(f"{bare.resolve()}\n{sums}\n")
+    return bare
+
+
+def test_an_environment_that_is_made_is_used_as_it_is(made: Path) -> None:
+    """No Python is looked for, nothing is installed, arguments and exit code pass through."""
+    answer = dev("run", "tool", "two words", "--flag", root=made, PYTHON="/nonexistent/python")
+    assert (answer.returncode, answer.stdout, answer.stderr) == (7, "two words|--flag|", "")
+
+
+@pytest.mark.parametrize("changed", ["pyproject.toml", "requirements/run.txt"])
+def test_an_environment_made_from_something_else_is_made_anew(made: Path, unsuitable: str, changed: str) -> None:
+    (made / changed).write_text("changed")
+    answer = dev("run", "tool", root=made, PYTHON=unsuitable)
+    assert (answer.returncode, answer.stdout) == (69, "")
+
+
+def test_a_checkout_that_was_moved_asks_for_a_new_environment(made: Path, unsuitable: str) -> None:
+    moved = made.rename(made.parent / "moved")
+    answer = dev("run", "tool", root=moved, PYTHON=unsuitable)
+    assert (answer.returncode, answer.stdout) == (69, "")
+
+
+def test_the_version_is_told_without_importing_anything_heavy() -> None:
+    code = "import sys, eventlog; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {"alembic", "lxml", "sqlalchemy", "rich", "psycopg", "click"}.isdisjoint(loaded)
+
+
+def _cksum(file: Path) -> str:
+    with file.open("rb") as stream:
+        return subprocess.run(["cksum"], stdin=stream, capture_output=True, text=True, check=True).stdout.strip()
