@@ -117,7 +117,7 @@ class Edit(Struct, frozen=True, kw_only=True, gc=False):
     reset: bool = False
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class Change(Struct, frozen=True, kw_only=True, gc=False):
     """What a consumer is told: one object, one operation, its edits, and the events it is made of, in their order."""
 
     row: RowId

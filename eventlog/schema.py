@@ -84,6 +84,11 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
                     found.append(Attribute(name=name, column=column, child=child.name, multiple=True))
         return {attribute.name: attribute for attribute in found}
 
+    @cached_property
+    def multiple(self) -> frozenset[str | None]:
+        """Names of the attributes that hold several values."""
+        return frozenset(name for name, attribute in self.attributes.items() if attribute.multiple)
+
     def _own_attribute(self, column: Column) -> Attribute:
         if not self.view:
             return Attribute(name=column.name, column=column)

@@ -63,30 +63,26 @@ class Identities:
     def row_id(self, table: str | None, key: str | None, *, row_event: bool = False) -> RowId | None:
         """The identity of the object, for telling objects apart; None when the texts name none."""
         try:
-            return self.identity(self.identify(table, key, row_event=row_event)[1])
+            return self.identify(table, key, row_event=row_event)[2]
         except DataError:
             return None
 
-    def identify(self, table: str | None, key: str | None, *, row_event: bool) -> tuple[Naming, RowId]:
-        """What the table_name means, and the object as documents name it."""
+    def identify(self, table: str | None, key: str | None, *, row_event: bool) -> tuple[Naming, RowId, RowId]:
+        """What the table_name means, the object as documents name it, and what it is told apart by."""
         naming = self.naming(table)
         if key is None:
             raise DataError("table_key is NULL; it must name the row.")
         parsed = parse(key)
         if naming.table is None:
-            return naming, RowId(None, naming.name, parsed.canonical)
+            row = RowId(None, naming.name, parsed.canonical)
+            folded = [(name.casefold(), value) for name, value in parsed.parts]
+            return naming, row, RowId(None, naming.name.casefold(), format_parts(folded))
         if naming.child is not None:
             canonical = self._parents_key(naming.table, naming.child, parsed, row_event=row_event)
         else:
             canonical = self._own_key(naming.table, parsed)
-        return naming, RowId(naming.table.schema, naming.table.name, canonical)
-
-    def identity(self, row: RowId) -> RowId:
-        """What objects are told apart by: without a catalog names are folded, values never."""
-        if self._catalog is not None:
-            return row
-        parts = [(name.casefold(), value) for name, value in parse(row.key).parts]
-        return RowId(None, row.table.casefold(), format_parts(parts))
+        row = RowId(naming.table.schema, naming.table.name, canonical)
+        return naming, row, row
 
     def naming(self, table: str | None) -> Naming:
         """What a table_name means; DataError when it is missing or unknown."""
@@ -114,7 +110,9 @@ class Identities:
         """A child's row counts to its parent: field rows carry the parent's key, others must at least contain it."""
         canonical = self._arranged(table, key, table.key) or self._arranged(table, key, child.parent_key)
         if canonical is None and row_event:
-            contained = tuple(part for part in key.parts if self._folded(part[0]) in map(self._folded, child.parent_key))
+            contained = tuple(
+                part for part in key.parts if self._folded(part[0]) in map(self._folded, child.parent_key)
+            )
             canonical = self._arranged(table, TableKey(key.text, contained), child.parent_key)
         if canonical is None:
             raise DataError(
@@ -137,5 +135,3 @@ class Identities:
 
     def _folded(self, name: str) -> str:
         return self._catalog.fold(name) if self._catalog is not None else name
-
-

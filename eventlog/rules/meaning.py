@@ -20,7 +20,7 @@ class Meaning(Struct, frozen=True, kw_only=True):
     reset: bool = False
 
 
-MEANING: Final[Mapping[int, Meaning]] = {
+MEANING: Final[Mapping[int | None, Meaning]] = {
     Kind.INSERT_FIELD: Meaning(op=Op.ADD),
     Kind.UPDATE_FIELD: Meaning(op=Op.MODIFY),
     Kind.REPLACE_FIELD: Meaning(op=Op.MODIFY, reset=True),

@@ -1,52 +1,58 @@
 """The first step: put the events in order, set aside what takes no part, and gather the rest by object.
 
 Everything that depends only on a table name, a raw key or a column name is looked up once and remembered, because a
-log of a million field rows names the same few columns and every object several times.
+log of a million field rows names the same few columns and every object several times. Gathered events are spelled
+as the catalog spells them, so that the later steps look at nothing but kind, column and values.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from operator import attrgetter
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.errors import DataError
-from eventlog.model import Event, Kind, Outcome, Reason, RowId
+from eventlog.model import Event, Kind, Outcome, Position, Reason, RowId
 from eventlog.rules.identity import Identities, Naming
-from eventlog.rules.meaning import MEANING, STATUS, Meaning, Options
+from eventlog.rules.meaning import MEANING, STATUS, Options
 from eventlog.schema import Catalog, Table
 
-Place = tuple[int, Event, str | None, int]
-"""Where an event stands in the batch's order, the event, the attribute it means, and what kind it counts as."""
-_Meetings = dict[tuple[str | None, str | None], "tuple[Subject, Naming] | str"]
+
+class Subject(Struct, gc=False):
+    """One object of the batch and its events in order; `plain` while they are only types 1, 2 and 3."""
+
+    row: RowId
+    table: Table | None
+    events: list[Event]
+    plain: bool = True
 
 
-class Subject:
-    """One object of the batch: its events in order, each with its index, attribute and kind."""
+class Meeting(Struct, frozen=True, gc=False):
+    """What a table_name and a table_key, as written, turned out to mean."""
 
-    __slots__ = ("kinds", "places", "row", "silent", "table")
-
-    def __init__(self, row: RowId, table: Table | None) -> None:
-        self.row = row
-        self.table = table
-        self.places: list[Place] = []
-        self.kinds: set[int] = set()
-        self.silent: set[int] = set()  # indexes of loopback deletes: they close a lifetime and say nothing
+    subject: Subject
+    naming: Naming
+    names: dict[str | None, str]
 
 
 class Screened:
     """The events of a batch in their order, their objects, and the outcomes that are certain already."""
 
-    __slots__ = ("events", "outcomes", "subjects")
+    __slots__ = ("events", "outcomes", "silent", "subjects")
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
-        self.outcomes: list[Outcome | None] = [None] * len(events)
         self.subjects: dict[RowId, Subject] = {}
+        self.outcomes: dict[Position, Outcome] = {}
+        self.silent: set[Position] = set()  # loopback deletes: they close a lifetime and say nothing
 
-    def aside(self, index: int, reason: Reason, note: str | None) -> None:
-        """Ends the event there for a reason."""
-        self.outcomes[index] = Outcome(
-            position=self.events[index].position, status=STATUS[reason], reason=reason, note=note
+    def aside(self, event: Event, reason: Reason, note: str | None) -> None:
+        """Ends an event for a reason."""
+        self.outcomes[event.position] = Outcome(
+            position=event.position, status=STATUS[reason], reason=reason, note=note
         )
 
 
@@ -54,32 +60,43 @@ def screen(events: Sequence[Event], catalog: Catalog | None, options: Options) -
     """Orders the events, sets aside those that take no part, and gathers the others by object."""
     screened = Screened(in_order(events, options))
     identities = Identities(catalog)
-    meetings: tuple[_Meetings, _Meetings] = ({}, {})
+    meetings: tuple[_Meetings, _Meetings] = ({}, {})  # of field events and of row events
     user = None if options.allow_loopback or not options.user else _folded(options.user)
-    for index, event in enumerate(screened.events):
-        meaning = MEANING.get(event.kind) if event.kind is not None else None
+    meaning_of = MEANING.get
+    for event in screened.events:
+        meaning = meaning_of(event.kind)
         if meaning is None or event.time is None:
-            screened.aside(index, Reason.INVALID, _misfit(event))
+            screened.aside(event, Reason.INVALID, _misfit(event))
             continue
-        met = meetings[meaning.row]
         place = event.table, event.key
-        meeting = met.get(place)
+        meeting = meetings[meaning.row].get(place)
         if meeting is None:
-            meeting = met[place] = _meet(screened, identities, event, row_event=meaning.row)
+            meeting = meetings[meaning.row][place] = _meet(screened, identities, event, row_event=meaning.row)
         if isinstance(meeting, str):
-            screened.aside(index, Reason.INVALID, meeting)
+            screened.aside(event, Reason.INVALID, meeting)
         elif user is not None and event.perpetrator is not None and _folded(event.perpetrator) == user:
-            _set_loopback_aside(screened, meeting[0], index, event)
-        elif not (options.future and _not_due(screened, index, event, options)):
-            _gather(screened, meeting, index, event, meaning)
+            _set_loopback_aside(screened, meeting, event)
+        elif options.future and _waits(screened, event, options):
+            continue
+        elif meaning.row:
+            _gather_row_event(meeting, event)
+        else:
+            attribute = meeting.names.get(event.column) or _attribute(screened, meeting, event)
+            if attribute is not None:
+                meeting.subject.events.append(event if attribute == event.column else replace(event, column=attribute))
+                if meaning.back:
+                    meeting.subject.plain = False
     return screened
+
+
+_Meetings = dict[tuple[str | None, str | None], Meeting | str]
 
 
 def in_order(events: Sequence[Event], options: Options) -> list[Event]:
     """The events in the order in which the rules see them: by position, or by time and then position."""
-    ordered = sorted(events, key=_position)
+    ordered = sorted(events, key=attrgetter("position"))
     if options.future:
-        ordered.sort(key=_due)
+        ordered.sort(key=due)
     return ordered
 
 
@@ -93,6 +110,11 @@ def moment(time: dt.datetime | str) -> dt.datetime | None:
     return time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
 
 
+def due(event: Event) -> dt.datetime:
+    """When an event takes effect; events that do not say so come first, to be set aside."""
+    return (moment(event.time) if event.time is not None else None) or dt.datetime.min
+
+
 def _misfit(event: Event) -> str:
     """What is wrong with a row that names no event: words for the person who wrote the trigger."""
     if event.kind is None:
@@ -102,62 +124,51 @@ def _misfit(event: Event) -> str:
     return "event_time is NULL; it must say when the event happened."
 
 
-def _meet(screened: Screened, identities: Identities, event: Event, *, row_event: bool) -> tuple[Subject, Naming] | str:
+def _meet(screened: Screened, identities: Identities, event: Event, *, row_event: bool) -> Meeting | str:
     """The object that a table_name and table_key mean, met for the first time; or what is wrong with them."""
     try:
-        naming, row = identities.identify(event.table, event.key, row_event=row_event)
+        naming, row, identity = identities.identify(event.table, event.key, row_event=row_event)
     except DataError as error:
         return str(error)
-    subject = screened.subjects.setdefault(identities.identity(row), Subject(row, naming.table))
-    return subject, naming
+    subject = screened.subjects.get(identity)
+    if subject is None:
+        subject = screened.subjects[identity] = Subject(row, naming.table, [])
+    return Meeting(subject, naming, naming.known)
 
 
-def _gather(
-    screened: Screened, meeting: tuple[Subject, Naming], index: int, event: Event, meaning: Meaning
-) -> None:
-    subject, naming = meeting
-    kind = event.kind or 0
-    attribute = None
-    if not meaning.row:
-        attribute = naming.known.get(event.column)
-        if attribute is None:
-            try:
-                attribute = naming.attribute(event.column)
-            except DataError as error:
-                screened.aside(index, Reason.INVALID, str(error))
-                return
-    elif naming.child is not None:
-        kind = Kind.UPDATE_ROW_BACK  # whatever became of a child's row, its parent changed
-    subject.kinds.add(kind)
-    subject.places.append((index, event, attribute, kind))
+def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None:
+    try:
+        return meeting.naming.attribute(event.column)
+    except DataError as error:
+        screened.aside(event, Reason.INVALID, str(error))
+        return None
 
 
-def _set_loopback_aside(screened: Screened, subject: Subject, index: int, event: Event) -> None:
-    if event.kind == Kind.DELETE_ROW:
-        subject.silent.add(index)
-        subject.kinds.add(Kind.DELETE_ROW)
-        subject.places.append((index, event, None, Kind.DELETE_ROW))
-    screened.aside(index, Reason.LOOPBACK, f"made by {event.perpetrator}, the publisher's own user.")
+def _gather_row_event(meeting: Meeting, event: Event) -> None:
+    if meeting.naming.child is not None:  # whatever became of a child's row, its parent changed
+        event = replace(event, kind=Kind.UPDATE_ROW_BACK)
+    meeting.subject.events.append(event)
+    meeting.subject.plain = False
 
 
-def _not_due(screened: Screened, index: int, event: Event, options: Options) -> bool:
-    assert event.time is not None
-    due = moment(event.time)
-    if due is None:
-        screened.aside(index, Reason.INVALID, f"event_time {event.time!r} is not a date and time.")
+def _set_loopback_aside(screened: Screened, meeting: Meeting, event: Event) -> None:
+    if event.kind == Kind.DELETE_ROW and meeting.naming.child is None:
+        screened.silent.add(event.position)
+        _gather_row_event(meeting, event)
+    screened.aside(event, Reason.LOOPBACK, f"made by {event.perpetrator}, the publisher's own user.")
+
+
+def _waits(screened: Screened, event: Event, options: Options) -> bool:
+    """Says whether the event is set aside because of its time."""
+    time = None if event.time is None else moment(event.time)
+    if time is None:
+        screened.aside(event, Reason.INVALID, f"event_time {event.time!r} is not a date and time.")
         return True
-    if options.now is None or due <= (moment(options.now) or due):
+    now = None if options.now is None else moment(options.now)
+    if now is None or time <= now:
         return False
-    screened.aside(index, Reason.NOT_DUE, None)
+    screened.aside(event, Reason.NOT_DUE, None)
     return True
-
-
-def _position(event: Event) -> tuple[int, ...]:
-    return event.position
-
-
-def _due(event: Event) -> dt.datetime:
-    return (moment(event.time) if event.time is not None else None) or dt.datetime.min
 
 
 def _folded(user: str) -> str:

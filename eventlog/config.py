@@ -1,0 +1,192 @@
+"""The configuration: TOML and environment, typed, unknown keys refused with a suggestion, secrets kept out of sight.
+
+Every key can come as `EVENTLOG_SECTION__KEY` from the environment, which wins over the file. A value written
+`"${NAME}"` or `"${file:/path}"` is a secret: it is put in only when it is used and never shown.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from eventlog.errors import ConfigError
+from eventlog.suggest import did_you_mean
+
+Choice = Literal["auto", "new", "old"]
+
+
+class SourceConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where changes come from. `schema` names one in associations where the database has none."""
+
+    url: str = ""
+    kind: Literal["log"] = "log"
+    log: str = "event_log"
+    columns: Choice | tuple[str, ...] = "auto"
+    user: str | None = None
+    schema: str | None = None
+
+
+class PublisherConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the publisher goes about it; names, defaults and meaning are those of the product's Publisher channel."""
+
+    polling_interval: int = 10
+    batch_size: int = 1
+    query_limit: int = 10_000
+    allow_loopback: bool = False
+    handle_future_events: bool = False
+    delete_from_log: bool = False
+    coalesce: bool = False
+    time_syntax: Literal[1, 2, 3] = 1
+    enable_refs: bool = True
+
+    def __post_init__(self) -> None:
+        within("publisher.polling_interval", self.polling_interval, 1, 604_800)
+        within("publisher.batch_size", self.batch_size, 1, 128)
+        within("publisher.query_limit", self.query_limit, 0, 2_147_483_647)
+
+
+class FilesOutput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):
+    """Documents as files in a folder."""
+
+    path: str
+    format: Literal["xds"] = "xds"
+
+
+class StdoutOutput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="stdout"):
+    """Documents on standard output."""
+
+    format: Literal["xds"] = "xds"
+
+
+OutputConfig = FilesOutput | StdoutOutput
+
+
+class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that can be configured."""
+
+    source: SourceConfig = SourceConfig()
+    publisher: PublisherConfig = PublisherConfig()
+    output: tuple[OutputConfig, ...] = ()
+
+
+def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Config:
+    """The configuration of a file, if any, and of the environment."""
+    environment = os.environ if environment is None else environment
+    origin = str(path) if path is not None else "the environment"
+    settings = _read(path) if path is not None else {}
+    _refuse_unknown(settings, origin)
+    for name, value in environment.items():
+        section, _, key = name.removeprefix("EVENTLOG_").lower().partition("__")
+        if name.startswith("EVENTLOG_") and section in _SECTIONS and key:
+            _place(settings, section)[key] = _from_environment(value)
+    return from_settings(settings, environment, origin=origin)
+
+
+def _place(settings: dict[str, Any], section: str) -> dict[str, Any]:
+    """Where a key of the environment goes; of several outputs it speaks of the first."""
+    if section == "output":
+        outputs: list[dict[str, Any]] = settings.setdefault("output", [{}])
+        return outputs[0]
+    found: dict[str, Any] = settings.setdefault(section, {})
+    return found
+
+
+def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, origin: str) -> Config:
+    """A configuration from plain values; ConfigError names the key, what was found there and what fits."""
+    _refuse_unknown(settings, origin)
+    try:
+        return msgspec.convert(_with_secrets(settings, environment), Config, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{origin}: {_in_words(str(error))}") from None
+
+
+def within(name: str, value: int, low: int, high: int) -> None:
+    """Refuses a number outside its range."""
+    if not low <= value <= high:
+        raise ConfigError(f"{name} is {value}; it must be between {low} and {high}.")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"The configuration file {path} does not exist.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The configuration file {path} cannot be read: {error}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not TOML: {error}.") from None
+
+
+def _from_environment(value: str) -> Any:
+    """Numbers and lists are written as in TOML, truth values also as yes and no; all else is text."""
+    if value.strip().lower() in ("yes", "no"):
+        return value.strip().lower() == "yes"
+    try:
+        return tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return value
+
+
+_SECTIONS: dict[str, tuple[type[Struct], ...]] = {
+    "source": (SourceConfig,),
+    "publisher": (PublisherConfig,),
+    "output": (FilesOutput, StdoutOutput),
+}
+
+
+def _refuse_unknown(settings: Mapping[str, Any], origin: str) -> None:
+    for section, content in settings.items():
+        if section not in _SECTIONS:
+            raise ConfigError(f"{origin}: [{section}] is not a section.", hint=did_you_mean(section, _SECTIONS))
+        several = section == "output"
+        if not isinstance(content, list if several else dict) or (several and not content):
+            raise ConfigError(f"{origin}: {section} is written as {'[[output]]' if several else f'[{section}]'}.")
+        for table in content if several else [content]:
+            _refuse_unknown_keys(section, table, origin)
+
+
+def _refuse_unknown_keys(section: str, table: Mapping[str, Any], origin: str) -> None:
+    known = {field.encode_name for kind in _SECTIONS[section] for field in msgspec.structs.fields(kind)}
+    if section == "output":
+        known.add("sink")
+    for key in table:
+        if key not in known:
+            raise ConfigError(f"{origin}: {section}.{key} is not a key.", hint=did_you_mean(key, known))
+
+
+_secret = re.compile(r"\$\{(file:)?([^}]+)\}")
+
+
+def _with_secrets(value: Any, environment: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return _secret.sub(lambda match: _secret_value(match, environment), value)
+    if isinstance(value, Mapping):
+        return {key: _with_secrets(inner, environment) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_secrets(inner, environment) for inner in value]
+    return value
+
+
+def _secret_value(match: re.Match[str], environment: Mapping[str, str]) -> str:
+    from_file, name = match.groups()
+    if from_file:
+        try:
+            return Path(name).read_text(encoding="utf-8").strip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"The secret file {name} cannot be read: {type(error).__name__}.") from None
+    if name not in environment:
+        raise ConfigError(f"The configuration names ${{{name}}}, and the environment has no {name}.")
+    return environment[name]
+
+
+def _in_words(problem: str) -> str:
+    """msgspec says what was expected and where; the value itself may be a secret and is not repeated."""
+    what, _, where = problem.partition(" - at `$.")
+    return f"{where.rstrip('`')}: {what}." if where else f"{what}."

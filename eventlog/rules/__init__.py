@@ -1,0 +1,83 @@
+"""From events to changes: the rules, once, for the daemon, for bulk conversion and for Spark.
+
+    screen   order, set aside what takes no part, gather by object
+    wanted   which objects and attributes must be read back
+    judge    lifetimes, precedence and merging, with what was found
+
+`decide` does all of it. Nothing here does I/O or knows a database: events, rows and time come in, values go out.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from eventlog.model import Change, Event, Outcome, Position, Row, RowId
+from eventlog.rules.coalesce import coalesce
+from eventlog.rules.join import delete, join
+from eventlog.rules.lifetimes import lifetimes, wanted
+from eventlog.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Options
+from eventlog.rules.prefer import prefer
+from eventlog.rules.screen import Screened, moment, screen
+from eventlog.schema import Catalog
+
+__all__ = [
+    "EXPLANATION",
+    "MEANING",
+    "PRECEDENCE",
+    "STATUS",
+    "Decision",
+    "Options",
+    "decide",
+    "judge",
+    "screen",
+    "wanted",
+]
+
+
+class Decision(NamedTuple):
+    """Changes in the order in which they are published, and one outcome for every event."""
+
+    changes: list[Change]
+    outcomes: list[Outcome]
+
+
+def decide(
+    events: Iterable[Event],
+    rows: Mapping[RowId, Row] | None = None,
+    *,
+    catalog: Catalog | None = None,
+    options: Options | None = None,
+) -> Decision:
+    """The changes that the events amount to. `rows` answers read-backs; None says that nobody can answer them."""
+    return judge(screen(list(events), catalog, options or Options()), rows, options or Options())
+
+
+def judge(screened: Screened, rows: Mapping[RowId, Row] | None, options: Options) -> Decision:
+    """What the screened events amount to, with the rows that were read back for them."""
+    changes: list[Change] = []
+    merge = coalesce if options.coalesce else join
+    for subject in screened.subjects.values():
+        if subject.plain:  # nothing to prefer, nothing to close: by far the most
+            changes += merge(screened, subject, subject.events, None)
+        else:
+            row = None if rows is None else rows.get(subject.row)
+            for lifetime in lifetimes(subject):
+                remaining = prefer(screened, lifetime, row, readable=rows is not None)
+                changes += merge(screened, subject, remaining, row)
+                if lifetime.closing is not None and lifetime.closing.position not in screened.silent:
+                    changes.append(delete(subject, lifetime.closing))
+    changes.sort(key=_due_place if options.future else _place)
+    ended = screened.outcomes.get
+    outcomes = [ended(event.position) or Outcome(position=event.position) for event in screened.events]
+    return Decision(changes, outcomes)
+
+
+def _place(change: Change) -> Position:
+    """A change stands where its last contributing event stands."""
+    return change.positions[-1]
+
+
+def _due_place(change: Change) -> tuple[dt.datetime, Position]:
+    return (change.time and moment(change.time)) or dt.datetime.min, change.positions[-1]

@@ -1,0 +1,87 @@
+"""Merging: neighbouring events of one object and one operation make one change, until a column repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from eventlog.model import Change, Edit, Event, Kind, Op, Reason, Row
+from eventlog.rules.lifetimes import BACK, ROW_BACK
+from eventlog.rules.meaning import MEANING
+from eventlog.rules.screen import Screened, Subject
+
+
+def join(screened: Screened, subject: Subject, events: list[Event], row: Row | None) -> list[Change]:
+    """The changes that the remaining events of one lifetime make, each event in one of them."""
+    if events and events[0].kind in ROW_BACK:  # it has superseded all others
+        return [whole_row(subject, events[0], row or {})]
+    changes: list[Change] = []
+    multiple = multiple_attributes(subject)
+    merged: list[Event] = []
+    seen: set[str | None] = set()
+    op = Op.MODIFY
+    for event in saying_something(screened, events):
+        this = MEANING[event.kind].op
+        if this is not op or event.column in seen:
+            if merged:
+                changes.append(_change(subject, op, merged, row))
+                merged = []
+            op = this
+            seen = set()
+        merged.append(event)
+        if event.column not in multiple:
+            seen.add(event.column)
+    if merged:
+        changes.append(_change(subject, op, merged, row))
+    return changes
+
+
+def saying_something(screened: Screened, events: list[Event]) -> list[Event]:
+    """The events without the updates from NULL to NULL, which are set aside."""
+    saying = [event for event in events if event.new is not None or event.old is not None or not _is_update(event)]
+    if len(saying) < len(events):
+        for event in events:
+            if event.new is None and event.old is None and _is_update(event):
+                screened.aside(event, Reason.NOTHING, "old_value and new_value are both NULL.")
+    return saying
+
+
+def _is_update(event: Event) -> bool:
+    return event.kind == Kind.UPDATE_FIELD
+
+
+def edit(event: Event, row: Row | None) -> Edit:
+    """What one field event says about its attribute."""
+    kind, column = event.kind, event.column or ""
+    if kind == Kind.UPDATE_FIELD:
+        return Edit(column=column, old=event.old, new=event.new)
+    if kind == Kind.INSERT_FIELD:
+        return Edit(column=column, new=event.new)
+    if kind in BACK:
+        return Edit(column=column, new=(row or {})[column], reset=True)
+    return Edit(column=column, old=event.old, new=event.new, reset=True)
+
+
+def whole_row(subject: Subject, event: Event, values: Row) -> Change:
+    """A modify that tells every attribute as it is now."""
+    edits = tuple([Edit(column=name, new=value, reset=True) for name, value in values.items()])
+    return Change(row=subject.row, op=Op.MODIFY, edits=edits, positions=(event.position,), time=event.time)
+
+
+def delete(subject: Subject, event: Event) -> Change:
+    """The end of an object."""
+    return Change(row=subject.row, op=Op.DELETE, positions=(event.position,), time=event.time)
+
+
+def multiple_attributes(subject: Subject) -> Collection[str | None]:
+    """The attributes that hold several values, for which repeating is natural."""
+    return subject.table.multiple if subject.table is not None else ()
+
+
+def _change(subject: Subject, op: Op, events: list[Event], row: Row | None) -> Change:
+    return Change(
+        row=subject.row,
+        op=op,
+        edits=tuple([edit(event, row) for event in events]),
+        positions=tuple([event.position for event in events]),
+        time=events[-1].time,
+    )

@@ -1,0 +1,76 @@
+"""Precedence within one lifetime: vanished rows drop out, rows beat fields, read-backs beat carried data."""
+
+from __future__ import annotations
+
+from eventlog.model import Event, Outcome, Reason, Row, written
+from eventlog.rules.lifetimes import BACK, ROW_BACK, Lifetime
+from eventlog.rules.meaning import STATUS
+from eventlog.rules.screen import Screened
+
+CANNOT_READ_BACK = "its values must be read back from the table, and there is no database or snapshot to read from."
+
+
+def prefer(screened: Screened, lifetime: Lifetime, row: Row | None, *, readable: bool) -> list[Event]:
+    """The events that remain; every other event of the lifetime has its outcome afterwards.
+
+    `row` is what was read back, None when nothing was found; `readable` says whether anybody looked.
+    """
+    events = lifetime.events
+    if lifetime.closing is not None:
+        closed = f"the object was deleted by event {written(lifetime.closing.position)}."
+        return _without_back(screened, events, Reason.VANISHED, closed)
+    if row is None:
+        if not readable:
+            return _without_back(screened, events, Reason.INVALID, CANNOT_READ_BACK)
+        return _without_back(screened, events, Reason.VANISHED, "reading back found no such row.")
+    events = _without_unread(screened, events, row)
+    whole = [event for event in events if event.kind in ROW_BACK]
+    if whole:
+        return _row_beats_fields(screened, events, whole[-1])
+    return _back_beats_data(screened, events)
+
+
+def _without_back(screened: Screened, events: list[Event], reason: Reason, note: str) -> list[Event]:
+    for event in events:
+        if event.kind in BACK:
+            screened.aside(event, reason, note)
+    return [event for event in events if event.kind not in BACK]
+
+
+def _without_unread(screened: Screened, events: list[Event], row: Row) -> list[Event]:
+    """A column that the row read back does not have is never taken for NULL."""
+    read = []
+    for event in events:
+        if event.kind in BACK and event.kind not in ROW_BACK and event.column not in row:
+            screened.aside(event, Reason.INVALID, f"the row that was read back has no column {event.column}.")
+        else:
+            read.append(event)
+    return read
+
+
+def _row_beats_fields(screened: Screened, events: list[Event], winner: Event) -> list[Event]:
+    for event in events:
+        if event is not winner:
+            _supersede(screened, event, winner, "which reads the whole row back")
+    return [winner]
+
+
+def _back_beats_data(screened: Screened, events: list[Event]) -> list[Event]:
+    winners = {event.column: event for event in events if event.kind in BACK}
+    remaining = []
+    for event in events:
+        if event.kind in BACK or event.column not in winners:
+            remaining.append(event)
+        else:
+            _supersede(screened, event, winners[event.column], "which reads the column back")
+    return remaining
+
+
+def _supersede(screened: Screened, event: Event, winner: Event, why: str) -> None:
+    screened.outcomes[event.position] = Outcome(
+        position=event.position,
+        status=STATUS[Reason.SUPERSEDED],
+        reason=Reason.SUPERSEDED,
+        note=f"superseded by event {written(winner.position)}, {why}.",
+        winner=winner.position,
+    )
