@@ -130,7 +130,7 @@ def _give_away(folder: Path) -> str | None:
 
 
 def _initialise(binaries: Path, folder: Path, owner: str | None) -> None:
-    command = [binaries / "initdb", "--pgdata", folder / "data", "--username", "postgres", "--auth", "trust"]
+    command = [str(binaries / "initdb"), "--pgdata", str(folder / "data"), "--username", "postgres", "--auth", "trust"]
     options = ["--encoding", "UTF8", "--locale", "C", "--no-sync"]
     run = subprocess.run([*command, *options], check=False, capture_output=True, text=True, cwd=folder, user=owner)
     if run.returncode:
@@ -139,7 +139,7 @@ def _initialise(binaries: Path, folder: Path, owner: str | None) -> None:
 
 def _started(binaries: Path, folder: Path, port: int, owner: str | None) -> subprocess.Popen[bytes]:
     settings = [f"--{name}={value}" for name, value in _settings.items()]
-    command = [binaries / "postgres", "-D", folder / "data", "-k", folder, "-p", str(port), *settings]
+    command = [str(binaries / "postgres"), "-D", str(folder / "data"), "-k", str(folder), "-p", str(port), *settings]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, user=owner)
     _wait_for(f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres", server, folder / "log")
