@@ -1,0 +1,1 @@
+"""Every figure that the README quotes, printed by one command: ./dev bench."""

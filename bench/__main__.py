@@ -1,0 +1,56 @@
+"""Runs the benchmarks that are named, or all of them, and prints what they found as Markdown."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+
+from bench.machine import Machine, this_machine
+from bench.measure import QUICK_RUNS, RUNS, Benchmark, measure
+from bench.report import Report, markdown, report, save
+
+NAMES = ("startup", "tablekey", "rules", "values")
+
+
+def main() -> int:
+    """Exits with 1 when a target was not reached; --quick only tries whether the benchmarks run."""
+    arguments = _arguments()
+    machine = this_machine()
+    missed = False
+    for name in arguments.names or NAMES:
+        found = _run(load(name, quick=arguments.quick), QUICK_RUNS if arguments.quick else arguments.runs, machine)
+        print(markdown(found), end="\n\n", flush=True)
+        if not arguments.quick:
+            save(found)
+            missed |= not all(target.reached for target in found.targets)
+    return 1 if missed else 0
+
+
+def load(name: str, *, quick: bool) -> Benchmark:
+    """The benchmark of that name; its module makes the data only now."""
+    made = import_module(f"bench.{name}").benchmark(quick=quick)
+    assert isinstance(made, Benchmark)
+    return made
+
+
+def _run(benchmark: Benchmark, runs: int, machine: Machine) -> Report:
+    return report(benchmark, measure(benchmark.contestants, runs), machine)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(NAMES)}; all without a name")
+    parser.add_argument("--quick", action="store_true", help="small data, one run, no result kept: does it run at all?")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each contestant runs (default {RUNS})")
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - set(NAMES)
+    if unknown:
+        parser.error(f"there is no benchmark {min(unknown)}; there are {', '.join(NAMES)}")
+    if arguments.runs < RUNS and not arguments.quick:
+        parser.error(f"a figure takes {RUNS} runs or more; to try things out there is --quick")
+    return arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main())

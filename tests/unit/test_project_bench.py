@@ -1,0 +1,82 @@
+"""The benchmarks: they run, they compare like with like, and a missed target is said and not hidden."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from bench import __main__ as command
+from bench.machine import this_machine
+from bench.measure import Benchmark, Contestant, Target, Timing, measure
+from bench.report import Report, duration, markdown, report, save
+
+
+def timing(name: str, *seconds: float, units: int = 10, floor: bool = False) -> Timing:
+    return Timing(name=name, units=units, seconds=seconds, floor=floor)
+
+
+def found(*timings: Timing, reached: bool = True) -> Report:
+    target = Target(promise="a promise", measured="2 s", reached=reached)
+    benchmark = Benchmark(name="x", question="why?", unit="row", contestants=[], targets=lambda _: [target])
+    return report(benchmark, {one.name: one for one in timings}, this_machine())
+
+
+def test_contestants_run_in_turn_after_a_round_that_does_not_count() -> None:
+    ran: list[str] = []
+    contestants = [Contestant(name=name, run=partial(ran.append, name)) for name in "ab"]
+    timings = measure(contestants, runs=3)
+    assert "".join(ran) == "ab" + "ab" + "ba" + "ab"
+    assert {name: len(timing.seconds) for name, timing in timings.items()} == {"a": 3, "b": 3}
+
+
+def test_a_figure_is_the_median_with_its_spread() -> None:
+    one = timing("a", 1.0, 9.0, 2.0, 3.0, 2.0, units=4)
+    assert (one.median, one.spread, one.rate, one.each) == (2.0, 4.0, 2.0, 0.5)
+
+
+def test_the_table_compares_by_unit_with_the_floor() -> None:
+    text = markdown(found(timing("least", 1.0, units=10, floor=True), timing("ours", 6.0, units=20)))
+    assert "| least | 10 | 1 s | 0% | 100 ms | 10 | floor |" in text
+    assert "| ours | 20 | 6 s | 0% | 300 ms | 3 | 3.00× |" in text
+
+
+@pytest.mark.parametrize("reached,said", [(True, "* reached: a promise"), (False, "* NOT REACHED: a promise")])
+def test_every_target_is_said_to_be_reached_or_not(reached: bool, said: str) -> None:
+    assert said in markdown(found(timing("a", 1.0), reached=reached))
+
+
+def test_the_result_is_kept_as_json_and_names_no_place(tmp_path: Path) -> None:
+    path = save(found(timing("a", 1.0, 2.0)), tmp_path)
+    kept = json.loads(path.read_bytes())
+    assert path.name == "x.json"
+    assert kept["timings"][0]["seconds"] == [1.0, 2.0]
+    assert dt.date.fromisoformat(kept["day"]) <= dt.datetime.now(tz=dt.UTC).date()
+    assert str(Path.home()) not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "seconds,said", [(2.5, "2.5 s"), (0.0125, "12.5 ms"), (4.2e-05, "42 µs"), (9.99e-08, "99.9 ns")]
+)
+def test_durations_are_written_for_people(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
+
+
+@pytest.mark.parametrize("name", [name for name in command.NAMES if name != "startup"])
+def test_every_benchmark_runs(name: str) -> None:
+    benchmark = command.load(name, quick=True)
+    timings = measure(benchmark.contestants, runs=1)
+    assert benchmark.name == name
+    assert all(timing.median > 0 for timing in timings.values())
+    assert benchmark.targets(timings)
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["rules", "--runs", "3"]])
+def test_what_makes_no_figure_is_refused(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["bench", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        command.main()
+    assert stop.value.code == 2
