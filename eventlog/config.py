@@ -148,7 +148,8 @@ def _refuse_unknown(settings: Mapping[str, Any], origin: str) -> None:
         several = section == "output"
         if not isinstance(content, list if several else dict) or (several and not content):
             raise ConfigError(f"{origin}: {section} is written as {'[[output]]' if several else f'[{section}]'}.")
-        for table in content if several else [content]:
+        tables: Any = content if several else [content]
+        for table in tables:
             _refuse_unknown_keys(section, table, origin)
 
 
@@ -187,6 +188,6 @@ def _secret_value(match: re.Match[str], environment: Mapping[str, str]) -> str:
 
 
 def _in_words(problem: str) -> str:
-    """msgspec says what was expected and where; the value itself may be a secret and is not repeated."""
+    """Says what was expected and where; the value itself may be a secret and is not repeated."""
     what, _, where = problem.partition(" - at `$.")
     return f"{where.rstrip('`')}: {what}." if where else f"{what}."

@@ -41,18 +41,18 @@ _NAMES: dict[str, Category] = {
     **dict.fromkeys(("time", "timetz"), Category.TIME),
     **dict.fromkeys(("timestamp", "timestamptz", "datetime", "datetime2", "smalldatetime"), Category.TIMESTAMP),
 }
-_parts = re.compile(r"\s*([a-z_][a-z_0-9 ]*?)\s*(?:\(\s*([^)]*?)\s*\))?(?:\s+[a-z ]+)?\s*", re.IGNORECASE).fullmatch
-_qualifiers = re.compile(r" (?:unsigned|signed|zerofill|with(?:out)?(?: local)? time zone|year to .*|hour to .*)")
+_arguments = re.compile(r"\(([^)]*)\)")
+_qualifiers = re.compile(
+    r" (?:unsigned|signed|zerofill|with(?:out)?(?: local)? time zone|year to .*|hour to .*|(?:not )?null|auto_increment)\b"
+)
 
 
 @lru_cache(maxsize=4096)
 def category(sql_type: str) -> Category:
     """The category of a SQL type name such as `varchar(64)` or `numeric(10,0)`; unknown names are strings."""
-    match = _parts(sql_type)
-    if match is None:
-        return Category.STRING
-    name = _qualifiers.sub("", " ".join(match[1].lower().split()))
-    arguments = [part.strip() for part in (match[2] or "").split(",") if part.strip()]
+    match = _arguments.search(sql_type)
+    arguments = [part.strip() for part in match[1].split(",")] if match else []
+    name = _qualifiers.sub("", " ".join(_arguments.sub(" ", sql_type).lower().split()))
     found = _NAMES.get(name, Category.STRING)
     if found is Category.NUMBER and name in ("numeric", "decimal", "dec", "number") and _scale_is_zero(arguments):
         return Category.INT

@@ -1,0 +1,159 @@
+"""The one home of random data: keys, events of any quality, and histories that know how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import strategies as st
+from msgspec import Struct, field
+
+from eventlog.model import Event, Kind, Row, RowId
+from eventlog.schema import Catalog, Child, Column, Table
+
+CATALOG = Catalog(
+    [
+        Table(
+            name="usr",
+            columns=(Column(name="idu", type="integer", key=1), Column(name="fname"), Column(name="lname")),
+            children=(Child(name="usr_phone", parent_key=("idu",), columns=(Column(name="phoneno"),)),),
+        )
+    ]
+)
+PHONE = "usr_phone.phoneno"
+
+anything = st.text(st.characters(codec=None))
+"""Every code point, lone surrogates and control characters too."""
+tricky = st.text(st.one_of(st.sampled_from(",;'+\"=\\<> \t\nAaé1"), st.characters(codec="utf-8")), max_size=12)
+key_names = st.text(
+    st.characters(codec="utf-8", exclude_characters=",;'+\"=\\<>"), min_size=1, max_size=8
+).filter(lambda name: name == name.strip(" "))
+key_columns = st.dictionaries(key_names, tricky, min_size=1, max_size=4)
+
+
+@st.composite
+def events_of_any_quality(draw: st.DrawFn, number: int) -> Event:
+    """One log row as a careless trigger might write it."""
+    maybe = st.none() | st.sampled_from(["usr", "USR", "usr_phone", "nosuch", ""])
+    return Event(
+        position=(number,),
+        kind=draw(st.none() | st.integers(-1, 10)),
+        table=draw(maybe),
+        key=draw(st.none() | st.sampled_from(["idu=1", "idu= 1", "IDU=2", 'idu="2"', "idx=1", "nonsense", ""])),
+        column=draw(st.none() | st.sampled_from(["fname", "LNAME", PHONE, "phoneno", "idu", "nosuch", " "])),
+        old=draw(st.none() | st.sampled_from(["a", "b"])),
+        new=draw(st.none() | st.sampled_from(["a", "b"])),
+        time=draw(st.sampled_from([None, "2026-01-01 00:00:00", "2026-01-02 00:00:00", "soon"])),
+        perpetrator=draw(st.sampled_from([None, "idm", "IDM ", "app"])),
+    )
+
+
+@st.composite
+def careless_logs(draw: st.DrawFn) -> list[Event]:
+    """Rows of any quality, in order."""
+    return [draw(events_of_any_quality(number)) for number in range(draw(st.integers(0, 12)))]
+
+
+class History(Struct, kw_only=True):
+    """What triggers wrote about a few objects, and what the tables hold in the end."""
+
+    events: list[Event] = field(default_factory=list)
+    rows: dict[RowId, dict[str, Any]] = field(default_factory=dict)
+
+    def log(self, kind: Kind, key: str, column: str | None = None, old: str | None = None, new: str | None = None) -> None:
+        self.events.append(
+            Event(
+                position=(len(self.events) + 1,),
+                kind=kind,
+                table="usr",
+                key=key,
+                column=column,
+                old=old,
+                new=new,
+                time="2026-01-01 00:00:00",
+            )
+        )
+
+    @property
+    def table(self) -> dict[RowId, Row]:
+        """What reading back finds when everything has happened."""
+        return {row: {**values, PHONE: tuple(sorted(values[PHONE]))} for row, values in self.rows.items()}
+
+
+STYLES = {
+    "row-back": (Kind.INSERT_ROW_BACK, Kind.UPDATE_ROW_BACK),
+    "field": (Kind.INSERT_FIELD, Kind.UPDATE_FIELD),
+    "field-replace": (Kind.INSERT_FIELD, Kind.REPLACE_FIELD),
+    "field-back": (Kind.INSERT_FIELD_BACK, Kind.UPDATE_FIELD_BACK),
+}
+values = st.none() | st.sampled_from(["", "a", "b", "c"])
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    """Inserts, updates, child rows and deletes of three objects, logged in any mixture of the four styles."""
+    history = History()
+    for _ in range(draw(st.integers(1, 12))):
+        row = RowId(None, "usr", f"idu={draw(st.integers(1, 3))}")
+        style = draw(st.sampled_from(sorted(STYLES)))
+        if row not in history.rows:
+            _insert(history, row, style, draw(values), draw(values))
+            continue
+        step = draw(st.sampled_from(["update", "update", "phone", "delete"]))
+        if step == "update":
+            _update(history, row, style, {"fname": draw(values), "lname": draw(values)})
+        elif step == "phone":
+            _phone(history, row, style, draw(st.sampled_from(["1", "2"])))
+        else:
+            del history.rows[row]
+            history.log(Kind.DELETE_ROW, row.key)
+    return history
+
+
+def _insert(history: History, row: RowId, style: str, fname: str | None, lname: str | None) -> None:
+    history.rows[row] = {"fname": fname, "lname": lname, PHONE: set()}
+    kind = STYLES[style][0]
+    if style == "row-back":
+        history.log(kind, row.key)
+        return
+    filled = [(column, value) for column, value in (("fname", fname), ("lname", lname)) if value is not None]
+    for column, value in filled or [("fname", None)]:
+        history.log(kind, row.key, column, None, value if style != "field-back" else None)
+
+
+def _update(history: History, row: RowId, style: str, new: dict[str, str | None]) -> None:
+    kind = STYLES[style][1]
+    changed = {column: value for column, value in new.items() if history.rows[row][column] != value}
+    if style == "row-back" and changed:
+        history.log(kind, row.key)
+    for column, value in changed.items():
+        if style == "field-back":
+            history.log(kind, row.key, column)
+        elif style != "row-back":
+            history.log(kind, row.key, column, history.rows[row][column], value)
+    history.rows[row].update(changed)
+
+
+def _phone(history: History, row: RowId, style: str, number: str) -> None:
+    """The number comes when it is not there and goes when it is, as the project's own child triggers log it."""
+    phones: set[str] = history.rows[row][PHONE]
+    if style == "row-back":
+        history.log(Kind.UPDATE_ROW_BACK, row.key)
+    elif style == "field-back":
+        history.log(Kind.UPDATE_FIELD_BACK, row.key, PHONE)
+    elif number in phones:
+        history.log(Kind.UPDATE_FIELD, row.key, PHONE, number, None)
+    else:
+        history.log(Kind.INSERT_FIELD, row.key, PHONE, None, number)
+    phones ^= {number}
+
+
+def cuts(history: History) -> st.SearchStrategy[list[int]]:
+    """Places to cut a history's events into batches."""
+    return st.lists(st.integers(0, len(history.events)), max_size=4).map(sorted)
+
+
+def pieces(events: list[Event], places: list[int]) -> Iterator[list[Event]]:
+    """The batches between the cuts."""
+    for start, end in zip([0, *places], [*places, len(events)], strict=True):
+        yield events[start:end]
