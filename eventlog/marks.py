@@ -1,0 +1,130 @@
+"""What must survive a crash: named marks beside the log or in a file, and how the batch in hand is written as text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+
+from eventlog.durable import write_file
+from eventlog.errors import DataError, SourceError, shortened
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.sql.log import Log
+
+IN_HAND: Final = "in hand"
+"""The record_ids that were handed out and are not settled."""
+
+_runs = re.compile(r"(-?\d+)(?:\.\.(-?\d+))?(?:,|$)")
+
+
+class Marks:
+    """The marks of a log, in its companion table: they change together with the rows that they speak of."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def get(self, connection: Connection, name: str) -> str | None:
+        """The mark's text, or None when there is none."""
+        found = connection.execute(self._log.query("mark_read"), {"name": name}).scalar()
+        return None if found is None else str(found)
+
+    def set(self, connection: Connection, name: str, value: str) -> None:
+        """Makes or replaces a mark in the caller's transaction."""
+        connection.execute(self._log.query("mark_write"), {"name": name, "value": value})
+
+    def clear(self, connection: Connection, name: str) -> None:
+        """Takes a mark away in the caller's transaction."""
+        connection.execute(self._log.query("mark_clear"), {"name": name})
+
+
+class FileMarks:
+    """Marks of a source that has no database to write to: one JSON file, replaced as a whole."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._marks = self._read()
+
+    def get(self, name: str) -> str | None:
+        """The mark's text, or None when there is none."""
+        return self._marks.get(name)
+
+    def set(self, name: str, value: str) -> None:
+        """Makes or replaces a mark, durable when it returns."""
+        self._write({**self._marks, name: value})
+
+    def clear(self, name: str) -> None:
+        """Takes a mark away, durable when it returns."""
+        if name in self._marks:
+            self._write({other: value for other, value in self._marks.items() if other != name})
+
+    def _read(self) -> dict[str, str]:
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, str])
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise SourceError(f"The marks in {self.path} cannot be read: {error.strerror}.") from error
+        except msgspec.DecodeError as error:
+            hint = "Restore the file; without it the source begins anew and repeats what was published."
+            raise DataError(f"{self.path} does not hold marks: {error}.", hint=hint) from error
+
+    def _write(self, marks: dict[str, str]) -> None:
+        try:
+            write_file(self.path, msgspec.json.format(msgspec.json.encode(marks), indent=2) + b"\n")
+        except OSError as error:
+            raise SourceError(f"The marks in {self.path} cannot be written: {error.strerror}.") from error
+        self._marks = marks
+
+
+class MarkStore(Protocol):
+    """Marks that are durable as soon as they are set."""
+
+    def get(self, name: str) -> str | None:
+        """The mark's text, or None when there is none."""
+
+    def set(self, name: str, value: str) -> None:
+        """Makes or replaces a mark, durable when it returns."""
+
+    def clear(self, name: str) -> None:
+        """Takes a mark away, durable when it returns."""
+
+
+def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Stretches of numbers that follow each other without a gap, first and last, in the order given."""
+    found: list[tuple[int, int]] = []
+    first = last = None
+    for number in numbers:
+        if first is None or last is None:
+            first = number
+        elif number != last + 1:
+            found.append((first, last))
+            first = number
+        last = number
+    if first is not None and last is not None:
+        found.append((first, last))
+    return found
+
+
+def write_runs(numbers: Sequence[int]) -> str:
+    """The numbers as text, such as `60..62,70`, in their order."""
+    return ",".join([str(first) if first == last else f"{first}..{last}" for first, last in runs(numbers)])
+
+
+def read_runs(text: str) -> list[int]:
+    """The numbers that `write_runs` wrote, in their order."""
+    numbers: list[int] = []
+    at = 0
+    while at < len(text):
+        match = _runs.match(text, at)
+        if match is None or (match.end() == len(text) and text.endswith(",")):
+            raise DataError(f"The mark {shortened(text)!r} is not a list of numbers (character {at + 1}).")
+        first = int(match[1])
+        numbers.extend(range(first, int(match[2] or first) + 1))
+        at = match.end()
+    return numbers

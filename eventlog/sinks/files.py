@@ -1,0 +1,118 @@
+"""The files sink: one file per document in a folder, there entirely or not at all, under a name made from its id."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from eventlog.durable import remove_leftovers, write_files
+from eventlog.errors import SinkError
+from eventlog.model import Document, Outcome
+
+LONGEST: Final = 180
+"""Bytes of a name before its suffix; file systems take 255, and tools add to names."""
+
+GROUP: Final = 512
+"""Documents that are flushed together; more would not be faster and would need their space twice for longer."""
+
+PERMANENT: Final = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL}
+)
+"""What waiting does not mend; a full disk or a folder that is not mounted may pass."""
+
+_unsafe = re.compile(rb"[^0-9a-z._-]|^\.")
+_escaped = re.compile(rb"%([0-9a-f]{2})")
+
+
+class FileSink:
+    """Writes each document to `folder`, as its id and `suffix`; a repeated document replaces itself."""
+
+    def __init__(self, folder: Path, suffix: str) -> None:
+        self.folder = folder
+        self.suffix = suffix
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(folder)
+            self._last = self._newest()
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def last(self) -> str:
+        """The greatest id in the folder, for ids sort like the positions that they come from; else the empty string."""
+        return self._last
+
+    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        """Writes them in order, durable when it returns."""
+        for start in range(0, len(documents), GROUP):
+            group = documents[start : start + GROUP]
+            try:
+                write_files([file for document in group for file in self._files(document)])
+            except OSError as error:
+                raise self._refused(error) from error
+            self._last = max([self._last, *(document.id for document in group)])
+        return ()
+
+    def close(self) -> None:
+        """Holds nothing open."""
+
+    def path(self, identity: str) -> Path:
+        """Where the document with this id stands."""
+        return self.folder / f"{file_name(identity)}{self.suffix}"
+
+    def _files(self, document: Document) -> list[tuple[Path, bytes]]:
+        path = self.path(document.id)
+        if document_id(file_name(document.id)) is not None:
+            return [(path, document.body)]
+        return [(self._label(path), _bytes(document.id)), (path, document.body)]
+
+    def _label(self, path: Path) -> Path:
+        """The hidden file that keeps an id which is too long for a name; it comes before the document."""
+        return path.with_name(f".{path.name}.id")
+
+    def _newest(self) -> str:
+        names = [entry.name for entry in os.scandir(self.folder) if entry.name.endswith(self.suffix)]
+        return max((self._id_of(name) or "" for name in names if not name.startswith(".")), default="")
+
+    def _id_of(self, name: str) -> str | None:
+        found = document_id(name.removesuffix(self.suffix))
+        label = self._label(self.folder / name)
+        if found is None and label.exists():
+            return _text(label.read_bytes())
+        return found
+
+    def _refused(self, error: OSError) -> SinkError:
+        place = error.filename2 or error.filename or self.folder
+        may_pass = error.errno not in PERMANENT
+        hint = "It is tried again." if may_pass else "Mend that and start again."
+        return SinkError(f"Documents cannot be written to {place}: {error.strerror}.", hint=hint, may_pass=may_pass)
+
+
+def file_name(identity: str) -> str:
+    """A name that every file system can carry, different for different ids even where case does not count."""
+    written = _unsafe.sub(lambda match: b"%%%02x" % match[0][0], _bytes(identity)) or b"%"
+    if len(written) > LONGEST:
+        written = written[: LONGEST - 65] + b"~" + hashlib.sha256(_bytes(identity)).hexdigest().encode()
+    return written.decode("ascii")
+
+
+def document_id(name: str) -> str | None:
+    """The id behind a name; None when the name was shortened, or when it is not one of ours."""
+    plain = _escaped.sub(lambda match: bytes([int(match[1], 16)]), name.encode("utf-8", "surrogateescape"))
+    try:
+        found = _text(b"" if name == "%" else plain)
+    except UnicodeDecodeError:
+        return None
+    return found if file_name(found) == name else None
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "surrogatepass")

@@ -1,0 +1,52 @@
+"""The stdout sink: documents on standard output, one after the other, each ended by a newline."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from eventlog.errors import SinkError
+from eventlog.model import Document, Outcome
+
+
+class StdoutSink:
+    """Writes documents to a stream. A stream takes nothing back: after a crash the last documents stand there twice."""
+
+    def __init__(self, stream: BinaryIO | None = None) -> None:
+        self._stream = stream if stream is not None else sys.stdout.buffer
+        self._last = ""
+
+    def last(self) -> str:
+        """The id of the last document that this process wrote; a stream keeps none from before."""
+        return self._last
+
+    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        """Writes the bodies and flushes; how durable that is, whoever reads the stream decides."""
+        try:
+            for document in documents:
+                self._stream.write(document.body if document.body.endswith(b"\n") else document.body + b"\n")
+            self._stream.flush()
+        except BrokenPipeError as error:
+            self._give_up()
+            message = "Nobody reads standard output any more; the rows stay N and are published the next time."
+            raise SinkError(message, may_pass=False) from error
+        except OSError as error:
+            raise SinkError(f"Standard output does not take documents: {error.strerror}.") from error
+        if documents:
+            self._last = documents[-1].id
+        return ()
+
+    def close(self) -> None:
+        """Leaves the stream open, because it belongs to the process."""
+
+    def _give_up(self) -> None:
+        """Points the stream at nothing, because Python flushes it once more at the end and would complain there."""
+        try:
+            descriptor = self._stream.fileno()
+        except (OSError, AttributeError):
+            return
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, descriptor)
+        os.close(nothing)

@@ -1,0 +1,108 @@
+"""Settling: outcomes become marks on the log's rows and notes in its companion table, in the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from eventlog.marks import runs
+from eventlog.model import Outcome, Reason, Status, written
+from eventlog.sql.log import id_list
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.sql.log import Log
+
+LONG_RUN: Final = 64
+"""From this length on a run of numbers without gaps is marked by its ends; shorter ones go into one list."""
+
+DELETED: Final = frozenset({Status.SUCCESS, Status.WARNING})
+"""What `delete_from_log` deletes; errors stay where people can see them."""
+
+
+class Settling(Protocol):
+    """The settings that settling asks for."""
+
+    @property
+    def delete_from_log(self) -> bool: ...
+    @property
+    def retry_delay(self) -> float: ...
+
+
+def settle(connection: Connection, log: Log, outcomes: Sequence[Outcome], settings: Settling) -> None:
+    """Records reasons and attempts while the rows still wait, then marks or deletes those whose time is over."""
+    _note(connection, log, outcomes, settings)
+    for status, numbers in by_status(outcomes).items():
+        _end_attempts(connection, log, status, numbers)
+        if settings.delete_from_log and status in DELETED:
+            _change(connection, log, "delete", numbers, {})
+        else:
+            _change(connection, log, "mark", numbers, {"status": status.value})
+
+
+def by_status(outcomes: Iterable[Outcome]) -> dict[Status, list[int]]:
+    """The record_ids that get each letter, ascending; those that stay N are left out."""
+    found: dict[Status, list[int]] = {}
+    for outcome in outcomes:
+        if outcome.status is not Status.NEW:
+            found.setdefault(outcome.status, []).append(outcome.position[0])
+    for numbers in found.values():
+        numbers.sort()
+    return found
+
+
+def is_noted(outcome: Outcome) -> bool:
+    """Whether the companion table must say more than the letter does (reference 4.8)."""
+    return outcome.status is not Status.NEW and (outcome.reason is not Reason.PUBLISHED or outcome.note is not None)
+
+
+def note_of(outcome: Outcome) -> str | None:
+    """The note as any database can keep it; a superseded event names its winner."""
+    note = outcome.note
+    if note is None and outcome.winner is not None:
+        note = f"superseded by {written(outcome.winner)}"
+    if note is None:
+        return None
+    return note.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
+
+
+def _note(connection: Connection, log: Log, outcomes: Sequence[Outcome], settings: Settling) -> None:
+    noted = [_record(outcome) for outcome in outcomes if is_noted(outcome)]
+    if noted:
+        connection.execute(log.query("note_outcome"), noted)
+    delay = {"delay": settings.retry_delay}
+    tried = [
+        _record(outcome) | delay
+        for outcome in outcomes
+        if outcome.status is Status.NEW and outcome.reason is Reason.RETRY
+    ]
+    if tried:
+        connection.execute(log.query("note_attempt"), tried)
+
+
+def _record(outcome: Outcome) -> dict[str, Any]:
+    number, status, reason = outcome.position[0], outcome.status.value, outcome.reason.value
+    return {"record_id": number, "status": status, "reason": reason, "note": note_of(outcome)}
+
+
+def _end_attempts(connection: Connection, log: Log, status: Status, numbers: Sequence[int]) -> None:
+    """Rows that `note_outcome` recorded have no attempts open any more; what is left ended without a reason of its own."""
+    parameters = {"status": status.value, "reason": Reason.PUBLISHED.value, "ids": id_list(numbers)}
+    connection.execute(log.query("end_attempts"), parameters)
+
+
+def _change(connection: Connection, log: Log, verb: str, numbers: Sequence[int], values: Mapping[str, str]) -> None:
+    """Marks or deletes exactly these rows.
+
+    Marking by the ends of a range is twice as fast as by a list, but a range also holds what was committed late. Only
+    a run of consecutive numbers has no room for a row that is not in it, so only runs are marked by their ends.
+    """
+    stretches = runs(numbers)
+    long = [(first, last) for first, last in stretches if last - first + 1 >= LONG_RUN]
+    for first, last in long:
+        connection.execute(log.query(f"{verb}_run"), {**values, "first": first, "last": last})
+    kept = set(stretches).difference(long)
+    scattered = [number for first, last in sorted(kept) for number in range(first, last + 1)]
+    if scattered:
+        connection.execute(log.query(f"{verb}_rows"), {**values, "ids": id_list(scattered)})

@@ -1,0 +1,76 @@
+"""How statements reach a database: transactions with the session that reading needs, plain tuples, errors by blame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from eventlog.errors import SourceError, shortened
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.queries import statement
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.sql.elements import TextClause
+
+
+@contextmanager
+def transaction(engine: Engine, what: str) -> Iterator[Connection]:
+    """A transaction in the session that reading needs; what the database refuses is told as a SourceError."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    driver_error = getattr(engine.dialect.loaded_dbapi, "Error", SQLAlchemyError)
+    session = statement(dialect_of(engine), "session")
+    try:
+        with engine.begin() as connection:
+            if session:
+                connection.exec_driver_sql(session)
+            yield connection
+    except (SQLAlchemyError, driver_error) as error:
+        raise _source_error(engine, what, error) from error
+
+
+def fetched(
+    connection: Connection, query: TextClause | str, parameters: Mapping[str, Any] | tuple[Any, ...] | None = None
+) -> list[tuple[Any, ...]]:
+    """What a query finds, straight from the driver: rows with names and converted values cost half of the reading."""
+    try:
+        return _fetched(connection, query, parameters)
+    except Exception as error:
+        session: Any = connection.connection.driver_connection
+        if "decode" not in str(error).lower() or not hasattr(session, "text_factory"):
+            raise
+        # SQLite stores any bytes as text; as lone surrogates they reach the rules, which refuse the one row they are in.
+        usual, session.text_factory = session.text_factory, _any_text
+        try:
+            return _fetched(connection, query, parameters)
+        finally:
+            session.text_factory = usual
+
+
+def _fetched(
+    connection: Connection, query: TextClause | str, parameters: Mapping[str, Any] | tuple[Any, ...] | None
+) -> list[tuple[Any, ...]]:
+    if isinstance(query, str):
+        result = connection.exec_driver_sql(query, parameters)
+    else:
+        result = connection.execute(query, parameters)
+    found = result.cursor.fetchall()
+    result.close()
+    return list(found)
+
+
+def _any_text(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogateescape")
+
+
+def _source_error(engine: Engine, what: str, error: Exception) -> SourceError:
+    """Waiting helps when the connection, a lock or the server was the trouble, and never when the statement was."""
+    original = getattr(error, "orig", None) or error
+    drivers = engine.dialect.loaded_dbapi
+    passing = tuple(kind for name in ("OperationalError", "InterfaceError") if (kind := getattr(drivers, name, None)))
+    # What is no driver's error comes from the pool: it waited for a connection and got none.
+    may_pass = isinstance(original, passing) or not isinstance(original, getattr(drivers, "Error", Exception))
+    said = shortened(" ".join(str(original).split()), 300).rstrip(".")
+    return SourceError(f"{what} cannot be used: {said}.", may_pass=may_pass)

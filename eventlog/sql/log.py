@@ -1,0 +1,94 @@
+"""One event log in one database: its queries with their holes filled, its transactions, and what can be wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from eventlog.errors import InstallError
+from eventlog.sql.access import fetched, transaction
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import log_holes, statement
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.engine import Inspector
+    from sqlalchemy.sql.elements import TextClause
+
+ALL = 2**62
+"""A LIMIT that no log reaches."""
+
+
+class Log:
+    """The log `names` in the database behind `engine`. `clock` is SQL for the time that event_time is compared with."""
+
+    def __init__(self, engine: Engine, names: LogNames, *, clock: str | None = None) -> None:
+        self.engine = engine
+        self.names = names
+        self.dialect = dialect_of(engine)
+        self.name = f"{names.schema}.{names.table}" if names.schema else names.table
+        self._holes = {hole: _bound(text) for hole, text in log_holes(self.dialect, names).items()}
+        self._holes |= {"now": self.dialect.now, "clock": clock or self.dialect.now}
+        self._queries: dict[tuple[str, ...], TextClause] = {}
+
+    def query(self, name: str, **fragments: str) -> TextClause:
+        """A query of log.sql; `fragments` names the queries of that file which fill its further holes."""
+        from sqlalchemy import text
+
+        wanted = (name, *fragments.values())
+        if wanted not in self._queries:
+            parts = {hole: statement(self.dialect, part, **self._holes) for hole, part in fragments.items()}
+            self._queries[wanted] = text(statement(self.dialect, name, **self._holes, **parts))
+        return self._queries[wanted]
+
+    def rows(
+        self, connection: Connection, query: TextClause, parameters: Mapping[str, Any] | None = None
+    ) -> list[tuple[Any, ...]]:
+        """What a query finds, as plain tuples."""
+        return fetched(connection, query, parameters)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A transaction on the log; what the database refuses is told as a SourceError."""
+        with transaction(self.engine, f"The event log {self.name}") as connection:
+            yield connection
+
+    def check(self) -> None:
+        """InstallError when the log, one of its ten columns or a companion table is missing; it names which."""
+        from sqlalchemy import inspect
+
+        with transaction(self.engine, f"The event log {self.name}") as connection:
+            inspector = inspect(connection)
+            self._check_columns(inspector)
+            for companion in (self.names.outcomes, self.names.marks):
+                if not inspector.has_table(companion, schema=self.names.schema):
+                    message = f"The table {companion} beside the event log {self.name} is missing."
+                    raise InstallError(message, hint=f"`eventlog install --log {self.name}` makes it.")
+
+    def _check_columns(self, inspector: Inspector) -> None:
+        from sqlalchemy.exc import NoSuchTableError
+
+        try:
+            columns = inspector.get_columns(self.names.table, schema=self.names.schema)
+        except NoSuchTableError as error:
+            message = f"There is no event log {self.name} in this database."
+            raise InstallError(message, hint=f"`eventlog install --log {self.name}` makes it.") from error
+        present = {column["name"].casefold() for column in columns}
+        missing = [name for name in self.names.columns if name.casefold() not in present]
+        if missing:
+            hint = "A log has ten columns; add it, or say in `columns` what it is called."
+            raise InstallError(f"The event log {self.name} has no column {', '.join(missing)}.", hint=hint)
+
+
+def id_list(numbers: Sequence[int]) -> str:
+    """Numbers as the one parameter that the queries of log.sql take."""
+    return msgspec.json.encode(numbers).decode()
+
+
+def _bound(name: str) -> str:
+    """An identifier as it stands in text with parameters, where a colon would begin one."""
+    return name.replace(":", "\\:")

@@ -1,0 +1,101 @@
+-- The log's everyday: reading what waits, marking what became of it. Every mark and delete repeats status = 'N',
+-- which keeps it off rows that somebody else changed meanwhile and on the partial index of waiting rows.
+-- event_time is read as text: a time such as 'infinity' has no value in Python and must not stop the batch.
+-- Lists of record_ids come as JSON, '[1,2,3]': one parameter whatever their number.
+
+-- session: times in ISO form and UTC; plans made for the number of keys at hand, without compiling them first
+SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO, YMD', true),
+       set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true);
+
+-- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out
+SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
+       waiting./* table_name */table_name, waiting./* table_key */table_key,
+       waiting./* column_name */column_name,
+       waiting./* old_value */old_value,
+       waiting./* new_value */new_value, CAST(waiting./* event_time */event_time AS text),
+       waiting./* perpetrator */perpetrator
+FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
+  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                  WHERE kept.record_id = waiting./* record_id */record_id
+                    AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
+ORDER BY /* order */record_id
+LIMIT :limit;
+
+-- among_all: condition: every row
+(1 = 1);
+
+-- among_due: condition: rows whose time has come; rows without a readable time are for the rules to judge
+(waiting./* event_time */event_time IS NULL
+ OR waiting./* event_time */event_time <= /* clock */CURRENT_TIMESTAMP);
+
+-- among_noted: condition: the rows of the batch in hand
+(waiting./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[])));
+
+-- order_by_number: order: as the rows were numbered
+waiting./* record_id */record_id;
+
+-- order_by_time: order: as the events take effect
+waiting./* event_time */event_time NULLS FIRST, waiting./* record_id */record_id;
+
+-- clock_now: the clock that event_time is compared with
+SELECT /* clock */CURRENT_TIMESTAMP;
+
+-- mark_rows: gives a status to rows that still wait
+UPDATE /* log */event_log SET /* status */status = :status
+WHERE /* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[])) AND /* status */status = 'N';
+
+-- mark_run: gives a status to the waiting rows of a run of numbers without gaps
+UPDATE /* log */event_log SET /* status */status = :status
+WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
+
+-- delete_rows: removes rows that still wait
+DELETE FROM /* log */event_log
+WHERE /* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[])) AND /* status */status = 'N';
+
+-- delete_run: removes the waiting rows of a run of numbers without gaps
+DELETE FROM /* log */event_log
+WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
+
+-- note_outcome: records why a waiting row ends as it does
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, settled_at)
+SELECT CAST(:record_id AS bigint), CAST(:status AS text), CAST(:reason AS text), CAST(:note AS text),
+       /* now */CURRENT_TIMESTAMP
+WHERE EXISTS (SELECT 1 FROM /* log */event_log
+              WHERE /* record_id */record_id = CAST(:record_id AS bigint) AND /* status */status = 'N')
+ON CONFLICT (record_id) DO UPDATE
+SET status = excluded.status, reason = excluded.reason, note = excluded.note, settled_at = excluded.settled_at,
+    next_attempt = NULL;
+
+-- note_attempt: counts an attempt of a row that goes on waiting, and says from when on it is offered again
+INSERT INTO /* outcomes */event_log_outcome AS kept (record_id, status, reason, note, attempts, next_attempt)
+SELECT CAST(:record_id AS bigint), CAST(:status AS text), CAST(:reason AS text), CAST(:note AS text), 1,
+       /* now */CURRENT_TIMESTAMP + CAST(:delay AS double precision) * INTERVAL '1 second'
+WHERE EXISTS (SELECT 1 FROM /* log */event_log
+              WHERE /* record_id */record_id = CAST(:record_id AS bigint) AND /* status */status = 'N')
+ON CONFLICT (record_id) DO UPDATE
+SET status = excluded.status, reason = excluded.reason, note = excluded.note, next_attempt = excluded.next_attempt,
+    attempts = coalesce(kept.attempts, 0) + 1;
+
+-- end_attempts: closes the record of rows that were tried before and now ended well
+UPDATE /* outcomes */event_log_outcome
+SET status = :status, reason = :reason, note = NULL, next_attempt = NULL, settled_at = /* now */CURRENT_TIMESTAMP
+WHERE next_attempt IS NOT NULL AND record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));
+
+-- mark_read: what a mark holds
+SELECT value FROM /* marks */event_log_mark WHERE name = :name;
+
+-- mark_write: makes or replaces a mark
+INSERT INTO /* marks */event_log_mark (name, value) VALUES (:name, :value)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- mark_clear: takes a mark away
+DELETE FROM /* marks */event_log_mark WHERE name = :name;
+
+-- count_by_status: how many rows carry each letter
+SELECT CAST(/* status */status AS text), count(*) FROM /* log */event_log GROUP BY 1;
+
+-- oldest_waiting: the row that waits longest
+SELECT waiting./* record_id */record_id, CAST(waiting./* event_time */event_time AS text)
+FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' ORDER BY waiting./* record_id */record_id LIMIT 1;

@@ -1,0 +1,99 @@
+-- The log's everyday: reading what waits, marking what became of it. Every mark and delete repeats status = 'N',
+-- which keeps it off rows that somebody else changed meanwhile.
+-- Texts are cast, because SQLite lets a column hold what it likes; a time may have any form that julianday reads.
+-- Lists of record_ids come as JSON, '[1,2,3]': one parameter whatever their number.
+
+-- session: nothing to set here
+
+-- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out
+SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
+       CAST(waiting./* table_name */table_name AS text), CAST(waiting./* table_key */table_key AS text),
+       CAST(waiting./* column_name */column_name AS text),
+       CAST(waiting./* old_value */old_value AS text),
+       CAST(waiting./* new_value */new_value AS text), CAST(waiting./* event_time */event_time AS text),
+       CAST(waiting./* perpetrator */perpetrator AS text)
+FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
+  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                  WHERE kept.record_id = waiting./* record_id */record_id
+                    AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
+ORDER BY /* order */record_id
+LIMIT :limit;
+
+-- among_all: condition: every row
+(1 = 1);
+
+-- among_due: condition: rows whose time has come; rows without a readable time are for the rules to judge
+(julianday(waiting./* event_time */event_time) IS NULL
+ OR julianday(waiting./* event_time */event_time) <= julianday(/* clock */CURRENT_TIMESTAMP));
+
+-- among_noted: condition: the rows of the batch in hand
+(waiting./* record_id */record_id IN (SELECT value FROM json_each(:ids)));
+
+-- order_by_number: order: as the rows were numbered
+waiting./* record_id */record_id;
+
+-- order_by_time: order: as the events take effect
+julianday(waiting./* event_time */event_time), waiting./* event_time */event_time, waiting./* record_id */record_id;
+
+-- clock_now: the clock that event_time is compared with
+SELECT /* clock */CURRENT_TIMESTAMP;
+
+-- mark_rows: gives a status to rows that still wait
+UPDATE /* log */event_log SET /* status */status = :status
+WHERE /* record_id */record_id IN (SELECT value FROM json_each(:ids)) AND /* status */status = 'N';
+
+-- mark_run: gives a status to the waiting rows of a run of numbers without gaps
+UPDATE /* log */event_log SET /* status */status = :status
+WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
+
+-- delete_rows: removes rows that still wait
+DELETE FROM /* log */event_log
+WHERE /* record_id */record_id IN (SELECT value FROM json_each(:ids)) AND /* status */status = 'N';
+
+-- delete_run: removes the waiting rows of a run of numbers without gaps
+DELETE FROM /* log */event_log
+WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
+
+-- note_outcome: records why a waiting row ends as it does
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, settled_at)
+SELECT :record_id, :status, :reason, :note,
+       /* now */CURRENT_TIMESTAMP
+WHERE EXISTS (SELECT 1 FROM /* log */event_log
+              WHERE /* record_id */record_id = :record_id AND /* status */status = 'N')
+ON CONFLICT (record_id) DO UPDATE
+SET status = excluded.status, reason = excluded.reason, note = excluded.note, settled_at = excluded.settled_at,
+    next_attempt = NULL;
+
+-- note_attempt: counts an attempt of a row that goes on waiting, and says from when on it is offered again
+INSERT INTO /* outcomes */event_log_outcome AS kept (record_id, status, reason, note, attempts, next_attempt)
+SELECT :record_id, :status, :reason, :note, 1,
+       strftime('%Y-%m-%d %H:%M:%f', /* now */CURRENT_TIMESTAMP, :delay || ' seconds')
+WHERE EXISTS (SELECT 1 FROM /* log */event_log
+              WHERE /* record_id */record_id = :record_id AND /* status */status = 'N')
+ON CONFLICT (record_id) DO UPDATE
+SET status = excluded.status, reason = excluded.reason, note = excluded.note, next_attempt = excluded.next_attempt,
+    attempts = coalesce(kept.attempts, 0) + 1;
+
+-- end_attempts: closes the record of rows that were tried before and now ended well
+UPDATE /* outcomes */event_log_outcome
+SET status = :status, reason = :reason, note = NULL, next_attempt = NULL, settled_at = /* now */CURRENT_TIMESTAMP
+WHERE next_attempt IS NOT NULL AND record_id IN (SELECT value FROM json_each(:ids));
+
+-- mark_read: what a mark holds
+SELECT value FROM /* marks */event_log_mark WHERE name = :name;
+
+-- mark_write: makes or replaces a mark
+INSERT INTO /* marks */event_log_mark (name, value) VALUES (:name, :value)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- mark_clear: takes a mark away
+DELETE FROM /* marks */event_log_mark WHERE name = :name;
+
+-- count_by_status: how many rows carry each letter
+SELECT /* status */status, count(*) FROM /* log */event_log GROUP BY 1;
+
+-- oldest_waiting: the row that waits longest
+SELECT waiting./* record_id */record_id, CAST(waiting./* event_time */event_time AS text)
+FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' ORDER BY waiting./* record_id */record_id LIMIT 1;
