@@ -72,6 +72,15 @@ class KeySyntaxError(DataError):
         super().__init__(f"table_key {shortened(text)!r}, column {column}: {problem}.")
 
 
+class XmlError(DataError):
+    """XML from outside cannot be accepted. `line` counts from 1."""
+
+    def __init__(self, problem: str, *, line: int) -> None:
+        self.problem = problem
+        self.line = line
+        super().__init__(f"Line {line}: {problem}.")
+
+
 class ExpressionError(DataError):
     """The format has no way to express the data."""
 

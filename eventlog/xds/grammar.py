@@ -1,0 +1,129 @@
+"""The vocabulary of XDS, read from its RELAX NG grammar: what each element may have and hold.
+
+libxml2 says whether a document follows the grammar, but not in words that help; these tables can. The grammar stays
+the only place where the vocabulary is written down, and a property test proves that both judge alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from xml.etree import ElementTree as ET
+
+from msgspec import Struct
+
+_RNG = "{http://relaxng.org/ns/structure/1.0}"
+_COUNTS = {"optional": "?", "zeroOrMore": "*", "oneOrMore": "+"}
+ANYTHING = "anything"
+
+_Node = ET.Element
+_Defines = Mapping[str, _Node]
+
+
+class Word(Struct, frozen=True, kw_only=True):
+    """One element: its attributes with the values they may have (none: any), and what it holds, as people write it."""
+
+    attributes: Mapping[str, tuple[str, ...]]
+    required: tuple[str, ...]
+    children: frozenset[str]
+    text: bool
+    content: str
+
+    @property
+    def open(self) -> bool:
+        """Whether it may hold anything at all."""
+        return ANYTHING in self.children
+
+    def follows(self, names: list[str]) -> bool:
+        """Whether these children may stand there in this order and number."""
+        return _pattern(self.content).fullmatch("".join([f"<{name}>" for name in names])) is not None
+
+
+def grammar_text() -> bytes:
+    """The RELAX NG grammar as it is shipped."""
+    return files("eventlog.xds").joinpath("xds.rng").read_bytes()
+
+
+@cache
+def vocabulary() -> Mapping[str, Word]:
+    """Every element by its name."""
+    root = ET.fromstring(grammar_text())  # noqa: S314 - a file of this package
+    defines = {define.get("name", ""): define for define in root.iter(f"{_RNG}define")}
+    return {name: _word(define[0], defines) for name, define in defines.items() if define[0].tag == f"{_RNG}element"}
+
+
+def _word(element: _Node, defines: _Defines) -> Word:
+    nodes = list(_nodes(element, defines, optional=False))
+    attributes = {_attribute(node): _allowed(node, defines) for node, _ in nodes if _is(node, "attribute")}
+    return Word(
+        attributes=attributes,
+        required=tuple(_attribute(node) for node, optional in nodes if _is(node, "attribute") and not optional),
+        children=frozenset(_child(node) for node, _ in nodes if _is(node, "ref") or _is(node, "element")),
+        text=any(_is(node, "text") or _is(node, "mixed") for node, _ in nodes),
+        content=_content(list(element), defines),
+    )
+
+
+def _nodes(parent: _Node, defines: _Defines, *, optional: bool) -> Iterator[tuple[_Node, bool]]:
+    """The nodes that stand directly in an element, through references that only give a part a name."""
+    for node in parent:
+        part = _part(node, defines)
+        yield from [] if part is not None else [(node, optional)]
+        if not _is(node, "attribute") and not _is(node, "element"):
+            inner = optional or _is(node, "optional") or _is(node, "zeroOrMore")
+            yield from _nodes(node if part is None else part, defines, optional=inner)
+
+
+def _content(nodes: list[_Node], defines: _Defines) -> str:
+    """A content model as people write it: `association?, modify-attr+, operation-data?`."""
+    return ", ".join(filter(None, [_particle(node, defines) for node in nodes]))
+
+
+def _particle(node: _Node, defines: _Defines) -> str:
+    part = _part(node, defines)
+    if part is not None:
+        return _content(list(part), defines)
+    kind = node.tag.removeprefix(_RNG)
+    if kind in ("ref", "element"):
+        return _child(node)
+    if kind == "choice":
+        return f"({' | '.join([_particle(one, defines) for one in node])})"
+    inner = _content(list(node), defines) if kind in (*_COUNTS, "mixed") else ""
+    return inner + _COUNTS.get(kind, "") if inner else ""
+
+
+@cache
+def _pattern(content: str) -> re.Pattern[str]:
+    """The content model as a regular expression over the children's names, each written `<name>`."""
+    names = re.sub(r"[a-z-]+", lambda name: f"(?:<{name[0]}>)", content)
+    return re.compile(names.replace(", ", "").replace(" | ", "|"))
+
+
+def _allowed(attribute: _Node, defines: _Defines) -> tuple[str, ...]:
+    parts = [_part(node, defines) for node in attribute]
+    nodes = [attribute, *[part for part in parts if part is not None]]
+    return tuple(value.text or "" for node in nodes for value in node.iter(f"{_RNG}value"))
+
+
+def _attribute(node: _Node) -> str:
+    """Its name; of a whole name space, the space."""
+    space = node.find(f"{_RNG}nsName")
+    return node.get("name", ANYTHING) if space is None else f"{{{space.get('ns')}}}"
+
+
+def _part(node: _Node, defines: _Defines) -> _Node | None:
+    """What a reference stands for, when that is a part of an element and not an element."""
+    if not _is(node, "ref"):
+        return None
+    define = defines[node.get("name", "")]
+    return None if _is(define[0], "element") else define
+
+
+def _child(node: _Node) -> str:
+    return node.get("name", ANYTHING)
+
+
+def _is(node: _Node, kind: str) -> bool:
+    return node.tag == _RNG + kind

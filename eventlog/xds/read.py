@@ -1,0 +1,133 @@
+"""Reading XDS: safe parsing, and the `<status>` replies of a receiver.
+
+What is read comes from outside. Nothing is fetched, a document type declaration (the home of entities) is refused
+before it can do harm, and a reply may neither hold a text of more than 10 MB nor nest deeper than 256 elements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from enum import StrEnum
+from xml.parsers import expat
+
+from lxml import etree
+from msgspec import Struct
+
+from eventlog.errors import XmlError, shortened
+from eventlog.xds.text import shown
+
+XmlElement = etree._Element  # noqa: SLF001 - lxml has no public name for the type of its elements
+
+
+class Level(StrEnum):
+    """How an event fared, from best to worst."""
+
+    SUCCESS = "success"
+    WARNING = "warning"
+    ERROR = "error"
+    RETRY = "retry"
+    FATAL = "fatal"
+
+
+_BADNESS = {level: rank for rank, level in enumerate(Level)}
+
+
+class StatusReply(Struct, frozen=True, kw_only=True):
+    """One `<status>`: what a receiver says of the event with this id, or of everything where it names none."""
+
+    level: Level
+    event_id: str | None = None
+    type: str | None = None
+    text: str = ""
+
+
+def read_statuses(body: bytes) -> list[StatusReply]:
+    """The statuses of a reply: `<nds><output>`, a bare `<output>` or a bare `<status>`; DataError for anything else."""
+    root = parse(body)
+    output = root.find("output") if root.tag == "nds" else root
+    if output is not None and output.tag == "status":
+        return [_status(output)]
+    if output is None or output.tag != "output":
+        raise XmlError(
+            f"a reply is <nds> with <output>, <output> or <status>, not {_outline(root)}", line=line_of(root)
+        )
+    return [_status(element) for element in output.iterchildren("status")]
+
+
+def worst(levels: Iterable[Level]) -> Level:
+    """The level that counts of several for one event; none at all is success."""
+    return max(levels, key=_BADNESS.__getitem__, default=Level.SUCCESS)
+
+
+def parse(body: bytes, *, huge: bool = False) -> XmlElement:
+    """The root element, or XmlError. `huge` admits texts of any length; a document type is never admitted."""
+    # libxml2 drops its guard against entities together with its limits, so they go only where none can be declared.
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        remove_comments=True,
+        remove_pis=True,
+        huge_tree=huge and _starts_plainly(body),
+    )
+    try:
+        root = etree.fromstring(body, parser)
+    except etree.XMLSyntaxError as error:
+        raise XmlError(f"this is not well-formed XML: {_reason(error)}", line=error.lineno or 1) from error
+    declared: object = root.getroottree().docinfo.internalDTD
+    if declared is not None:
+        raise XmlError("a document type declaration is not accepted; send the document without it", line=1)
+    return root
+
+
+def _starts_plainly(body: bytes) -> bool:
+    """Whether the first element is met without a document type declaration before it."""
+    met: list[bool] = []
+
+    def meet(*, element: bool) -> None:
+        met.append(element)
+        raise StopIteration
+
+    reader = expat.ParserCreate()
+    reader.StartElementHandler = lambda *_: meet(element=True)
+    reader.StartDoctypeDeclHandler = lambda *_: meet(element=False)
+    with suppress(StopIteration, expat.ExpatError):  # what is wrong, if anything, libxml2 says better
+        reader.Parse(body, True)
+    return met == [True]
+
+
+def _status(element: XmlElement) -> StatusReply:
+    level = element.get("level")
+    if level not in _BADNESS:
+        known = ", ".join(_BADNESS)
+        raise XmlError(f"the level of a <status> is {shown(level)}; it must be one of {known}", line=line_of(element))
+    return StatusReply(
+        level=Level(level),
+        event_id=element.get("event-id"),
+        type=element.get("type"),
+        text=" ".join(" ".join(map(str, element.itertext())).split()),
+    )
+
+
+def _outline(root: XmlElement) -> str:
+    inside = shortened(", ".join(f"<{child.tag}>" for child in root))
+    return f"<{root.tag}>" + (f" with {inside}" if inside else "")
+
+
+def attributes_of(element: XmlElement) -> dict[str, str]:
+    """The attributes in their order."""
+    return {str(name): str(value) for name, value in element.attrib.items()}
+
+
+def line_of(element: XmlElement) -> int:
+    """The line that the element starts in."""
+    line: object = element.sourceline
+    return line if isinstance(line, int) else 1
+
+
+def _reason(error: etree.XMLSyntaxError) -> str:
+    """What libxml2 says, without the place that is told apart and without advice for programmers."""
+    reason = re.sub(r"(, (use|try|see) .*)?, line \d+, column \d+$", "", error.msg or "it is empty")
+    return reason[:1].lower() + reason[1:]
