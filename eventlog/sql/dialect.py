@@ -31,6 +31,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     identifier_bytes: int
     case_sensitive: bool = False
     """Whether undelimited identifiers are (reference 8.2)."""
+    embedded: bool = False
+    """The database is a file of this machine, which connecting would make."""
+    schemas: bool = True
+    """Tables stand in schemas; elsewhere the setting `source.schema` names one in associations."""
     transition_tables: bool = False
     """Statement triggers see all rows of their statement."""
     row_triggers_in_order: bool = True
@@ -40,6 +44,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     comments_on_triggers: bool = False
     """The marker stands beside the trigger; elsewhere it is a comment in the trigger's text."""
     disables_triggers: bool = False
+    partial_indexes: bool = False
+    log_has_key: bool = True
+    """Whether the log we make has a primary key; without one, uniqueness rests on the identity (measured on PostgreSQL)."""
+    transactional_ddl: bool = False
     begin_ddl: str | None = None
     """Opens a transaction where the driver would let DDL run outside of one."""
     now: str
@@ -71,6 +79,11 @@ class Dialect(Struct, frozen=True, kw_only=True):
         compiler = _compiler(self.name)
         return compiler.denormalize_name(name) if compiler.requires_name_normalize else name
 
+    def normalised(self, name: str) -> str:
+        """The name as SQLAlchemy wants it for one that the database reports; undoes `reported`."""
+        compiler = _compiler(self.name)
+        return compiler.normalize_name(name) if compiler.requires_name_normalize else name
+
     def shortened(self, name: str) -> str:
         """The name, or a part of it with a hash of all of it where the database limits the length."""
         if len(name.encode()) <= self.identifier_bytes:
@@ -84,7 +97,11 @@ SQLITE = Dialect(
     name="sqlite",
     folder="sqlite",
     identifier_bytes=255,
+    embedded=True,
+    schemas=False,
     instead_of_triggers=True,
+    partial_indexes=True,
+    transactional_ddl=True,
     begin_ddl="BEGIN IMMEDIATE",
     now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
 )
@@ -98,6 +115,9 @@ POSTGRESQL = Dialect(
     instead_of_triggers=True,
     comments_on_triggers=True,
     disables_triggers=True,
+    partial_indexes=True,
+    log_has_key=False,
+    transactional_ddl=True,
     now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
     user="SESSION_USER",
     backslash=("E'", r"\\"),
@@ -119,6 +139,7 @@ MYSQL = Dialect(
     name="mysql",
     folder="mysql",
     identifier_bytes=64,
+    schemas=False,
     case_sensitive=True,
     now="UTC_TIMESTAMP(6)",
     user="SUBSTRING_INDEX(USER(), '@', 1)",

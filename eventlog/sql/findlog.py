@@ -1,0 +1,100 @@
+"""Finds the ten columns of a log table: by name, then by position, or as configuration names them (reference 1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from eventlog.errors import ConfigError, InstallError
+from eventlog.schema import Column
+from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames
+from eventlog.sql.shapes import Schema
+from eventlog.sqltypes import Category
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+_numbers = (Category.INT, Category.NUMBER)
+_times = (Category.TIMESTAMP, Category.DATE)  # Oracle's DATE holds a time of day
+
+
+def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Sequence[str] = "auto") -> LogNames:
+    """The names with the columns that the log table has; `wanted` is auto, new, old, or ten names in STANDARD's order."""
+    from sqlalchemy import Engine
+
+    if isinstance(where, Engine):
+        with where.connect() as connection:
+            return log_columns(connection, names, wanted)
+    schema = Schema(where, names.schema)
+    table = schema.find(names.table)
+    if table is None:
+        raise InstallError(f"There is no log table {names.table}.", hint="`eventlog install` makes it.")
+    found = chosen(schema.shape(table).columns, wanted, table)
+    return LogNames(table=names.table, schema=names.schema, columns=found)
+
+
+def has_log(connection: Connection, names: LogNames) -> bool:
+    """Whether there is a table with the log's name."""
+    return Schema(connection, names.schema).find(names.table) is not None
+
+
+def chosen(columns: Sequence[Column], wanted: str | Sequence[str], table: str) -> tuple[str, ...]:
+    """The ten columns in the order of STANDARD; InstallError names the one that is missing."""
+    if not isinstance(wanted, str):
+        return _listed(columns, tuple(wanted), table)
+    if wanted == "new":
+        return _placed(columns, NEW_ORDER, table)
+    if wanted == "old":
+        return _placed(columns, OLD_ORDER, table)
+    if wanted != "auto":
+        raise ConfigError(f"columns = {wanted!r} is not auto, new, old or a list of ten names.")
+    return _by_name(columns) or _by_position(columns, table)
+
+
+def _by_name(columns: Sequence[Column]) -> tuple[str, ...] | None:
+    known = {column.name.casefold(): column.name for column in columns}
+    return tuple(known[name] for name in STANDARD) if known.keys() >= set(STANDARD) else None
+
+
+def _by_position(columns: Sequence[Column], table: str) -> tuple[str, ...]:
+    """Types tell the orders apart; where names are nearly all there, a missing one is the likelier explanation."""
+    fits = [order for order in (NEW_ORDER, OLD_ORDER) if len(columns) >= len(order) and _fits(columns, order)]
+    known = {column.name.casefold() for column in columns}
+    missing = [name for name in STANDARD if name not in known]
+    if len(fits) == 1 and len(missing) > len(STANDARD) // 2:
+        return _placed(columns, fits[0], table)
+    if len(missing) <= len(STANDARD) // 2 or len(columns) < len(STANDARD):
+        raise InstallError(
+            f"The log table {table} has no column {missing[0]}.", hint="Add it, or list its ten columns."
+        )
+    message = f"The types of the log table {table} do not tell which of its columns is which."
+    raise InstallError(message, hint='Say `columns = "new"`, "old", or list the ten names.')
+
+
+def _fits(columns: Sequence[Column], order: Sequence[str]) -> bool:
+    typed = dict(zip(order, columns, strict=False))
+    return (
+        typed["record_id"].category in _numbers
+        and typed["status"].category is Category.STRING
+        and typed["event_type"].category in _numbers
+        and typed["event_time"].category in _times
+    )
+
+
+def _placed(columns: Sequence[Column], order: Sequence[str], table: str) -> tuple[str, ...]:
+    if len(columns) < len(order):
+        missing = order[len(columns)]
+        raise InstallError(f"The log table {table} has no column {len(columns) + 1}, which should be {missing}.")
+    placed = {standard: column.name for standard, column in zip(order, columns, strict=False)}
+    return tuple(placed[name] for name in STANDARD)
+
+
+def _listed(columns: Sequence[Column], wanted: tuple[str, ...], table: str) -> tuple[str, ...]:
+    if len(wanted) != len(STANDARD):
+        raise ConfigError(f"columns lists {len(wanted)} names; it takes ten, in the order {', '.join(STANDARD)}.")
+    known = {column.name.casefold(): column.name for column in columns}
+    exact = {column.name for column in columns}
+    for name, standard in zip(wanted, STANDARD, strict=True):
+        if name.casefold() not in known:
+            raise InstallError(f"The log table {table} has no column {name}, which should be its {standard}.")
+    return tuple(name if name in exact else known[name.casefold()] for name in wanted)

@@ -1,0 +1,123 @@
+"""Puts the log table and its companions into a database, by migration; what it runs it can also print for a DBA."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from eventlog.errors import InstallError
+from eventlog.sql.dialect import ddl_transaction, dialect_of
+from eventlog.sql.findlog import has_log, log_columns
+from eventlog.sql.names import NEW_ORDER, STANDARD, LogNames
+from eventlog.sql.queries import log_holes, statement
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+    from sqlalchemy import Connection, Engine
+
+
+def install(engine: Engine, names: LogNames | None = None, order: Sequence[str] = NEW_ORDER) -> None:
+    """Makes what is missing. A log that somebody else made gets companions and is not altered; twice is once."""
+    names = names or LogNames()
+    with ddl_transaction(engine) as connection:
+        if _found_revision(connection, names) is None and has_log(connection, names):
+            log_columns(connection, names, "auto" if names.columns == STANDARD else names.columns)
+        _run(connection, names, "upgrade", "head", order=tuple(order))
+
+
+def install_sql(url: str, names: LogNames | None = None, order: Sequence[str] = NEW_ORDER) -> str:
+    """The statements of `install` for the database that the URL names, without connecting to it."""
+    return _printed(url, names or LogNames(), "head", tuple(order))
+
+
+def upgrade(engine: Engine, names: LogNames | None = None) -> None:
+    """Brings an installed log to the newest migration."""
+    names = names or LogNames()
+    with ddl_transaction(engine) as connection:
+        _revision(connection, names)
+        _run(connection, names, "upgrade", "head")
+
+
+def upgrade_sql(engine: Engine, names: LogNames | None = None) -> str:
+    """The statements that `upgrade` would run now; none when the log is current."""
+    names = names or LogNames()
+    with engine.connect() as connection:
+        revision = _revision(connection, names)
+    url = engine.url.render_as_string(hide_password=False)
+    return _printed(url, names, f"{revision}:head", NEW_ORDER)
+
+
+def uninstall(engine: Engine, names: LogNames | None = None, *, purge: bool = False) -> None:
+    """Takes off triggers and tables; refuses while rows wait, unless they are to be thrown away. An adopted log stays."""
+    from eventlog.sql.triggers import remove_all
+
+    names = names or LogNames()
+    with ddl_transaction(engine) as connection:
+        _revision(connection, names)
+        waiting = 0 if purge else _waiting(connection, names)
+        if waiting:
+            message = f"{waiting} row(s) of {names.table} still wait to be published."
+            raise InstallError(message, hint="Publish them, or say --purge to lose them.")
+        remove_all(connection, names)
+        _run(connection, names, "downgrade", "base")
+        version = dialect_of(connection).qualified(names.schema, names.version)
+        connection.exec_driver_sql(f"DROP TABLE {version}")
+
+
+def is_installed(engine: Engine, names: LogNames | None = None) -> bool:
+    """Whether the companions of this log are there, by any version of eventlog."""
+    with engine.connect() as connection:
+        return _found_revision(connection, names or LogNames()) is not None
+
+
+def _waiting(connection: Connection, names: LogNames) -> int:
+    from sqlalchemy import text
+
+    dialect = dialect_of(connection)
+    return int(connection.execute(text(statement(dialect, "count_waiting", **log_holes(dialect, names)))).scalar_one())
+
+
+def _revision(connection: Connection, names: LogNames) -> str:
+    revision = _found_revision(connection, names)
+    if revision is None:
+        raise InstallError(f"There is no event log {names.table} here.", hint="`eventlog install` makes it.")
+    return revision
+
+
+def _found_revision(connection: Connection, names: LogNames) -> str | None:
+    from alembic.runtime.migration import MigrationContext
+
+    options = {"version_table": names.version, "version_table_schema": names.schema}
+    return MigrationContext.configure(connection, opts=options).get_current_revision()
+
+
+def _run(
+    connection: Connection, names: LogNames, direction: str, goal: str, order: tuple[str, ...] = NEW_ORDER
+) -> None:
+    from alembic import command
+
+    config = _config(names, order, connection=connection, transactional=dialect_of(connection).transactional_ddl)
+    getattr(command, direction)(config, goal)
+
+
+def _printed(url: str, names: LogNames, goal: str, order: tuple[str, ...]) -> str:
+    from alembic import command
+
+    config = _config(names, order, url=url, transactional=dialect_of(url).transactional_ddl)
+    config.output_buffer = StringIO()
+    command.upgrade(config, goal, sql=True)
+    return config.output_buffer.getvalue()
+
+
+def _config(names: LogNames, order: tuple[str, ...], **settings: Any) -> Config:
+    """Alembic's settings, made here and not read from a file; it says nothing where nobody asked it to."""
+    from alembic.config import Config
+
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    config = Config()
+    config.set_main_option("script_location", "eventlog.sql:migrations")
+    config.set_main_option("path_separator", "os")
+    config.attributes.update(names=names, order=order, **settings)
+    return config

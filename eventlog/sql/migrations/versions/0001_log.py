@@ -1,0 +1,156 @@
+"""Makes the log table with its companions, or only the companions where somebody else made the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import context, op
+from sqlalchemy.dialects import mysql
+
+from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.names import STANDARD, LogNames
+
+revision = "0001"
+down_revision = None
+
+ADOPTED = "log adopted"
+"""The mark that says: somebody else made this log, it is not ours to drop."""
+
+_mysql = ("mysql", "mariadb")
+_number = sa.BigInteger().with_variant(sa.Integer(), "sqlite").with_variant(sa.Numeric(19, 0), "oracle")
+_integer = sa.Integer()
+_letter = sa.CHAR(1)
+_time = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), *_mysql)
+_name = sa.Text().with_variant(sa.String(400), "oracle", *_mysql)
+_key = sa.Text().with_variant(sa.String(4000), "oracle", *_mysql)
+_value = sa.Text().with_variant(mysql.LONGTEXT(), *_mysql)
+_types: dict[str, tuple[Any, bool]] = {
+    "status": (_letter, False),
+    "event_type": (_integer, False),
+    "event_time": (_time, False),
+    "perpetrator": (_name, True),
+    "table_name": (_name, False),
+    "table_key": (_key, False),
+    "column_name": (_name, True),
+    "old_value": (_value, True),
+    "new_value": (_value, True),
+}
+# Binary collation: a lower-case status must not pass for an upper-case one.
+_options: dict[str, Any] = {
+    **{
+        f"{name}_{option}": value for name in _mysql for option, value in (("engine", "InnoDB"), ("charset", "utf8mb4"))
+    },
+    **{f"{name}_collate": "utf8mb4_bin" for name in _mysql},
+}
+
+
+def upgrade() -> None:
+    names: LogNames = context.config.attributes["names"]
+    adopted = _exists(names)
+    if not adopted:
+        _make_log(names, context.config.attributes["order"])
+    _make_outcomes(names)
+    marks = _make_marks(names)
+    if adopted:
+        op.bulk_insert(marks, [{"name": ADOPTED, "value": names.table}])
+
+
+def downgrade() -> None:
+    names: LogNames = context.config.attributes["names"]
+    adopted = _is_adopted(names)
+    op.drop_table(names.marks, schema=names.schema)
+    op.drop_table(names.outcomes, schema=names.schema)
+    if not adopted:
+        op.drop_table(names.table, schema=names.schema)
+
+
+def _exists(names: LogNames) -> bool:
+    return not context.is_offline_mode() and sa.inspect(op.get_bind()).has_table(names.table, schema=names.schema)
+
+
+def _is_adopted(names: LogNames) -> bool:
+    if context.is_offline_mode():
+        return False
+    marks = sa.table(names.marks, sa.column("name"), schema=names.schema)
+    return op.get_bind().execute(sa.select(marks.c.name).where(marks.c.name == ADOPTED)).first() is not None
+
+
+def _make_log(names: LogNames, order: tuple[str, ...]) -> None:
+    dialect = dialect_of(op.get_bind())
+    columns = _columns(names, dialect)
+    checks = [
+        sa.CheckConstraint(text, name=dialect.shortened(f"{names.table}_{what}_ck"))
+        for what, text in _meanings({name: dialect.quoted(names.column(name)) for name in STANDARD}).items()
+    ]
+    ordered = [columns[name] for name in order]
+    op.create_table(names.table, *ordered, *checks, schema=names.schema, sqlite_autoincrement=True, **_options)
+    _index_new_rows(names, dialect)
+
+
+def _columns(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
+    """The ten columns by their standard names; a writer may leave out record_id, status and event_time."""
+    number = sa.Column(
+        names.column("record_id"), _number, sa.Identity(always=False), primary_key=dialect.log_has_key, nullable=False
+    )
+    columns: dict[str, sa.Column[Any]] = {"record_id": number}
+    defaults = {"status": sa.text("'N'"), "event_time": sa.text(f"({dialect.now})")}
+    for name, (type_, nullable) in _types.items():
+        columns[name] = sa.Column(names.column(name), type_, nullable=nullable, server_default=defaults.get(name))
+    return columns
+
+
+def _meanings(name: dict[str, str]) -> dict[str, str]:
+    """What no writer that knows the format writes. A parked row's letter is its owner's choice, so any capital passes."""
+    status, kind = name["status"], name["event_type"]
+    return {
+        "id": f"{name['record_id']} > 0",
+        "status": f"LENGTH({status}) = 1 AND {status} <> ' ' AND {status} = UPPER({status})",
+        "type": f"{kind} BETWEEN 1 AND 8",
+        "key": f"{name['table_key']} LIKE '_%=%'",
+        "table": f"LENGTH({name['table_name']}) > 0",
+        "column": f"{kind} IN (4, 5, 6) OR {name['column_name']} IS NOT NULL",
+    }
+
+
+def _index_new_rows(names: LogNames, dialect: Dialect) -> None:
+    """What polling reads. A log without a key has this index alone: inserting and marking pay for each one."""
+    status, record_id = names.column("status"), names.column("record_id")
+    columns = [record_id] if dialect.partial_indexes else [status, record_id]
+    waiting = sa.text(f"{dialect.quoted(status)} = 'N'")
+    op.create_index(
+        dialect.shortened(f"{names.table}_new"),
+        names.table,
+        columns,
+        unique=not dialect.log_has_key,
+        schema=names.schema,
+        postgresql_where=waiting,
+        sqlite_where=waiting,
+    )
+
+
+def _make_outcomes(names: LogNames) -> None:
+    op.create_table(
+        names.outcomes,
+        sa.Column("record_id", _number, primary_key=True, autoincrement=False),
+        sa.Column("status", _letter),
+        sa.Column("reason", sa.String(40)),
+        sa.Column("note", _value),
+        sa.Column("attempts", _integer, nullable=False, server_default=sa.text("0")),
+        sa.Column("next_attempt", _time),
+        sa.Column("document", sa.String(200)),
+        sa.Column("held", _integer, nullable=False, server_default=sa.text("0")),
+        sa.Column("settled_at", _time),
+        schema=names.schema,
+        **_options,
+    )
+
+
+def _make_marks(names: LogNames) -> sa.Table:
+    return op.create_table(
+        names.marks,
+        sa.Column("name", sa.String(200), primary_key=True),
+        sa.Column("value", _value),
+        schema=names.schema,
+        **_options,
+    )

@@ -1,0 +1,3 @@
+-- What the database's own catalog tells of tables and triggers.
+
+-- declared_types: SQLAlchemy tells PostgreSQL's types as they are

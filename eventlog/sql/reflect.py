@@ -1,0 +1,118 @@
+"""Reads classes out of a database: parent tables and views with their columns, keys, child tables and references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from eventlog.errors import InstallError
+from eventlog.schema import Catalog, Child, Table
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.shapes import ForeignKey, Schema, Shape
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+__all__ = ["log_columns", "reflect", "reflect_table"]
+
+
+def reflect(
+    where: Engine | Connection,
+    names: Sequence[str] | None = None,
+    schema: str | None = None,
+    children: Sequence[str] = (),
+) -> Catalog:
+    """The classes with these names, `usr` or `indirect.usr`; without names, every one of the schema.
+
+    A table without a primary key that refers to a class is its child; `children` names more, which may have keys.
+    """
+    from sqlalchemy import Engine
+
+    if isinstance(where, Engine):
+        with where.connect() as connection:
+            return reflect(connection, names, schema, children)
+    reader = _Reader(where, schema)
+    tables = reader.everything() if names is None else reader.classes(names, children)
+    return Catalog(tables, case_sensitive=dialect_of(where).case_sensitive)
+
+
+def reflect_table(
+    where: Engine | Connection, name: str, schema: str | None = None, children: Sequence[str] = ()
+) -> Table:
+    """One class by its name."""
+    return reflect(where, [name], schema, children).tables[0]
+
+
+class _Reader:
+    """Reads classes on one connection, each schema once."""
+
+    def __init__(self, connection: Connection, schema: str | None) -> None:
+        self._connection = connection
+        self._schemas: dict[str | None, Schema] = {}
+        self._default = schema
+
+    def everything(self) -> list[Table]:
+        schema = self._schema(self._default)
+        shapes = [schema.shape(name) for name in (*schema.tables, *schema.views)]
+        tables = [self._table(schema, shape, ()) for shape in shapes]
+        return [table for table in tables if table.key]
+
+    def classes(self, names: Iterable[str], children: Sequence[str]) -> list[Table]:
+        named = [self._find(name)[1] for name in children]
+        found = dict.fromkeys(self._find(name) for name in names)
+        tables = [
+            self._table(schema, schema.shape(name), [child for child in named if child != name])
+            for schema, name in found
+        ]
+        taken = {(table.schema, child.name) for table in tables for child in table.children}
+        missing = set(named) - {name for _, name in taken}
+        if missing:
+            raise InstallError(
+                f"The table {min(missing)} has no foreign key to the primary key of a table named with it."
+            )
+        return [table for table in tables if table.key or (table.schema, table.name) not in taken]
+
+    def _table(self, schema: Schema, shape: Shape, named: Sequence[str]) -> Table:
+        return Table(
+            name=shape.name,
+            schema=shape.schema,
+            columns=shape.columns,
+            view=shape.view,
+            children=tuple(self._children(schema, shape, named)),
+        )
+
+    def _children(self, schema: Schema, parent: Shape, named: Sequence[str]) -> Iterable[Child]:
+        """Child tables in the order of their names. Of two parents the one whose column stands first owns the table."""
+        for name in sorted(schema.referring(parent.name)):
+            if name not in named and schema.key(name):
+                continue
+            child = schema.shape(name)
+            links = _in_order([key for key in child.foreign if set(key.referred) == set(schema.key(key.table))], child)
+            own = [key for key in links if key.table == parent.name]
+            if own and (name in named or links[0] is own[0]):
+                yield _child(child, own[0], parent)
+
+    def _find(self, name: str) -> tuple[Schema, str]:
+        first, _, last = name.rpartition(".")
+        for place, table in ((self._default, name), (first or self._default, last)):
+            schema = self._schema(place)
+            found = schema.find(table)
+            if found is not None:
+                return schema, found
+        raise InstallError(f"There is no table or view {name} in the database.")
+
+    def _schema(self, name: str | None) -> Schema:
+        if name not in self._schemas:
+            self._schemas[name] = Schema(self._connection, name)
+        return self._schemas[name]
+
+
+def _in_order(keys: Iterable[ForeignKey], shape: Shape) -> list[ForeignKey]:
+    places = {column.name: place for place, column in enumerate(shape.columns)}
+    return sorted(keys, key=lambda key: places[key.columns[0]])
+
+
+def _child(shape: Shape, link: ForeignKey, parent: Shape) -> Child:
+    held = dict(zip(link.referred, link.columns, strict=True))
+    return Child(name=shape.name, parent_key=tuple(held[column] for column in parent.key), columns=shape.columns)

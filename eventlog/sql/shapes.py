@@ -1,0 +1,162 @@
+"""Asks the database what its tables look like, a schema at a time: columns, keys, foreign keys, views."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from eventlog.schema import Column
+from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.queries import statement
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+class ForeignKey(Struct, frozen=True, kw_only=True):
+    """Columns that hold the key of another table; `referred` are that table's columns, in the same order."""
+
+    columns: tuple[str, ...]
+    schema: str | None
+    table: str
+    referred: tuple[str, ...]
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """One table or view as the database describes it, before it is known what it is to its neighbours."""
+
+    schema: str | None
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    foreign: tuple[ForeignKey, ...] = ()
+    view: bool = False
+
+
+class Schema:
+    """One schema of a database; what was asked once is kept. Names are as the database reports them."""
+
+    def __init__(self, connection: Connection, name: str | None) -> None:
+        from sqlalchemy import inspect
+
+        self._connection = connection
+        self._inspector = inspect(connection)
+        self._dialect: Dialect = dialect_of(connection)
+        self._asked = name
+        self.name = self._schema_name(name)
+
+    def shape(self, name: str) -> Shape:
+        """A table or view of this schema."""
+        view = name in self.views
+        key = () if view else self._keys.get(name, ())
+        foreign = () if view else self._foreign.get(name, ())
+        return Shape(schema=self.name, name=name, columns=self._columns(name), key=key, foreign=foreign, view=view)
+
+    def find(self, name: str) -> str | None:
+        """The name of a table or view as the database reports it; upper and lower case count only to tell two apart."""
+        if name in self.tables or name in self.views:
+            return name
+        alike = [known for known in (*self.tables, *self.views) if known.casefold() == name.casefold()]
+        return alike[0] if len(alike) == 1 else None
+
+    def key(self, table: str) -> tuple[str, ...]:
+        """The primary key's columns in the order of the key."""
+        return self._keys.get(table, ())
+
+    def referring(self, table: str) -> list[str]:
+        """The tables of this schema that have a foreign key to a table of it."""
+        return [
+            name
+            for name, keys in self._foreign.items()
+            if any(key.table == table and key.schema == self.name for key in keys)
+        ]
+
+    @cached_property
+    def tables(self) -> tuple[str, ...]:
+        return tuple(self._reported(self._inspector.get_table_names(schema=self._asked)))
+
+    @cached_property
+    def views(self) -> tuple[str, ...]:
+        return tuple(self._reported(self._inspector.get_view_names(schema=self._asked)))
+
+    @cached_property
+    def _keys(self) -> dict[str, tuple[str, ...]]:
+        found = self._inspector.get_multi_pk_constraint(schema=self._asked)
+        return {
+            self._dialect.reported(name): tuple(self._reported(key["constrained_columns"]))
+            for (_, name), key in found.items()
+        }
+
+    @cached_property
+    def _foreign(self) -> dict[str, tuple[ForeignKey, ...]]:
+        found = self._inspector.get_multi_foreign_keys(schema=self._asked)
+        return {
+            self._dialect.reported(name): tuple(self._foreign_key(key) for key in keys)
+            for (_, name), keys in found.items()
+        }
+
+    def _foreign_key(self, key: Any) -> ForeignKey:
+        columns, referred = (tuple(self._reported(key[side])) for side in ("constrained_columns", "referred_columns"))
+        schema = key["referred_schema"]
+        return ForeignKey(
+            columns=columns,
+            schema=self.name if schema is None else self._schema_name(schema),
+            table=self._dialect.reported(key["referred_table"]),
+            referred=referred,
+        )
+
+    def _columns(self, name: str) -> tuple[Column, ...]:
+        key = self._keys.get(name, ())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a type that SQLAlchemy does not know is text to us
+            found = self._inspector.get_columns(self._normalised(name), schema=self._asked)
+        declared = self._declared(name)
+        return tuple(
+            Column(
+                name=column,
+                type=declared.get(column) or self._type(described["type"]),
+                key=key.index(column) + 1 if column in key else None,
+                references=self._referred(name, column),
+                nullable=bool(described["nullable"]),
+            )
+            for described in found
+            for column in self._reported([described["name"]])
+        )
+
+    def _referred(self, table: str, column: str) -> str | None:
+        for key in self._foreign.get(table, ()):
+            if key.columns == (column,):
+                return key.table
+        return None
+
+    def _declared(self, table: str) -> dict[str, str]:
+        """Types in the words of whoever made the table, where SQLAlchemy tells only what the database makes of them."""
+        from sqlalchemy import text
+
+        query = statement(self._dialect, "declared_types")
+        if not query:
+            return {}
+        return {row.name: row.type for row in self._connection.execute(text(query), {"table": table})}
+
+    def _type(self, type_: Any) -> str:
+        domain = getattr(type_, "data_type", None)  # a domain is what it is made of
+        try:
+            return str((domain if domain is not None else type_).compile(dialect=self._connection.dialect))
+        except Exception:  # noqa: BLE001  # compilers fail in many ways on types they do not know
+            return "VARCHAR"
+
+    def _reported(self, names: Iterable[str]) -> list[str]:
+        return [self._dialect.reported(str(name)) for name in names]
+
+    def _normalised(self, name: str) -> str:
+        return self._dialect.normalised(name)
+
+    def _schema_name(self, name: str | None) -> str | None:
+        if not self._dialect.schemas:
+            return name
+        found = name or self._inspector.default_schema_name
+        return None if found is None else self._dialect.reported(found)

@@ -1,0 +1,147 @@
+"""Installing on every database: what is made, what is refused, what is adopted, and taking it off again."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from sqlalchemy import Engine, inspect, text
+from sqlalchemy.exc import IntegrityError
+
+from eventlog.errors import InstallError
+from eventlog.sql.install import install, is_installed, uninstall, upgrade, upgrade_sql
+from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames
+
+ROW: dict[str, object] = {"table_key": "idu=1", "event_type": 6, "table_name": "usr"}
+
+
+def write(engine: Engine, row: dict[str, object], log: str = "event_log") -> None:
+    columns = ", ".join(row)
+    values = ", ".join(f":{name}" for name in row)
+    with engine.begin() as connection:
+        connection.execute(text(f"INSERT INTO {log} ({columns}) VALUES ({values})"), row)
+
+
+@pytest.mark.parametrize("order", [NEW_ORDER, OLD_ORDER])
+def test_the_log_has_its_columns_in_order_and_its_companions(engine: Engine, order: tuple[str, ...]) -> None:
+    install(engine, order=order)
+    inspector = inspect(engine)
+    assert tuple(column["name"] for column in inspector.get_columns("event_log")) == order
+    made = {"event_log", "event_log_outcome", "event_log_mark", "event_log_version"}
+    assert set(inspector.get_table_names()) == made
+    assert is_installed(engine)
+
+
+def test_a_row_gets_its_number_its_letter_and_its_time(engine: Engine) -> None:
+    install(engine)
+    write(engine, ROW)
+    write(engine, ROW)
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT record_id, status, event_time FROM event_log ORDER BY 1")).all()
+    assert [row[:2] for row in rows] == [(1, "N"), (2, "N")]
+    assert all(row[2] is not None for row in rows)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"record_id": 0},
+        {"record_id": -1},
+        {"status": "n"},
+        {"status": " "},
+        {"event_type": 0},
+        {"event_type": 9},
+        {"event_type": 1},
+        {"table_key": "1"},
+        {"table_key": "=1"},
+        {"table_name": ""},
+    ],
+    ids=str,
+)
+def test_the_log_refuses_what_no_valid_writer_writes(engine: Engine, wrong: dict[str, object]) -> None:
+    install(engine)
+    with pytest.raises(IntegrityError):
+        write(engine, ROW | wrong)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [{"status": "X"}, {"event_type": 1, "column_name": "fname"}, {"table_key": 'a="x=%"+b='}, {"perpetrator": None}],
+    ids=str,
+)
+def test_the_log_takes_what_a_valid_writer_may_write(engine: Engine, right: dict[str, object]) -> None:
+    install(engine)
+    write(engine, ROW | right)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT COUNT(*) FROM event_log")).scalar() == 1
+
+
+def test_installing_twice_changes_nothing(engine: Engine) -> None:
+    install(engine)
+    write(engine, ROW)
+    install(engine, order=OLD_ORDER)
+    assert tuple(column["name"] for column in inspect(engine).get_columns("event_log")) == NEW_ORDER
+    upgrade(engine)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT COUNT(*) FROM event_log")).scalar() == 1
+
+
+def test_several_logs_share_a_database(engine: Engine) -> None:
+    one, two = LogNames(table="one"), LogNames(table="Two", columns=(*STANDARD[:8], "Old", "select"))
+    install(engine, one)
+    install(engine, two)
+    uninstall(engine, one)
+    assert [is_installed(engine, names) for names in (one, two)] == [False, True]
+    assert [column["name"] for column in inspect(engine).get_columns("Two")][-2:] == ["Old", "select"]
+
+
+def test_uninstalling_is_refused_while_rows_wait(engine: Engine) -> None:
+    install(engine)
+    write(engine, ROW)
+    with pytest.raises(InstallError, match=r"1 row\(s\) of event_log still wait.*--purge"):
+        uninstall(engine)
+    uninstall(engine, purge=True)
+    assert inspect(engine).get_table_names() == []
+
+
+def test_an_adopted_log_is_not_altered_and_outlives_uninstalling(engine: Engine) -> None:
+    columns = "id INTEGER, st CHAR(1), kind INTEGER, at TIMESTAMP, who VARCHAR(9), tab VARCHAR(9), k VARCHAR(9)"
+    with engine.begin() as connection:
+        connection.execute(text(f"CREATE TABLE theirs ({columns}, c VARCHAR(9), o VARCHAR(9), n VARCHAR(9))"))
+    names = LogNames(table="theirs", columns=("id", "st", "kind", "at", "who", "tab", "k", "c", "o", "n"))
+    before = str(inspect(engine).get_columns("theirs"))
+    install(engine, names)
+    write(engine, {"id": 7, "st": "S", "kind": 99}, "theirs")
+    assert str(inspect(engine).get_columns("theirs")) == before
+    uninstall(engine, names)
+    assert inspect(engine).get_table_names() == ["theirs"]
+    assert not is_installed(engine, names)
+
+
+def test_a_foreign_log_that_lacks_a_column_is_refused_by_name(engine: Engine) -> None:
+    names = ", ".join(f"{name} VARCHAR(9)" for name in STANDARD if name != "table_key")
+    with engine.begin() as connection:
+        connection.execute(text(f"CREATE TABLE event_log ({names})"))
+    with pytest.raises(InstallError, match="no column table_key"):
+        install(engine)
+    assert inspect(engine).get_table_names() == ["event_log"]
+
+
+def test_what_is_not_installed_cannot_be_upgraded_or_taken_off(engine: Engine) -> None:
+    for act in (upgrade, upgrade_sql, uninstall):
+        with pytest.raises(InstallError, match="no event log event_log here"):
+            act(engine)
+
+
+def test_a_current_log_needs_no_statements(engine: Engine) -> None:
+    install(engine)
+    assert "CREATE" not in upgrade_sql(engine)
+
+
+def test_alembic_says_nothing(
+    engine: Engine, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with caplog.at_level(logging.INFO):
+        install(engine)
+    assert caplog.records == []
+    assert capfd.readouterr() == ("", "")
