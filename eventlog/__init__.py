@@ -1,0 +1,63 @@
+"""Change capture by triggers: events from a log table, rules, and documents for whoever wants to know.
+
+Names are imported when they are first used, so that `eventlog --version` and a Spark worker pay for nothing else.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from eventlog.version import __version__
+
+if TYPE_CHECKING:
+    from eventlog import xds
+    from eventlog.daemon import Publisher
+    from eventlog.errors import EventlogError
+    from eventlog.model import ABSENT, Change, Document, Edit, Event, Kind, Op, Outcome, Reason, RowId, Status
+    from eventlog.rules import Options, decide
+    from eventlog.schema import Catalog, Table
+    from eventlog.tablekey import TableKey
+
+__all__ = [
+    "ABSENT",
+    "Catalog",
+    "Change",
+    "Document",
+    "Edit",
+    "Event",
+    "EventlogError",
+    "Kind",
+    "Op",
+    "Options",
+    "Outcome",
+    "Publisher",
+    "Reason",
+    "RowId",
+    "Status",
+    "Table",
+    "TableKey",
+    "__version__",
+    "decide",
+    "xds",
+]
+
+_HOMES = {
+    **dict.fromkeys(
+        ("ABSENT", "Change", "Document", "Edit", "Event", "Kind", "Op", "Outcome", "Reason", "RowId", "Status"),
+        "eventlog.model",
+    ),
+    **dict.fromkeys(("Options", "decide"), "eventlog.rules"),
+    **dict.fromkeys(("Catalog", "Table"), "eventlog.schema"),
+    "EventlogError": "eventlog.errors",
+    "Publisher": "eventlog.daemon",
+    "TableKey": "eventlog.tablekey",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "xds":
+        return import_module("eventlog.xds")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'eventlog' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

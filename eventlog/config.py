@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -22,8 +22,17 @@ from eventlog.suggest import did_you_mean
 Choice = Literal["auto", "new", "old"]
 
 
+def within(name: str, value: int, low: int, high: int) -> None:
+    """Refuses a number outside its range."""
+    if not low <= value <= high:
+        raise ConfigError(f"{name} is {value}; it must be between {low} and {high}.")
+
+
 class SourceConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where changes come from. `schema` names one in associations where the database has none."""
+    """Where changes come from. `tables` are the captured ones, by default every table and view of the schema.
+
+    `schema` is where the tables stand; a database without schemas only gets it as a name in associations.
+    """
 
     url: str = ""
     kind: Literal["log"] = "log"
@@ -31,6 +40,7 @@ class SourceConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     columns: Choice | tuple[str, ...] = "auto"
     user: str | None = None
     schema: str | None = None
+    tables: tuple[str, ...] = ()
 
 
 class PublisherConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,12 +117,6 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
         raise ConfigError(f"{origin}: {_in_words(str(error))}") from None
 
 
-def within(name: str, value: int, low: int, high: int) -> None:
-    """Refuses a number outside its range."""
-    if not low <= value <= high:
-        raise ConfigError(f"{name} is {value}; it must be between {low} and {high}.")
-
-
 def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -150,6 +154,8 @@ def _refuse_unknown(settings: Mapping[str, Any], origin: str) -> None:
             raise ConfigError(f"{origin}: {section} is written as {'[[output]]' if several else f'[{section}]'}.")
         tables: Any = content if several else [content]
         for table in tables:
+            if not isinstance(table, dict):
+                raise ConfigError(f"{origin}: {section} is written as [[{section}]].")
             _refuse_unknown_keys(section, table, origin)
 
 
@@ -189,5 +195,23 @@ def _secret_value(match: re.Match[str], environment: Mapping[str, str]) -> str:
 
 def _in_words(problem: str) -> str:
     """Says what was expected and where; the value itself may be a secret and is not repeated."""
-    what, _, where = problem.partition(" - at `$.")
-    return f"{where.rstrip('`')}: {what}." if where else f"{what}."
+    what, _, place = problem.partition(" - at `$.")
+    where = place.rstrip("`")
+    if what.startswith("Invalid "):
+        return f"{where} takes {', '.join(_choices(where))}."
+    return f"{where}: {what}." if where else f"{what}."
+
+
+def _choices(where: str) -> list[str]:
+    """What a key such as `output[0].format` takes."""
+    section, _, key = re.sub(r"\[\d+\]", "", where).partition(".")
+    if key == "sink":
+        return sorted(str(kind.__struct_config__.tag) for kind in _SECTIONS[section])
+    fields = [field for kind in _SECTIONS[section] for field in msgspec.structs.fields(kind)]
+    return sorted({str(value) for field in fields if field.encode_name == key for value in _literals(field.type)})
+
+
+def _literals(kind: Any) -> list[Any]:
+    if get_origin(kind) is Literal:
+        return list(get_args(kind))
+    return [value for inner in get_args(kind) for value in _literals(inner)]

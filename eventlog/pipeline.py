@@ -39,6 +39,8 @@ class Report(Struct, frozen=True, kw_only=True):
     changes: int = 0
     documents: int = 0
     statuses: Mapping[Status, int] = {}
+    stale: bool = False
+    """Nothing was done: rows could not be read, which may be because the tables have changed since they were looked at."""
 
     @property
     def fatal(self) -> bool:
@@ -59,6 +61,8 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     outputs: Sequence[Output]
     options: Options
     limit: int = 10_000
+    fresh: bool = True
+    """The catalog was read just now, so what it does not know is unknown."""
 
     def go_round(self) -> Report:
         """Publishes one batch and settles it."""
@@ -66,6 +70,8 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         if not batch.events:
             return Report()
         decision = self.decide(batch)
+        if not self.fresh and any(outcome.reason is Reason.INVALID for outcome in decision.outcomes):
+            return Report(stale=True)
         answers: dict[Position, Outcome] = {}
         documents = sum(self._write(output, decision, answers) for output in self.outputs)
         outcomes = settled_outcomes(decision.outcomes, answers)

@@ -1,0 +1,5 @@
+"""`python -m eventlog`."""
+
+from eventlog.cli.main import run
+
+run()

@@ -1,0 +1,42 @@
+"""`eventlog explain`: what became of a row, or would become of it, and why."""
+
+from __future__ import annotations
+
+import click
+
+from eventlog.cli.show import show_json, show_table
+from eventlog.cli.site import Site, json_option, site_options
+from eventlog.explain import Explanation
+
+
+@click.command()
+@click.argument("record_id", type=int)
+@json_option
+@site_options
+def explain(site: Site, record_id: int, as_json: bool) -> None:
+    """Shows the rows that a row is read with, what the rules decide about each and why, and the document.
+
+    Example: eventlog explain 1742 --database sqlite:///app.db
+    """
+    from eventlog.explain import explain as explained
+
+    engine = site.engine()
+    found = explained(engine, site.names(engine), site.config, record_id)
+    if as_json:
+        show_json(found)
+    else:
+        _show(found)
+
+
+def _show(found: Explanation) -> None:
+    click.echo(f"Row {found.record_id}: status {found.status}. {found.recorded}")
+    click.echo(f"Read with {len(found.rows)} row(s) of the same object; today the rules say:")
+    show_table(
+        ("row", "type", "column", "old", "new", "status", "reason", "note"),
+        [
+            (row.record_id, row.event_type, row.column, row.old, row.new, row.status, row.reason, row.note)
+            for row in found.rows
+        ],
+        empty="",
+    )
+    click.echo(found.document or "It makes no document.")

@@ -1,0 +1,65 @@
+"""`eventlog install`, `upgrade`, `uninstall`: the log and its companions, by migration."""
+
+from __future__ import annotations
+
+import click
+
+from eventlog.cli.site import Site, site_options
+
+sql_option = click.option("--sql", is_flag=True, help="Print the statements for a DBA and do nothing.")
+
+
+@click.command()
+@click.option("--columns", type=click.Choice(["new", "old"]), default="new", show_default=True, help="Column order.")
+@sql_option
+@site_options
+def install(site: Site, columns: str, sql: bool) -> None:
+    """Makes the event log table and its companions. A log that is there already is adopted as it is.
+
+    Example: eventlog install --database sqlite:///app.db
+
+    Example for a DBA: eventlog install --database oracle:// --sql
+    """
+    from eventlog.sql.install import install as put_there
+    from eventlog.sql.install import install_sql
+    from eventlog.sql.names import NEW_ORDER, OLD_ORDER
+
+    order = NEW_ORDER if columns == "new" else OLD_ORDER
+    if sql:
+        click.echo(install_sql(site.url, site.wanted_names, order), nl=False)
+        return
+    put_there(site.engine(may_create=True), site.wanted_names, order)
+    click.echo(f"The event log {site.config.source.log} is installed.", err=True)
+
+
+@click.command()
+@sql_option
+@site_options
+def upgrade(site: Site, sql: bool) -> None:
+    """Brings an installed log to this version of eventlog.
+
+    Example: eventlog upgrade --database sqlite:///app.db
+    """
+    from eventlog.sql.install import upgrade as bring_up
+    from eventlog.sql.install import upgrade_sql
+
+    engine = site.engine()
+    if sql:
+        click.echo(upgrade_sql(engine, site.wanted_names), nl=False)
+        return
+    bring_up(engine, site.wanted_names)
+    click.echo(f"The event log {site.config.source.log} is current.", err=True)
+
+
+@click.command()
+@click.option("--purge", is_flag=True, help="Also when rows still wait; they are lost.")
+@site_options
+def uninstall(site: Site, purge: bool) -> None:
+    """Takes triggers and tables off again; refuses while rows wait. A log that was adopted stays.
+
+    Example: eventlog uninstall --database sqlite:///app.db
+    """
+    from eventlog.sql.install import uninstall as take_off
+
+    take_off(site.engine(), site.wanted_names, purge=purge)
+    click.echo(f"The event log {site.config.source.log} is gone.", err=True)

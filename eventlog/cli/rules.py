@@ -1,0 +1,60 @@
+"""`eventlog rules`: the tables that the rules read, as text."""
+
+from __future__ import annotations
+
+import click
+
+from eventlog.cli.show import show_json, show_table
+from eventlog.cli.site import json_option
+from eventlog.model import Kind, Op
+from eventlog.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Meaning, category_name
+
+KINDS = {kind: kind.name.lower().replace("_", " ") for kind in Kind}
+
+
+@click.command()
+@json_option
+def rules(as_json: bool) -> None:
+    """Prints the rules: what event types mean, what beats what, how rows end.
+
+    Example: eventlog rules
+    """
+    meanings = [(kind, MEANING[kind]) for kind in Kind]
+    if as_json:
+        kinds = [{"type": int(kind), "name": KINDS[kind], **_meaning(meaning)} for kind, meaning in meanings]
+        precedence = [{"rule": rule, "says": says} for rule, says in PRECEDENCE]
+        outcomes = [{"reason": reason, "status": STATUS[reason], "because": EXPLANATION[reason]} for reason in STATUS]
+        show_json({"event_types": kinds, "precedence": precedence, "outcomes": outcomes})
+        return
+    click.echo("Event types")
+    show_table(
+        ("type", "name", "category", "element", "attributes"),
+        [
+            (int(kind), KINDS[kind], category_name(meaning), f"<{meaning.op}>", _attributes(meaning))
+            for kind, meaning in meanings
+        ],
+        empty="",
+    )
+    click.echo("Within one lifetime of an object, in this order")
+    show_table(("rule", "says"), PRECEDENCE, empty="")
+    click.echo("What becomes of a row")
+    show_table(("reason", "status", "because"), [(r, STATUS[r], EXPLANATION[r]) for r in STATUS], empty="")
+
+
+def _meaning(meaning: Meaning) -> dict[str, object]:
+    return {
+        "category": category_name(meaning),
+        "element": meaning.op,
+        "reads_back": meaning.back,
+        "reset": meaning.reset,
+    }
+
+
+def _attributes(meaning: Meaning) -> str:
+    if meaning.op is Op.DELETE:
+        return "none"
+    values = "current value" if meaning.back else "new value"
+    if meaning.op is Op.ADD:
+        return f"{values} of the logged column"
+    which = "every column" if meaning.row else "the logged column"
+    return f"{which}: {'remove all values' if meaning.reset else 'remove old value'}, add {values}"

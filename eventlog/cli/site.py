@@ -1,0 +1,93 @@
+"""Which database and which log a command works on: options, environment and configuration file, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from msgspec.structs import replace
+
+from eventlog.config import Config, load
+from eventlog.errors import ConfigError
+from eventlog.sql.names import LogNames, read_log_name
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+DEFAULT_FILE = Path("eventlog.toml")
+
+
+class Site:
+    """The database and the log that a command was pointed at; nothing is read or opened before it is needed."""
+
+    def __init__(self, database: str | None, config: Path | None, log: str | None) -> None:
+        self._database = database
+        self._file = config
+        self._log = log
+
+    @cached_property
+    def config(self) -> Config:
+        """The configuration, with what the command line says put over it."""
+        file = self._file or (DEFAULT_FILE if self._database is None and DEFAULT_FILE.exists() else None)
+        config = load(file)
+        source = config.source
+        if self._database is not None:
+            source = replace(source, url=self._database)
+        if self._log is not None:
+            source = replace(source, log=self._log)
+        return replace(config, source=source)
+
+    @property
+    def url(self) -> str:
+        """The database's URL; ConfigError when nobody named one."""
+        if not self.config.source.url:
+            raise ConfigError(
+                "No database is named.", hint="Say --database URL or --config FILE, or set EVENTLOG_DATABASE."
+            )
+        return self.config.source.url
+
+    def engine(self, *, may_create: bool = False) -> Engine:
+        """The database."""
+        from eventlog.sql.connect import connect
+
+        return connect(self.url, may_create=may_create)
+
+    @property
+    def wanted_names(self) -> LogNames:
+        """The log's names as they were asked for; what the table really holds is only known when it is looked at."""
+        return read_log_name(self.config.source.log)
+
+    def names(self, engine: Engine) -> LogNames:
+        """The log as it stands in the database; InstallError when it is missing or lacks a column."""
+        from eventlog.sql.reflect import log_columns
+
+        return log_columns(engine, self.wanted_names, self.config.source.columns)
+
+
+def site_options(command: Command) -> Command:
+    """Gives a command --database, --config and --log, and passes it a Site."""
+
+    @click.option(
+        "--database", "-d", metavar="URL", envvar="EVENTLOG_DATABASE", help="The database, as SQLAlchemy URL."
+    )
+    @click.option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        envvar="EVENTLOG_CONFIG",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="A configuration file (default: eventlog.toml here, if there is one).",
+    )
+    @click.option("--log", metavar="NAME", help="The event log table, with its schema if it has one.")
+    @wraps(command)
+    def with_site(*args: Any, database: str | None, config: Path | None, log: str | None, **options: Any) -> Any:
+        return command(*args, site=Site(database, config, log), **options)
+
+    return with_site  # type: ignore[return-value]  # click's decorators keep the function they are given
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Report as JSON.")

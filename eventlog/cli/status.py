@@ -1,0 +1,28 @@
+"""`eventlog status`: does it flow, and if not, what is stuck."""
+
+from __future__ import annotations
+
+import click
+
+from eventlog.cli.show import show_json, show_table
+from eventlog.cli.site import Site, json_option, site_options
+
+
+@click.command()
+@json_option
+@site_options
+def status(site: Site, as_json: bool) -> None:
+    """Reports rows by status, the oldest waiting row, the last error, and triggers that are not current.
+
+    Example: eventlog status --database sqlite:///app.db --json
+    """
+    from eventlog.status import facts
+
+    engine = site.engine()
+    found = facts(engine, site.names(engine))
+    if as_json:
+        show_json(found)
+        return
+    show_table(("status", "rows", "meaning"), found.lines(), empty="")
+    for sentence in found.sentences():
+        click.echo(sentence)

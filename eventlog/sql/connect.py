@@ -1,0 +1,64 @@
+"""Opens databases, and says in sentences why one cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eventlog.errors import ConfigError, EventlogError, SourceError
+from eventlog.sql.dialect import dialect_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.engine import URL
+    from sqlalchemy.exc import SQLAlchemyError
+
+EXTRAS = {"postgresql": "postgres", "oracle": "oracle", "mysql": "mysql"}
+LOCK_WAIT_SECONDS = 30
+"""How long a statement waits for somebody else's lock before it gives up: never for ever."""
+
+
+def connect(url: str, *, may_create: bool = False) -> Engine:
+    """An engine for the database. A SQLite file that does not exist is only made where `may_create` says so."""
+    from sqlalchemy import create_engine
+
+    parsed = read_url(url)
+    dialect = dialect_of(parsed)
+    arguments: dict[str, object] = {}
+    if dialect.embedded:
+        arguments["timeout"] = LOCK_WAIT_SECONDS
+        _refuse_missing_file(parsed, may_create=may_create)
+    try:
+        return create_engine(parsed, connect_args=arguments)
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get(dialect.name)
+        hint = f"Install it: pip install 'eventlog[{extra}]'." if extra else None
+        raise ConfigError(f"The driver {error.name} for {dialect.name} is not installed.", hint=hint) from None
+
+
+def read_url(url: str) -> URL:
+    """The URL in its parts; ConfigError when it is none. A password never gets into the message."""
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(url)
+    except ArgumentError:
+        hint = "It is written as SQLAlchemy has it: postgresql+psycopg://user@host/database or sqlite:///file.db."
+        raise ConfigError("The database URL cannot be read.", hint=hint) from None
+
+
+def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
+    """Our error for a driver's: its first line, without the statement and its values, which may be secret."""
+    from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+    said = str(error.orig) if isinstance(error, DBAPIError) and error.orig is not None else str(error)
+    first = said.strip().splitlines()[0].rstrip(".") if said.strip() else type(error).__name__
+    return SourceError(f"{doing}: {first}.", may_pass=isinstance(error, OperationalError | InterfaceError))
+
+
+def _refuse_missing_file(url: URL, *, may_create: bool) -> None:
+    name = url.database
+    if may_create or not name or name == ":memory:" or name.startswith("file:") or Path(name).exists():
+        return
+    raise ConfigError(f"There is no database file {name}.", hint="`eventlog install` makes it.")

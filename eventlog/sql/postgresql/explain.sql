@@ -1,0 +1,24 @@
+-- What people ask about single rows.
+
+-- row_status: the letter and the object's texts of one row
+SELECT /* status */status, CAST(/* table_name */table_name AS text), CAST(/* table_key */table_key AS text)
+FROM /* log */event_log WHERE /* record_id */record_id = :record_id;
+
+-- rows_between: rows of a stretch of the log, waiting ones or the others, as `waiting_rows` has them
+SELECT /* record_id */record_id, /* event_type */event_type,
+       CAST(/* table_name */table_name AS text), CAST(/* table_key */table_key AS text),
+       CAST(/* column_name */column_name AS text),
+       CAST(/* old_value */old_value AS text), CAST(/* new_value */new_value AS text),
+       CAST(/* event_time */event_time AS text), CAST(/* perpetrator */perpetrator AS text)
+FROM /* log */event_log
+WHERE /* record_id */record_id BETWEEN :first AND :last
+  AND (CASE WHEN /* status */status = 'N' THEN 1 ELSE 0 END) = :waiting
+ORDER BY /* record_id */record_id;
+
+-- recorded: what the companion table says of one row
+SELECT status, reason, note, attempts, CAST(next_attempt AS text), document, held, CAST(settled_at AS text)
+FROM /* outcomes */event_log_outcome WHERE record_id = :record_id;
+
+-- last_error: the newest row that ended as an error
+SELECT record_id, status, reason, note, CAST(settled_at AS text)
+FROM /* outcomes */event_log_outcome WHERE status IN ('E', 'F') ORDER BY record_id DESC LIMIT 1;

@@ -1,0 +1,97 @@
+"""How the log stands, as a frozen value; how it is shown is other modules' business."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from eventlog.model import Status
+from eventlog.rules.screen import moment
+from eventlog.sources.backlog import Backlog, backlog
+from eventlog.sql.log import Log
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from eventlog.sql.names import LogNames
+
+MEANINGS = {
+    Status.NEW: "waiting",
+    Status.SUCCESS: "published, or nothing to publish",
+    Status.WARNING: "vanished, or published with a warning",
+    Status.ERROR: "not published: eventlog explain RECORD_ID says why",
+    Status.FATAL: "the receiver stopped the publisher",
+}
+
+
+class LastError(Struct, frozen=True, kw_only=True):
+    """The newest row that ended as an error."""
+
+    record_id: int
+    status: str
+    reason: str | None
+    note: str | None
+    at: str | None
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """Rows by letter, what waits longest, the last error, and triggers that are not current."""
+
+    log: str
+    rows: Mapping[str, int]
+    ignored: Mapping[str, int]
+    oldest_waiting: int | None
+    lag_seconds: float | None
+    last_error: LastError | None
+    triggers: Mapping[str, str]
+
+    def lines(self) -> Iterator[tuple[str, int, str]]:
+        """Rows of the table: letter, number, meaning."""
+        for status, meaning in MEANINGS.items():
+            yield status, self.rows.get(status, 0), meaning
+        for letter, count in self.ignored.items():
+            yield repr(letter), count, "ignored: only N is ever picked up"
+
+    def sentences(self) -> Iterator[str]:
+        """What deserves words."""
+        if self.oldest_waiting is not None:
+            lag = "" if self.lag_seconds is None else f", for {self.lag_seconds:.1f} s"
+            yield f"Row {self.oldest_waiting} waits longest{lag}."
+        if self.last_error is not None:
+            error = self.last_error
+            yield f"The last error is row {error.record_id}: {error.note or error.reason}"
+        for trigger, state in self.triggers.items():
+            yield f"The trigger {trigger} is {state}; `eventlog track` makes it current."
+
+
+def facts(engine: Engine, names: LogNames) -> Facts:
+    """How the log stands now."""
+    from eventlog.sql.triggers import not_current
+
+    log = Log(engine, names)
+    counted = backlog(log)
+    with log.transaction() as connection:
+        errors = log.rows(connection, log.query("last_error"))
+        now = log.rows(connection, log.query("clock_now"))[0][0]
+    return Facts(
+        log=log.name,
+        rows={status.value: count for status, count in counted.by_status.items()},
+        ignored=counted.other,
+        oldest_waiting=counted.oldest,
+        lag_seconds=_lag(counted, now),
+        last_error=_last_error(*errors[0]) if errors else None,
+        triggers=not_current(engine, names),
+    )
+
+
+def _lag(counted: Backlog, now: dt.datetime | str) -> float | None:
+    since = moment(counted.oldest_time) if counted.oldest_time else None
+    until = moment(now)
+    return None if since is None or until is None else max(0.0, (until - since).total_seconds())
+
+
+def _last_error(record_id: int, status: str, reason: str | None, note: str | None, at: str | None) -> LastError:
+    return LastError(record_id=record_id, status=status, reason=reason, note=note, at=at)
