@@ -156,7 +156,7 @@ def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Cata
     """Reads a schema file; DataError names the place that is wrong."""
     try:
         file = msgspec.json.decode(text, type=_SchemaFile)
-    except msgspec.DecodeError as error:  # ValidationError is one of them, and names the path
+    except (msgspec.DecodeError, UnicodeError) as error:  # ValidationError is a DecodeError, and names the path
         raise DataError(f"{origin} is not a schema file: {error}.") from error
     for table in file.tables:
         _check(table, origin)

@@ -65,4 +65,6 @@ def category(sql_type: str) -> Category:
 
 def _scale_is_zero(arguments: list[str]) -> bool:
     """Only a stated precision fixes the scale: a bare NUMBER or NUMERIC holds fractions in Oracle and PostgreSQL."""
-    return len(arguments) == 1 or (len(arguments) == 2 and arguments[1] == "0")
+    if len(arguments) == 1:
+        return arguments[0] != "*"  # Oracle's NUMBER(*) is a bare NUMBER
+    return len(arguments) == 2 and arguments[1] == "0"

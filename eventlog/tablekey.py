@@ -20,9 +20,9 @@ from eventlog.errors import KeySyntaxError
 
 SPECIAL = ",;'+\"=\\<>"
 _simple = re.compile(r"""[^,;'+"=\\<> ]+=[^,;'+"=\\<> ]+""").fullmatch
-_needs_quotes = re.compile(r"""[,;'+"=\\<>]|^ | $""").search
+_needs_quotes = re.compile(r"""[,;'+"=\\<>]|^ | \Z""").search
 _plain = re.compile(r"""[^,;'+"=\\<>]*""").match
-_quoted = re.compile(r"""(?:[^"\\]|\\["\\])*""").match
+_quoted = re.compile(r"""[^"\\]*(?:\\["\\][^"\\]*)*""").match
 _blanks = re.compile(" *").match
 _escaped = re.compile(r"\\(.)", re.DOTALL)
 
@@ -92,7 +92,7 @@ def arranged(key: TableKey, names: Sequence[str]) -> str | None:
     Names are compared by the caller's spelling: fold them before where the database does not tell cases apart.
     """
     values = key.columns
-    if len(values) != len(names) or any(name not in values for name in names):
+    if len(key.parts) != len(names) or any(name not in values for name in names):
         return None
     return format_parts((name, values[name]) for name in names)
 

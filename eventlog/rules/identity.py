@@ -6,6 +6,8 @@ without one they stay as they were written, and only the case of names is overlo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from eventlog.columnnames import read_column_name
 from eventlog.errors import DataError
 from eventlog.model import RowId
@@ -75,14 +77,15 @@ class Identities:
         parsed = parse(key)
         if naming.table is None:
             row = RowId(None, naming.name, parsed.canonical)
-            folded = [(name.casefold(), value) for name, value in parsed.parts]
-            return naming, row, RowId(None, naming.name.casefold(), format_parts(folded))
+            return naming, row, RowId(None, naming.name.casefold(), _folded_key(parsed, str.casefold))
         if naming.child is not None:
             canonical = self._parents_key(naming.table, naming.child, parsed, row_event=row_event)
         else:
             canonical = self._own_key(naming.table, parsed)
         row = RowId(naming.table.schema, naming.table.name, canonical)
-        return naming, row, row
+        if naming.table.key or naming.child is not None:
+            return naming, row, row
+        return naming, row, row._replace(key=_folded_key(parsed, self._folded))
 
     def naming(self, table: str | None) -> Naming:
         """What a table_name means; DataError when it is missing or unknown."""
@@ -135,3 +138,8 @@ class Identities:
 
     def _folded(self, name: str) -> str:
         return self._catalog.fold(name) if self._catalog is not None else name
+
+
+def _folded_key(key: TableKey, fold: Callable[[str], str]) -> str:
+    """What tells objects apart where nobody knows the key's columns: how a name was written does not."""
+    return format_parts((fold(name), value) for name, value in key.parts)

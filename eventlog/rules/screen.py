@@ -74,10 +74,10 @@ def screen(events: Sequence[Event], catalog: Catalog | None, options: Options) -
             meeting = meetings[meaning.row][place] = _meet(screened, identities, event, row_event=meaning.row)
         if isinstance(meeting, str):
             screened.aside(event, Reason.INVALID, meeting)
+        elif options.future and _waits(screened, event, options):
+            continue  # untouched, a loopback too: a delete that is not due closes nothing yet
         elif user is not None and event.perpetrator is not None and _folded(event.perpetrator) == user:
             _set_loopback_aside(screened, meeting, event)
-        elif options.future and _waits(screened, event, options):
-            continue
         elif meaning.row:
             _gather_row_event(meeting, event)
         else:
@@ -102,12 +102,12 @@ def in_order(events: Sequence[Event], options: Options) -> list[Event]:
 
 def moment(time: dt.datetime | str) -> dt.datetime | None:
     """A point in time to compare with, in UTC without a zone; None when the text is not one."""
-    if isinstance(time, str):
-        try:
+    try:
+        if isinstance(time, str):
             time = dt.datetime.fromisoformat(time.strip())
-        except ValueError:
-            return None
-    return time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
+        return time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):  # an hour of the year 1 east of Greenwich lies before every date in UTC
+        return None
 
 
 def due(event: Event) -> dt.datetime:
