@@ -43,7 +43,9 @@ class RowReader(Protocol):
 class Format(Protocol):
     """Turns changes into documents: no I/O, no clock, no memory."""
 
-    suffix: str
+    @property
+    def suffix(self) -> str:
+        """How the names of its files end, with the dot."""
 
     def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document | Refusal]:
         """Documents in the order of the changes; `after` is the id of the last document that the sink has."""

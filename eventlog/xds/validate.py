@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from eventlog.errors import XmlError, shortened
 from eventlog.xds.grammar import ANYTHING, Word, grammar_text, vocabulary
-from eventlog.xds.read import attributes_of, XmlElement, line_of, parse
+from eventlog.xds.read import XmlElement, attributes_of, line_of, parse
 from eventlog.xds.text import shown
 
 
