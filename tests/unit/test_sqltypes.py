@@ -1,0 +1,91 @@
+"""SQL type names of many databases, and the kinds of values they mean."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.sqltypes import _NAMES, Category, category
+
+WRITTEN = {
+    Category.STRING: (
+        "varchar",
+        "VARCHAR2(64 CHAR)",
+        "character varying(30)",
+        "text",
+        "clob",
+        "uuid",
+        "interval day to second",
+        "",
+        "no_such_type(3)",
+        "bit(8)",
+        "long",
+    ),
+    Category.OCTET: ("bytea", "BLOB", "RAW(16)", "long  raw", "LONGRAW", "varbinary(max)", "BYTE", "image"),
+    Category.INT: (
+        "integer",
+        "INT(11)",
+        "int(10) unsigned",
+        "bigint",
+        "SMALLINT NOT NULL",
+        "serial8",
+        "number(10)",
+        "NUMBER(*,0)",
+        "numeric(10, 0)",
+        "decimal( 12 )",
+        "dec(3,0) unsigned zerofill",
+        "tinyint",
+        "tinyint(4)",
+        "tinyint(2) unsigned",
+    ),
+    Category.STATE: ("boolean", "BOOL", "bit", "bit(1)", "tinyint(1)"),
+    Category.NUMBER: (
+        "numeric",
+        "NUMBER",
+        "NUMBER(*)",
+        "decimal",
+        "number(10,2)",
+        "numeric(10,-2)",
+        "float",
+        "FLOAT(126)",
+        "double precision",
+        "real",
+        "money",
+        "binary_double",
+    ),
+    Category.DATE: ("date", "DATE NOT NULL"),
+    Category.TIME: ("time", "time(3)", "time without time zone", "TIME WITH TIME ZONE", "timetz"),
+    Category.TIMESTAMP: (
+        "timestamp",
+        "timestamp(6)",
+        "TIMESTAMP(6) WITH TIME ZONE",
+        "timestamp (3) with local time zone",
+        "timestamp without time zone",
+        "datetime",
+        "DATETIME YEAR TO FRACTION(5)",
+        "datetime year to second",
+        "datetime2(7)",
+        "timestamptz",
+    ),
+}
+
+
+@pytest.mark.parametrize("found, sql_type", [(found, name) for found, names in WRITTEN.items() for name in names])
+def test_a_type_has_its_category_however_a_database_writes_it(found: Category, sql_type: str) -> None:
+    assert category(sql_type) is found
+
+
+def test_every_category_has_examples() -> None:
+    assert set(WRITTEN) == set(Category)
+
+
+@given(st.sampled_from(sorted(_NAMES)), st.sampled_from([str.upper, str.title]), st.text(" \t\n", max_size=3))
+def test_case_and_blanks_do_not_matter(name: str, spelled: object, blanks: str) -> None:
+    assert callable(spelled)
+    assert category(f"{blanks}{spelled(name)}{blanks}") is category(name) is _NAMES[name]
+
+
+@given(st.text())
+def test_any_text_has_a_category(text: str) -> None:
+    assert category(text) in Category
