@@ -25,9 +25,9 @@ PHONE = "usr_phone.phoneno"
 anything = st.text(st.characters(codec=None))
 """Every code point, lone surrogates and control characters too."""
 tricky = st.text(st.one_of(st.sampled_from(",;'+\"=\\<> \t\nAaé1"), st.characters(codec="utf-8")), max_size=12)
-key_names = st.text(
-    st.characters(codec="utf-8", exclude_characters=",;'+\"=\\<>"), min_size=1, max_size=8
-).filter(lambda name: name == name.strip(" "))
+key_names = st.text(st.characters(codec="utf-8", exclude_characters=",;'+\"=\\<>"), min_size=1, max_size=8).filter(
+    lambda name: name == name.strip(" ")
+)
 key_columns = st.dictionaries(key_names, tricky, min_size=1, max_size=4)
 
 
@@ -60,7 +60,9 @@ class History(Struct, kw_only=True):
     events: list[Event] = field(default_factory=list)
     rows: dict[RowId, dict[str, Any]] = field(default_factory=dict)
 
-    def log(self, kind: Kind, key: str, column: str | None = None, old: str | None = None, new: str | None = None) -> None:
+    def log(
+        self, kind: Kind, key: str, column: str | None = None, old: str | None = None, new: str | None = None
+    ) -> None:
         self.events.append(
             Event(
                 position=(len(self.events) + 1,),
@@ -116,7 +118,9 @@ def _insert(history: History, row: RowId, style: str, fname: str | None, lname: 
     if style == "row-back":
         history.log(kind, row.key)
         return
-    filled = [(column, value) for column, value in (("fname", fname), ("lname", lname)) if value is not None]
+    filled: list[tuple[str, str | None]] = [
+        (column, value) for column, value in (("fname", fname), ("lname", lname)) if value is not None
+    ]
     for column, value in filled or [("fname", None)]:
         history.log(kind, row.key, column, None, value if style != "field-back" else None)
 
@@ -157,3 +161,29 @@ def pieces(events: list[Event], places: list[int]) -> Iterator[list[Event]]:
     """The batches between the cuts."""
     for start, end in zip([0, *places], [*places, len(events)], strict=True):
         yield events[start:end]
+
+
+identifiers = st.sampled_from(["idu", "fname", "pk_empno", "mv_phoneno", "fk__idu__boss", "Name", "a b", "Ü"])
+sql_types = st.sampled_from(["varchar", "integer", "numeric(10,2)", "bytea", "timestamp"])
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Table:
+    """A table or view with at least one key column, and a child table that holds this key, or none."""
+    names = draw(st.lists(identifiers, min_size=1, max_size=5, unique=True))
+    keyed = draw(st.integers(1, len(names)))
+    columns = tuple(
+        Column(name=name, type=draw(sql_types), key=place if place <= keyed else None, nullable=place > keyed)
+        for place, name in enumerate(names, 1)
+    )
+    parent_key = tuple(f"parent_{number}" for number in range(keyed))
+    child = Child(name="child", parent_key=parent_key, columns=(Column(name="value", type=draw(sql_types)),))
+    return Table(
+        name=draw(identifiers),
+        columns=columns,
+        schema=draw(st.none() | st.just("hr")),
+        class_name=draw(st.none() | st.just("person")),
+        number=draw(st.none() | st.integers(0, 99)),
+        children=draw(st.sampled_from([(), (child,)])),
+        view=draw(st.booleans()),
+    )

@@ -1,0 +1,257 @@
+"""The configuration: what is read, what is refused and in which words, and that secrets stay secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.config import Config, FilesOutput, PublisherConfig, SourceConfig, StdoutOutput, from_settings, load
+from eventlog.errors import ConfigError
+
+EVERYTHING = """
+[source]
+kind = "log"
+url = "postgresql+psycopg://idm@db/app"
+log = "indirect.event_log"
+columns = "old"
+user = "idm"
+
+[publisher]
+polling_interval = 60
+batch_size = 128
+query_limit = 0
+allow_loopback = true
+handle_future_events = true
+delete_from_log = true
+coalesce = true
+time_syntax = 3
+enable_refs = false
+
+[[output]]
+format = "xds"
+sink = "files"
+path = "out/"
+
+[[output]]
+sink = "stdout"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "eventlog.toml"
+
+
+def read(file: Path, text: str, environment: dict[str, str] | None = None) -> Config:
+    file.write_text(text, encoding="utf-8")
+    return load(file, environment or {})
+
+
+def refused(settings: dict[str, Any], environment: dict[str, str] | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        from_settings(settings, environment or {}, origin="my.toml")
+    return str(caught.value)
+
+
+def test_every_key_is_read(file: Path) -> None:
+    config = read(file, EVERYTHING)
+    assert config.source == SourceConfig(
+        url="postgresql+psycopg://idm@db/app", log="indirect.event_log", columns="old", user="idm"
+    )
+    assert config.publisher == PublisherConfig(
+        polling_interval=60,
+        batch_size=128,
+        query_limit=0,
+        allow_loopback=True,
+        handle_future_events=True,
+        delete_from_log=True,
+        coalesce=True,
+        time_syntax=3,
+        enable_refs=False,
+    )
+    assert config.output == (FilesOutput(path="out/"), StdoutOutput())
+
+
+def test_the_defaults_are_the_documented_ones(file: Path) -> None:
+    config = read(file, "")
+    assert config == load(None, {}) == Config()
+    assert (config.source.kind, config.source.columns, config.source.log) == ("log", "auto", "event_log")
+    publisher = config.publisher
+    assert (publisher.polling_interval, publisher.batch_size, publisher.query_limit) == (10, 1, 10_000)
+    switches = ("allow_loopback", "handle_future_events", "delete_from_log", "coalesce")
+    assert [name for name in switches if getattr(publisher, name)] == []
+    assert config.output == ()
+
+
+def test_without_another_environment_it_is_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENTLOG_SOURCE__USER", "somebody")
+    assert load(None).source.user == "somebody"
+
+
+def test_columns_may_be_ten_names() -> None:
+    config = from_settings({"source": {"columns": ["a", "b"]}}, {}, origin="my.toml")
+    assert config.source.columns == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "settings, told",
+    [
+        ({"sorce": {}}, "my.toml: [sorce] is not a section. Did you mean source?"),
+        ({"x": 1}, "my.toml: [x] is not a section. There are output, publisher, source."),
+        ({"publisher": {"batchsize": 1}}, "my.toml: publisher.batchsize is not a key. Did you mean batch_size?"),
+        ({"output": [{"sink": "files", "pth": "x"}]}, "my.toml: output.pth is not a key. Did you mean path?"),
+        ({"source": 5}, "my.toml: source is written as [source]."),
+        ({"output": {"sink": "stdout"}}, "my.toml: output is written as [[output]]."),
+        ({"output": []}, "my.toml: output is written as [[output]]."),
+        ({"output": ["stdout"]}, "my.toml: output is written as [[output]]."),
+        ({"output": [5]}, "my.toml: output is written as [[output]]."),
+        ({"output": [{}]}, "my.toml: output[0]: Object missing required field `sink`."),
+        ({"output": [{"sink": "files"}]}, "my.toml: output[0]: Object missing required field `path`."),
+        ({"source": {"columns": "newest"}}, "my.toml: source.columns takes auto, new, old."),
+        ({"source": {"log": 5}}, "my.toml: source.log: Expected `str`, got `int`."),
+        ({"publisher": {"batch_size": "five"}}, "my.toml: publisher.batch_size: Expected `int`, got `str`."),
+        ({"publisher": {"batch_size": 1.5}}, "my.toml: publisher.batch_size: Expected `int`, got `float`."),
+        ({"publisher": {"coalesce": "maybe"}}, "my.toml: publisher.coalesce: Expected `bool`, got `str`."),
+        ({"publisher": {"time_syntax": 4}}, "my.toml: publisher.time_syntax takes 1, 2, 3."),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_the_way_out(settings: dict[str, Any], told: str) -> None:
+    assert refused(settings) == told
+
+
+@pytest.mark.parametrize(
+    "settings, told, choices",
+    [
+        ({"source": {"sink": "files"}}, "my.toml: source.sink is not a key. There are ", ["kind", "url"]),
+        ({"source": {"kind": "lgo"}}, "my.toml: source.kind takes ", ["log"]),
+        ({"output": [{"sink": "stdout"}, {"sink": "fles"}]}, "my.toml: output[1].sink takes ", ["files", "stdout"]),
+        ({"output": [{"sink": "stdout", "format": "sdx"}]}, "my.toml: output[0].format takes ", ["xds"]),
+    ],
+)
+def test_what_is_not_a_choice_is_answered_with_the_choices(
+    settings: dict[str, Any], told: str, choices: list[str]
+) -> None:
+    message = refused(settings)
+    assert message.startswith(told)
+    assert set(choices) <= set(message.removeprefix(told).rstrip(".").split(", "))
+
+
+@pytest.mark.parametrize(
+    "key, low, high", [("polling_interval", 1, 604_800), ("batch_size", 1, 128), ("query_limit", 0, 2_147_483_647)]
+)
+def test_numbers_have_their_documented_ranges(key: str, low: int, high: int) -> None:
+    for value in (low, high):
+        config = from_settings({"publisher": {key: value}}, {}, origin="my.toml")
+        assert getattr(config.publisher, key) == value
+    for value in (low - 1, high + 1):
+        told = refused({"publisher": {key: value}})
+        assert told == f"publisher.{key} is {value}; it must be between {low} and {high}."
+
+
+def test_a_file_that_is_not_toml_is_named_with_the_place(file: Path) -> None:
+    with pytest.raises(ConfigError, match=r"eventlog\.toml is not TOML: .*line 2"):
+        read(file, "[source]\nurl = here\n")
+
+
+def test_a_file_that_does_not_exist_is_named(file: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^The configuration file .*eventlog\.toml does not exist\.$"):
+        load(file, {})
+
+
+def test_a_folder_or_other_bytes_cannot_be_read(file: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(file.parent, {})
+    file.write_bytes(b"[source]\nuser = '\xff'\n")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(file, {})
+
+
+def test_the_environment_wins_over_the_file(file: Path) -> None:
+    environment = {
+        "EVENTLOG_SOURCE__URL": "sqlite:///other.db",
+        "EVENTLOG_PUBLISHER__BATCH_SIZE": "7",
+        "EVENTLOG_OUTPUT__PATH": "elsewhere/",
+        "eventlog_source__user": "nobody",
+        "EVENTLOG_GOLDEN": "write",
+        "EVENTLOG_SOURCE__": "nothing",
+        "SOURCE__USER": "nobody",
+    }
+    config = read(file, EVERYTHING, environment)
+    assert (config.source.url, config.source.user) == ("sqlite:///other.db", "idm")
+    assert (config.publisher.batch_size, config.publisher.polling_interval) == (7, 60)
+    assert config.output == (FilesOutput(path="elsewhere/"), StdoutOutput())
+
+
+def test_the_environment_alone_is_enough() -> None:
+    environment = {"EVENTLOG_OUTPUT__SINK": "files", "EVENTLOG_OUTPUT__PATH": "out", "EVENTLOG_SOURCE__USER": "idm"}
+    config = load(None, environment)
+    assert config.output == (FilesOutput(path="out"),)
+    assert config.source.user == "idm"
+
+
+@pytest.mark.parametrize(
+    "written, value",
+    [("yes", True), (" YES ", True), ("no", False), ("No", False), ("true", True), ("TRUE", True), ("0", False)],
+)
+def test_truth_in_the_environment(written: str, value: bool) -> None:
+    assert load(None, {"EVENTLOG_PUBLISHER__COALESCE": written}).publisher.coalesce is value
+
+
+def test_lists_in_the_environment_are_written_as_in_toml() -> None:
+    assert load(None, {"EVENTLOG_SOURCE__COLUMNS": '["id", "st"]'}).source.columns == ("id", "st")
+
+
+def test_an_unknown_key_of_the_environment_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"publisher\.batchsize is not a key\. Did you mean batch_size\?"):
+        load(None, {"EVENTLOG_PUBLISHER__BATCHSIZE": "1"})
+
+
+def test_a_secret_comes_from_the_environment(file: Path) -> None:
+    text = '[source]\nurl = "oracle://idm:${PW}@${HOST}/app"\ncolumns = ["${PW}"]'
+    config = read(file, text, {"PW": "hunter2", "HOST": "db"})
+    assert config.source.url == "oracle://idm:hunter2@db/app"
+    assert config.source.columns == ("hunter2",)
+
+
+def test_a_secret_comes_from_a_file(file: Path) -> None:
+    secret = file.with_name("pw")
+    secret.write_text(" hunter2 \r\n", encoding="utf-8")
+    assert read(file, f'[source]\nurl = "db:${{file:{secret}}}"').source.url == "db: hunter2 "
+
+
+def test_the_environment_may_name_a_secret() -> None:
+    assert load(None, {"EVENTLOG_SOURCE__URL": "db:${PW}", "PW": "1"}).source.url == "db:1"
+
+
+def test_a_secret_is_put_in_once() -> None:
+    assert load(None, {"EVENTLOG_SOURCE__URL": "${PW}", "PW": "${HOME}"}).source.url == "${HOME}"
+
+
+def test_a_secret_that_is_missing_is_named() -> None:
+    told = refused({"source": {"url": "db:${PW}"}}, {"PASSWORD": "hunter2"})
+    assert told == "The configuration names ${PW}, and the environment has no PW."
+
+
+def test_a_secret_file_that_cannot_be_read_is_named(file: Path) -> None:
+    told = refused({"source": {"url": f"${{file:{file}}}"}})
+    assert told == f"The secret file {file} cannot be read: FileNotFoundError."
+    file.write_bytes(b"hunter2\xff")
+    told = refused({"source": {"url": f"${{file:{file}}}"}})
+    assert told == f"The secret file {file} cannot be read: UnicodeDecodeError."
+
+
+@given(
+    st.sampled_from(["source.kind", "source.columns", "publisher.coalesce", "publisher.batch_size"])
+    | st.sampled_from(["publisher.time_syntax", "output.sink", "output.format"])
+)
+def test_a_secret_never_stands_in_a_message(place: str) -> None:
+    section, _, key = place.partition(".")
+    table = {"sink": "stdout"} | {key: "${PW}"} if section == "output" else {key: "${PW}"}
+    settings = {section: [table] if section == "output" else table}
+    told = refused(settings, {"PW": "hunter2"})
+    assert key in told
+    assert "hunter2" not in told
