@@ -49,6 +49,11 @@ def fetched(
             session.text_factory = usual
 
 
+def in_text(identifier: str) -> str:
+    """A quoted identifier as SQLAlchemy's text() takes it: a colon begins a parameter, and it doubles % by itself."""
+    return identifier.replace("%%", "%").replace(":", "\\:")
+
+
 def _fetched(
     connection: Connection, query: TextClause | str, parameters: Mapping[str, Any] | tuple[Any, ...] | None
 ) -> list[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from eventlog.errors import InstallError
-from eventlog.sql.access import fetched, transaction
+from eventlog.sql.access import fetched, in_text, transaction
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import log_holes, statement
@@ -31,7 +31,7 @@ class Log:
         self.names = names
         self.dialect = dialect_of(engine)
         self.name = f"{names.schema}.{names.table}" if names.schema else names.table
-        self._holes = {hole: _bound(text) for hole, text in log_holes(self.dialect, names).items()}
+        self._holes = {hole: in_text(text) for hole, text in log_holes(self.dialect, names).items()}
         self._holes |= {"now": self.dialect.now, "clock": clock or self.dialect.now}
         self._queries: dict[tuple[str, ...], TextClause] = {}
 
@@ -87,8 +87,3 @@ class Log:
 def id_list(numbers: Sequence[int]) -> str:
     """Numbers as the one parameter that the queries of log.sql take."""
     return msgspec.json.encode(numbers).decode()
-
-
-def _bound(name: str) -> str:
-    """An identifier as it stands in text with parameters, where a colon would begin one."""
-    return name.replace(":", "\\:")

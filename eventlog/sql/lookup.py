@@ -1,0 +1,154 @@
+"""How each database is asked for many rows at once: one statement, bound keys, answers numbered like the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec import Struct
+
+from eventlog.errors import ConfigError
+from eventlog.schema import Column
+from eventlog.sql import keyforms
+from eventlog.sql.access import fetched, in_text
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.queries import statement
+from eventlog.sqltypes import Category
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+Key = tuple[str, ...]
+Answer = tuple[Any, ...]
+"""The number of the key, then the selected values."""
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """Which columns of which table, and the columns that hold the keys; all names are the catalog's."""
+
+    schema: str | None
+    table: str
+    matched: tuple[Column, ...]
+    selected: tuple[Column, ...]
+    several: bool = False
+    """Whether a key may have several rows; they are ordered by their values then, so that they repeat."""
+
+
+class Lookup(Protocol):
+    """One database's way of looking up keys."""
+
+    def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
+        """The rows that have the keys, in the order of the keys; keys that cannot be values of their columns have none."""
+
+
+class ArrayLookup:
+    """One array for each key column: the planner knows how many keys come, and no limit is in the way."""
+
+    as_text: Final = frozenset({Category.STRING, Category.DATE, Category.TIME, Category.TIMESTAMP})
+    """Read as text: PostgreSQL's times reach further than Python's, and its other types are text to a consumer."""
+
+    def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
+        from sqlalchemy import text
+
+        forms = [keyforms.postgresql_form(column.type) for column in question.matched]
+        numbers, arrays = _readable([form.read for form in forms], keys)
+        if not numbers:
+            return []
+        bound = [f"CAST(:k{place} AS {form.bound}[])" for place, form in enumerate(forms)]
+        query = statement(
+            dialect,
+            "rows_by_key",
+            arrays=", ".join(["CAST(:n AS integer[])", *bound]),
+            **_holes(dialect, question, self._selected, [form.as_text for form in forms], spell=in_text),
+        )
+        values = {f"k{place}": array for place, array in enumerate(arrays)}
+        return fetched(connection, text(query), {"n": numbers, **values})
+
+    def _selected(self, name: str, column: Column) -> str:
+        return f"CAST({name} AS text)" if column.category in self.as_text else name
+
+
+class ListLookup:
+    """A list of keys in the statement, each value a parameter, split where the database limits their number."""
+
+    def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
+        # Without a declared type SQLite compares nothing with text but text.
+        as_text = [column.type.strip().lower() in ("", "null") for column in question.matched]
+        numbers, columns = _readable([_list_reader(column.category) for column in question.matched], keys)
+        width = len(question.matched)
+        holes = _holes(dialect, question, lambda name, _: name, as_text, spell=str)
+        found: list[Answer] = []
+        for start, end in _stretches(len(numbers), _parameter_limit(connection) // width):
+            places = ", ".join(["?"] * width)
+            listed = ", ".join([f"({number}, {places})" for number in numbers[start:end]])
+            rows = zip(*(column[start:end] for column in columns), strict=True)
+            values = tuple(value for row in rows for value in row)
+            found += fetched(connection, statement(dialect, "rows_by_key", keys=listed, **holes), values)
+        return found
+
+
+LOOKUPS: Final[Mapping[str, Lookup]] = {"postgresql": ArrayLookup(), "sqlite": ListLookup()}
+
+
+def lookup_of(dialect: Dialect) -> Lookup:
+    """The way of this database; ConfigError where there is none yet."""
+    found = LOOKUPS.get(dialect.folder)
+    if found is None:
+        raise ConfigError(f"Rows cannot be read back on {dialect.name} yet; use events of the types 1 to 4 there.")
+    return found
+
+
+def _holes(
+    dialect: Dialect,
+    question: Question,
+    select: Callable[[str, Column], str],
+    as_text: Sequence[bool],
+    *,
+    spell: Callable[[str], str],
+) -> dict[str, str]:
+    def name(column: Column) -> str:
+        return f"found.{spell(dialect.quoted(column.name))}"
+
+    selected = [select(name(column), column) for column in question.selected]
+    keys = [
+        f"CAST({name(column)} AS text)" if cast else name(column)
+        for column, cast in zip(question.matched, as_text, strict=True)
+    ]
+    ordered = range(1, len(selected) + 2) if question.several else [1]
+    return {
+        "columns": ", ".join(["asked.n", *selected]),
+        "names": ", ".join(["n", *(f"k{place}" for place in range(len(keys)))]),
+        "table": spell(dialect.qualified(question.schema, question.table)),
+        "match": " AND ".join(f"{key} = asked.k{place}" for place, key in enumerate(keys)),
+        "order": ", ".join(map(str, ordered)),
+    }
+
+
+def _readable(readers: Sequence[Callable[[str], Any]], keys: Sequence[Key]) -> tuple[list[int], list[list[Any]]]:
+    """The numbers of the keys that can be values of their columns, and the values, a list for each column."""
+    columns = [[read(key[place]) for key in keys] for place, read in enumerate(readers)]
+    if not any(None in column for column in columns):
+        return list(range(len(keys))), columns
+    numbers = [number for number in range(len(keys)) if all(column[number] is not None for column in columns)]
+    return numbers, [[column[number] for number in numbers] for column in columns]
+
+
+def _list_reader(category: Category) -> Callable[[str], Any]:
+    return _LIST_READERS.get(category, keyforms.text)
+
+
+_LIST_READERS: Final = {Category.OCTET: keyforms.octets, Category.STATE: keyforms.state}
+"""Everything else is bound as text, which SQLite converts to what the column prefers, as it did when it was stored."""
+
+
+def _stretches(count: int, size: int) -> Iterator[tuple[int, int]]:
+    for start in range(0, count, size):
+        yield start, min(start + size, count)
+
+
+def _parameter_limit(connection: Connection) -> int:
+    """How many parameters a statement may have here; SQLite is built with different limits."""
+    import sqlite3
+
+    driver: Any = connection.connection.driver_connection
+    return int(driver.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER))

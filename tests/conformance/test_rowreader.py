@@ -1,0 +1,250 @@
+"""What every row reader must do, run on each database: one answer for each key whatever its type and characters."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine, event, text
+
+from eventlog.model import RowId
+from eventlog.schema import Catalog, Child, Column, Table
+from eventlog.sql.reflect import reflect
+from eventlog.sql.rows import SqlRowReader
+from eventlog.tablekey import TableKey
+
+BINARY = {"sqlite": "BLOB", "postgresql": "BYTEA"}
+SPECIAL = ", ; ' + \" = \\ < >"
+
+
+def run(engine: Engine, *statements: str, rows: Any = None) -> None:
+    with engine.begin() as connection:
+        for sql in statements:
+            connection.execute(text(sql), rows)
+
+
+def asked(table: Table, *attributes: str, **key: str) -> dict[RowId, frozenset[str]]:
+    return {RowId(table.schema, table.name, TableKey.of(key).canonical): frozenset(attributes)}
+
+
+def single(engine: Engine, table: Table, *attributes: str, **key: str) -> dict[str, Any] | None:
+    """What is found for one key."""
+    found = SqlRowReader(engine, Catalog([table])).rows(asked(table, *attributes, **key))
+    assert len(found) <= 1
+    return next((dict(row) for row in found.values()), None)
+
+
+def counted(engine: Engine) -> list[str]:
+    """The selects that reach the database from now on."""
+    seen: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if "asked" in statement:
+            seen.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    return seen
+
+
+@pytest.fixture
+def usr(engine: Engine) -> Table:
+    run(
+        engine,
+        "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64), lname VARCHAR(64), age INTEGER)",
+        "CREATE TABLE usr_phone (idu INTEGER REFERENCES usr (idu), phoneno VARCHAR(32), kind VARCHAR(8))",
+        "CREATE TABLE usr_fax (idu INTEGER REFERENCES usr (idu), faxno VARCHAR(32))",
+        "INSERT INTO usr VALUES (1, 'Jack', 'Frost', 7), (2, NULL, 'Doe', NULL)",
+        "INSERT INTO usr_phone VALUES (1, '22', 'home'), (1, '11', NULL), (1, '22', 'home')",
+        "INSERT INTO usr_fax VALUES (2, NULL), (2, '5')",
+    )
+    return reflect(engine, ["usr"]).tables[0]
+
+
+def test_rows_are_found_under_the_id_that_asked(engine: Engine, usr: Table) -> None:
+    wanted = asked(usr, "fname", "lname", idu="1") | asked(usr, "age", idu="2") | asked(usr, "fname", idu="9")
+    wanted |= asked(usr, "fname", idu="01")
+    first, second, _, padded = wanted
+    assert SqlRowReader(engine, Catalog([usr])).rows(wanted) == {
+        first: {"fname": "Jack", "lname": "Frost"},
+        second: {"age": None},
+        padded: {"fname": "Jack"},
+    }
+
+
+def test_children_come_as_values_in_a_stable_order_and_null_is_none_of_them(engine: Engine, usr: Table) -> None:
+    wanted = asked(usr, *usr.attributes, idu="1") | asked(usr, *usr.attributes, idu="2")
+    first, second = SqlRowReader(engine, Catalog([usr])).rows(wanted).values()
+    assert first["usr_phone.phoneno"] == ("11", "22", "22")
+    assert first["usr_phone.kind"] == ("home", "home")
+    assert first["usr_fax.faxno"] == ()
+    assert (second["usr_phone.phoneno"], second["usr_fax.faxno"]) == ((), ("5",))
+    assert list(first)[:3] == ["fname", "lname", "age"]
+
+
+def test_one_statement_a_table_and_one_for_each_child_that_is_asked_for(engine: Engine, usr: Table) -> None:
+    seen = counted(engine)
+    reader = SqlRowReader(engine, Catalog([usr]))
+    names = frozenset(["fname", "usr_phone.phoneno"])
+    reader.rows({RowId(usr.schema, "usr", f"idu={number}"): names for number in range(5000)})
+    assert len(seen) == 2
+    assert "lname" not in seen[0]
+    assert "usr_fax" not in "".join(seen)
+    reader.rows({})
+    assert len(seen) == 2
+
+
+def test_an_object_that_wants_only_children_is_still_told_from_a_vanished_one(engine: Engine, usr: Table) -> None:
+    assert single(engine, usr, "usr_phone.phoneno", idu="2") == {"usr_phone.phoneno": ()}
+    assert single(engine, usr, "usr_phone.phoneno", idu="3") is None
+    assert single(engine, usr, idu="2") == {}
+
+
+def test_tables_and_keys_that_are_not_in_the_catalog_find_nothing(engine: Engine, usr: Table) -> None:
+    nobody = {
+        RowId("elsewhere", "usr", "idu=1"): frozenset(["fname"]),
+        RowId(usr.schema, "grp", "idg=1"): frozenset(["name"]),
+        RowId(usr.schema, "usr", "lname=Frost"): frozenset(["fname"]),
+        RowId(usr.schema, "usr", "idu=1+lname=Frost"): frozenset(["fname"]),
+        RowId(usr.schema, "usr", "no key"): frozenset(["fname"]),
+        RowId(usr.schema, "usr", 'idu;DROP TABLE usr;--="1"'): frozenset(["fname"]),
+    }
+    assert SqlRowReader(engine, Catalog([usr])).rows(nobody) == {}
+
+
+def test_attributes_that_are_no_columns_are_never_selected(engine: Engine, usr: Table) -> None:
+    assert single(engine, usr, "fname", 'x"; DROP TABLE usr; --', "usr_phone.secret", idu="1") == {"fname": "Jack"}
+
+
+KEYS = [
+    ("INTEGER", "7", "7"),
+    ("BIGINT", "9223372036854775807", "9223372036854775807"),
+    ("NUMERIC(20,4)", "12.5000", "12.5000"),
+    ("VARCHAR(40)", f"'{SPECIAL.replace(chr(39), chr(39) * 2)}'", SPECIAL),
+    ("VARCHAR(40)", "' a '", " a "),
+    ("VARCHAR(40)", "'ключ 鍵 😀'", "ключ 鍵 😀"),
+    ("VARCHAR(40)", "':n %s %(n)s ?'", ":n %s %(n)s ?"),
+    ("CHAR(10)", "'ab'", "ab"),
+    ("DATE", "'2025-03-23'", "2025-03-23"),
+    ("TIMESTAMP", "'2025-03-23 10:57:19.25'", "2025-03-23 10:57:19.25"),
+    ("TIME", "'10:57:19'", "10:57:19"),
+    ("UUID", "'f81d4fae-7dec-11d0-a765-00a0c91e6bf6'", "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"),
+    ("BOOLEAN", "TRUE", "1"),
+    ("REAL", "0.5", "0.5"),
+    ("DOUBLE PRECISION", "0.1", "0.1"),
+]
+
+
+@pytest.mark.parametrize("type_, literal, key", KEYS)
+def test_keys_of_every_type_find_their_row(engine: Engine, type_: str, literal: str, key: str) -> None:
+    run(engine, f"CREATE TABLE t (k {type_} NOT NULL PRIMARY KEY, v VARCHAR(9))")
+    run(engine, f"INSERT INTO t VALUES ({literal.replace(':', chr(92) + ':')}, 'found')")
+    table = reflect(engine, ["t"]).tables[0]
+    assert single(engine, table, "v", k=key) == {"v": "found"}
+
+
+MISFITS = ["", "abc", "1e999", "9" * 40, "1_0", "NaN", "2025-02-30", "\ud800", "'", "a\0b", "25:00:00", "===", "-"]
+
+
+@pytest.mark.parametrize("type_", sorted({type_ for type_, _, _ in KEYS} | {"binary"}))
+def test_text_that_is_no_value_of_the_type_finds_nothing_and_harms_no_other_key(engine: Engine, type_: str) -> None:
+    type_ = BINARY[engine.dialect.name] if type_ == "binary" else type_
+    run(engine, f"CREATE TABLE t (k {type_} NOT NULL PRIMARY KEY, v VARCHAR(9))")
+    table = reflect(engine, ["t"]).tables[0]
+    wanted: dict[RowId, frozenset[str]] = {}
+    for key in MISFITS:
+        wanted |= asked(table, "v", k=key)
+    assert SqlRowReader(engine, Catalog([table])).rows(wanted) == {}
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff", b"\xaa" * 100])
+def test_binary_keys_are_base64(engine: Engine, content: bytes) -> None:
+    type_ = BINARY[engine.dialect.name]
+    run(engine, f"CREATE TABLE t (k {type_} NOT NULL PRIMARY KEY, v {type_})")
+    run(engine, "INSERT INTO t VALUES (:k, :k)", rows={"k": content})
+    table = reflect(engine, ["t"]).tables[0]
+    written = base64.encodebytes(content).decode()
+    assert single(engine, table, "v", k=written) == {"v": content}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(keys=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20), unique=True))
+def test_text_keys_of_any_characters_find_exactly_their_rows(engine: Engine, keys: list[str]) -> None:
+    run(engine, "DROP TABLE IF EXISTS t", "CREATE TABLE t (k VARCHAR(20) NOT NULL PRIMARY KEY, v INTEGER)")
+    table = reflect(engine, ["t"]).tables[0]
+    rows = [{"k": key, "v": place} for place, key in enumerate(keys)]
+    if rows:
+        run(engine, "INSERT INTO t VALUES (:k, :v)", rows=rows)
+    wanted = {RowId(table.schema, "t", TableKey.of({"k": key}).canonical): frozenset(["v"]) for key in keys}
+    found = SqlRowReader(engine, Catalog([table])).rows(wanted)
+    assert [row["v"] for row in found.values()] == list(range(len(keys)))
+    assert set(found) == set(wanted)
+
+
+def test_compound_keys_are_found_whatever_the_order_of_their_columns(engine: Engine) -> None:
+    run(
+        engine,
+        "CREATE TABLE t (a INTEGER NOT NULL, v VARCHAR(9), b VARCHAR(9) NOT NULL, PRIMARY KEY (b, a))",
+        "INSERT INTO t VALUES (1, 'one', 'x'), (2, 'two', 'x'), (1, 'three', 'y')",
+    )
+    table = reflect(engine, ["t"]).tables[0]
+    assert single(engine, table, "v", b="x", a="2") == {"v": "two"}
+    assert single(engine, table, "v", a="1", b="y") == {"v": "three"}
+    assert single(engine, table, "v", b="y", a="2") is None
+
+
+def test_a_table_without_a_key_is_read_by_the_columns_that_the_key_names(engine: Engine) -> None:
+    run(engine, "CREATE TABLE t (a INTEGER, v VARCHAR(9))", "INSERT INTO t VALUES (1, 'one')")
+    table = Table(name="t", columns=(Column(name="a", type="integer"), Column(name="v", type="varchar(9)")))
+    assert single(engine, table, "v", a="1") == {"v": "one"}
+    assert single(engine, table, "v", b="1") is None
+
+
+def test_view_columns_are_told_by_their_mapped_names(engine: Engine) -> None:
+    run(
+        engine,
+        "CREATE TABLE emp (empno INTEGER, name VARCHAR(9), boss INTEGER, phone VARCHAR(9))",
+        "INSERT INTO emp VALUES (1, 'Ann', 2, '22'), (1, 'Ann', 2, '11'), (1, 'Ann', 2, '22'), (2, 'Bob', NULL, NULL)",
+        "CREATE VIEW v_emp AS SELECT empno AS pk_empno, name AS sv_name, boss AS fk__empno__boss, phone AS mv_phone"
+        " FROM emp",
+    )
+    table = reflect(engine, ["v_emp"]).tables[0]
+    assert single(engine, table, *table.attributes, pk_empno="1") == {
+        "name": "Ann",
+        "fk_boss": 2,
+        "phone": ("11", "22"),
+    }
+    assert single(engine, table, "phone", "name", pk_empno="2") == {"name": "Bob", "phone": ()}
+
+
+def test_strange_names_are_quoted(engine: Engine) -> None:
+    strange = 'Ord:er "%" group'
+    quoted = engine.dialect.identifier_preparer.quote_identifier(strange).replace("%%", "%")
+    with engine.begin() as connection:
+        for sql in (
+            f'CREATE TABLE {quoted} ("select" INTEGER NOT NULL PRIMARY KEY, {quoted} VARCHAR(9))',
+            f"INSERT INTO {quoted} VALUES (1, 'one')",
+            'CREATE TABLE "Kid" ("Par:ent" INTEGER, "a%b" VARCHAR(9))',
+            "INSERT INTO \"Kid\" VALUES (1, 'two')",
+        ):
+            connection.execute(text(sql.replace(":", "\\:")))
+    child = Child(name="Kid", parent_key=("Par:ent",), columns=(Column(name="a%b"),))
+    columns = (Column(name="select", type="integer", key=1), Column(name=strange))
+    table = Table(name=strange, columns=columns, children=(child,))
+    assert single(engine, table, strange, "Kid.a%b", select="1") == {strange: "one", "Kid.a%b": ("two",)}
+
+
+def test_schemas_tell_tables_of_one_name_apart(engine: Engine) -> None:
+    schema = "other"
+    makes = {"sqlite": "ATTACH ':memory:' AS other", "postgresql": "CREATE SCHEMA other"}
+    with engine.begin() as connection:
+        connection.exec_driver_sql(makes[engine.dialect.name])
+        for name in ("t", "other.t"):
+            connection.exec_driver_sql(f"CREATE TABLE {name} (k INTEGER NOT NULL PRIMARY KEY, v VARCHAR(9))")
+            connection.exec_driver_sql(f"INSERT INTO {name} VALUES (1, '{name}')")
+    columns = (Column(name="k", type="integer", key=1), Column(name="v"))
+    here, there = Table(name="t", columns=columns), Table(name="t", columns=columns, schema=schema)
+    found = SqlRowReader(engine, Catalog([here, there])).rows(asked(here, "v", k="1") | asked(there, "v", k="1"))
+    assert [row["v"] for row in found.values()] == ["t", "other.t"]

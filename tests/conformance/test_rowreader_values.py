@@ -1,0 +1,84 @@
+"""Values that are read back: plain Python values, and nothing that one column holds keeps the others from being read."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from eventlog.model import RowId
+from eventlog.schema import Catalog
+from eventlog.sql.reflect import reflect
+from eventlog.sql.rows import SqlRowReader
+
+
+def read(engine: Engine, type_: str, literal: str) -> Any:
+    """The value of a column of this type that holds the literal."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v {type_})")
+        connection.exec_driver_sql(f"INSERT INTO t VALUES (1, {literal})")
+    table = reflect(engine, ["t"]).tables[0]
+    found = SqlRowReader(engine, Catalog([table])).rows({RowId(table.schema, "t", "k=1"): frozenset(["v"])})
+    return found[RowId(table.schema, "t", "k=1")]["v"]
+
+
+POSTGRESQL: list[tuple[str, str, Any]] = [
+    ("INTEGER", "NULL", None),
+    ("BIGINT", "-9223372036854775808", -9223372036854775808),
+    ("NUMERIC(12,3)", "1.250", Decimal("1.250")),
+    ("DOUBLE PRECISION", "0.1", 0.1),
+    ("BOOLEAN", "false", False),
+    ("BYTEA", "'\\xaaaa'", b"\xaa\xaa"),
+    ("TEXT", "''", ""),
+    ("CHAR(5)", "'ab'", "ab"),
+    ("DATE", "'2025-03-23'", "2025-03-23"),
+    ("DATE", "'infinity'", "infinity"),
+    ("DATE", "'0044-03-15 BC'", "0044-03-15 BC"),
+    ("TIMESTAMP", "'2025-03-23 10:57:19.25'", "2025-03-23 10:57:19.25"),
+    ("TIMESTAMPTZ", "'2025-03-23 10:57:19+03'", "2025-03-23 07:57:19+00"),
+    ("TIME", "'24:00:00'", "24:00:00"),
+    ("UUID", "'f81d4fae-7dec-11d0-a765-00a0c91e6bf6'", "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"),
+    ("JSONB", """'{"a": [1]}'""", '{"a": [1]}'),
+    ("INTEGER[]", "'{1,2}'", "{1,2}"),
+    ("INTERVAL", "'1 day'", "1 day"),
+    ("INET", "'10.0.0.1'", "10.0.0.1/32"),
+]
+SQLITE: list[tuple[str, str, Any]] = [
+    ("INTEGER", "NULL", None),
+    ("BIGINT", "-9223372036854775808", -9223372036854775808),
+    ("REAL", "0.1", 0.1),
+    ("BLOB", "x'aaaa'", b"\xaa\xaa"),
+    ("TEXT", "''", ""),
+    ("DATE", "'2025-03-23'", "2025-03-23"),
+    ("DATE", "'not a date'", "not a date"),
+    ("TIMESTAMP", "'2025-03-23 10:57:19.25'", "2025-03-23 10:57:19.25"),
+    ("BOOLEAN", "1", 1),
+    ("TEXT", "CAST(x'41eda080ff' AS TEXT)", "A\udced\udca0\udc80\udcff"),
+]
+
+
+@pytest.mark.parametrize("type_, literal, value", POSTGRESQL)
+def test_values_of_postgresql(postgresql: Engine, type_: str, literal: str, value: Any) -> None:
+    found = read(postgresql, type_, literal)
+    assert (type(found), found) == (type(value), value)
+
+
+@pytest.mark.parametrize("type_, literal, value", SQLITE)
+def test_values_of_sqlite(sqlite: Engine, type_: str, literal: str, value: Any) -> None:
+    found = read(sqlite, type_, literal)
+    assert (type(found), found) == (type(value), value)
+
+
+def test_the_session_that_reads_decides_nothing(postgresql: Engine) -> None:
+    with postgresql.begin() as connection:
+        connection.execute(text("ALTER DATABASE " + str(postgresql.url.database) + " SET DateStyle = 'German'"))
+        connection.execute(text("ALTER DATABASE " + str(postgresql.url.database) + " SET TimeZone = 'Asia/Tokyo'"))
+    postgresql.dispose()
+    assert read(postgresql, "TIMESTAMPTZ", "'2025-03-23T10:57:19+03:00'") == "2025-03-23 07:57:19+00"
+
+
+def test_a_day_is_the_day_that_was_stored(postgresql: Engine) -> None:
+    assert dt.date.fromisoformat(read(postgresql, "DATE", "'2025-12-31'")) == dt.date(2025, 12, 31)
