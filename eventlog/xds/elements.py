@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from eventlog.errors import ExpressionError
 from eventlog.model import Change, Edit, Op
@@ -128,7 +129,7 @@ def _remaining(edits: Iterable[Edit], field: Field) -> Iterable[str]:
         if edit.reset:
             listed.clear()
             places.clear()
-        for gone in values(field, edit.old, edit.column):
+        for gone in _taken_back(edit, field):
             if places[gone]:
                 del listed[places[gone].popleft()]
         for come in values(field, edit.new, edit.column):
@@ -136,6 +137,13 @@ def _remaining(edits: Iterable[Edit], field: Field) -> Iterable[str]:
             places[come].append(count)
             count += 1
     return listed.values()
+
+
+def _taken_back(edit: Edit, field: Field) -> Iterator[str]:
+    """The values that an edit of a new object removes; one that cannot be written was never listed."""
+    for value in edit.old if isinstance(edit.old, tuple) else (edit.old,):
+        with suppress(ExpressionError):
+            yield from values(field, value, edit.column)
 
 
 def _deleted(_edits: Sequence[Edit], _fields: Fields) -> str:

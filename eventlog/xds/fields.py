@@ -86,14 +86,15 @@ class Fields(dict[str, Field]):
 
 def find_table(catalog: Catalog, schema: str | None, name: str) -> Table | None:
     """The class of this name, of this schema if there are several; None when there is none or nobody can tell."""
-    for written in (f"{schema}.{name}", name) if schema else (name,):
-        try:
-            found = catalog.find(written)
-        except DataError:
-            return None
-        if found is not None and found.child is None:
-            return found.table
-    return None
+    return (_look_up(catalog, f"{schema}.{name}") if schema else None) or _look_up(catalog, name)
+
+
+def _look_up(catalog: Catalog, name: str) -> Table | None:
+    try:
+        found = catalog.find(name)
+    except DataError:
+        return None
+    return found.table if found is not None and found.child is None else None
 
 
 def association_end(table: str, schema: str | None) -> str:

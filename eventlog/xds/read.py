@@ -31,6 +31,8 @@ class Level(StrEnum):
     FATAL = "fatal"
 
 
+_NOT_UNDERSTOOD = (expat.ExpatError, LookupError, ValueError)
+"""What expat raises for what it cannot read, encodings included; libxml2 knows more of them and says what is wrong."""
 _BADNESS = {level: rank for rank, level in enumerate(Level)}
 
 
@@ -93,9 +95,19 @@ def _starts_plainly(body: bytes) -> bool:
     reader = expat.ParserCreate()
     reader.StartElementHandler = lambda *_: meet(element=True)
     reader.StartDoctypeDeclHandler = lambda *_: meet(element=False)
-    with suppress(StopIteration, expat.ExpatError):  # what is wrong, if anything, libxml2 says better
+    with suppress(StopIteration, *_NOT_UNDERSTOOD):
         reader.Parse(body, True)
     return met == [True]
+
+
+def start_lines(body: bytes) -> list[int]:
+    """The line of each element in document order, of any length; libxml2 counts to 65535 and guesses from there on."""
+    lines: list[int] = []
+    reader = expat.ParserCreate()
+    reader.StartElementHandler = lambda *_: lines.append(reader.CurrentLineNumber)
+    with suppress(*_NOT_UNDERSTOOD):
+        reader.Parse(body, True)
+    return lines
 
 
 def _status(element: XmlElement) -> StatusReply:
@@ -130,4 +142,4 @@ def line_of(element: XmlElement) -> int:
 def _reason(error: etree.XMLSyntaxError) -> str:
     """What libxml2 says, without the place that is told apart and without advice for programmers."""
     reason = re.sub(r"(, (use|try|see) .*)?, line \d+, column \d+$", "", error.msg or "it is empty")
-    return reason[:1].lower() + reason[1:]
+    return reason if reason[1:2].isupper() else reason[:1].lower() + reason[1:]

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from eventlog.errors import ExpressionError
 from eventlog.model import Op
-from eventlog.schema import Catalog
+from eventlog.schema import Catalog, Table
 from eventlog.xds.fields import Fields, Settings, association_end, find_table
 from eventlog.xds.text import attribute, escaped, shown
 
@@ -42,7 +42,7 @@ class Templates(dict[tuple[str | None, str], Template]):
 
 def template(schema: str | None, name: str, catalog: Catalog | None, settings: Settings) -> Template:
     """The template of a table; ExpressionError when a name of it has a character that XML cannot carry."""
-    table = find_table(catalog, schema, name) if catalog is not None else None
+    table = _described(schema, name, catalog) if catalog is not None else None
     if table is not None:
         schema, name = table.schema or schema, table.name
     elif schema is None and "." in name:
@@ -54,6 +54,14 @@ def template(schema: str | None, name: str, catalog: Catalog | None, settings: S
         raise ExpressionError(f"the name of table {shown(name)}: {error}") from error
     frames = {op: _frame(op, class_name, after_key, settings.indent) for op in Op}
     return Template(fields=Fields(table, catalog, settings), frames=frames)
+
+
+def _described(schema: str | None, name: str, catalog: Catalog) -> Table | None:
+    """The table as the catalog describes it, and not its namesake in another schema."""
+    table = find_table(catalog, schema, name)
+    if table is None or table.schema is None or schema is None:
+        return table
+    return table if catalog.fold(table.schema) == catalog.fold(schema) else None
 
 
 def _frame(op: Op, class_name: str, after_key: str, indent: str) -> Frame:

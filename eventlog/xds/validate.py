@@ -14,8 +14,10 @@ from msgspec import Struct
 
 from eventlog.errors import XmlError, shortened
 from eventlog.xds.grammar import ANYTHING, Word, grammar_text, vocabulary
-from eventlog.xds.read import XmlElement, attributes_of, line_of, parse
+from eventlog.xds.read import XmlElement, attributes_of, line_of, parse, start_lines
 from eventlog.xds.text import shown
+
+Fault = tuple[XmlElement, str]
 
 
 class Problem(Struct, frozen=True, kw_only=True, order=True):
@@ -31,8 +33,9 @@ def validate(body: bytes) -> list[Problem]:
         root = parse(body, huge=True)
     except XmlError as error:
         return [Problem(line=error.line, message=f"{error.problem}.")]
-    problems = [*_misfits(root), *_unpublishable(root)]
-    return sorted(problems)
+    faults = [*_misfits(root), *_unpublishable(root)]
+    lines = dict(zip(root.iter(), start_lines(body), strict=False)) if faults else {}
+    return sorted(Problem(line=lines.get(element) or line_of(element), message=message) for element, message in faults)
 
 
 @cache
@@ -40,17 +43,17 @@ def _grammar() -> etree.RelaxNG:
     return etree.RelaxNG(etree.fromstring(grammar_text()))
 
 
-def _misfits(root: XmlElement) -> list[Problem]:
+def _misfits(root: XmlElement) -> list[Fault]:
     grammar = _grammar()
     if grammar.validate(root):
         return []
     if root.tag not in ("nds", "input", "output"):
-        return [_problem(root, f"a document is <nds>, <input> or <output>, not {_tag(root)}.")]
+        return [(root, f"a document is <nds>, <input> or <output>, not {_tag(root)}.")]
     # The log speaks where the words have nothing to say, so that a document is never called valid by omission.
-    return list(_told(root)) or [Problem(line=each.line, message=each.message) for each in grammar.error_log]
+    return list(_told(root)) or [(root, f"{each.message}.") for each in grammar.error_log]
 
 
-def _told(root: XmlElement) -> Iterator[Problem]:
+def _told(root: XmlElement) -> Iterator[Fault]:
     """Every misfit of the elements that the grammar knows. What may hold anything is not looked into."""
     words = vocabulary()
     waiting = [root]  # not recursion: a document may nest as deep as its sender likes
@@ -58,7 +61,7 @@ def _told(root: XmlElement) -> Iterator[Problem]:
         element = waiting.pop()
         word = words.get(str(element.tag))
         if word is None:
-            yield _problem(element, f"{_tag(element)} is not an element of XDS.")
+            yield (element, f"{_tag(element)} is not an element of XDS.")
             continue
         yield from _attributes(element, word)
         if not word.open:
@@ -66,51 +69,45 @@ def _told(root: XmlElement) -> Iterator[Problem]:
             waiting.extend(element)
 
 
-def _attributes(element: XmlElement, word: Word) -> Iterator[Problem]:
+def _attributes(element: XmlElement, word: Word) -> Iterator[Fault]:
     for name, value in attributes_of(element).items():
         allowed = word.attributes.get(name, word.attributes.get(f"{name.partition('}')[0]}}}"))
         if allowed is None:
             if ANYTHING not in word.attributes:
-                yield _problem(element, f"{_tag(element)} cannot have the attribute {name}.")
+                yield (element, f"{_tag(element)} cannot have the attribute {name}.")
         elif allowed and " ".join(value.split()) not in allowed:
             expected = ", ".join(allowed)
-            yield _problem(element, f"{_tag(element)} has {name}={shown(value)}; it must be one of {expected}.")
+            yield (element, f"{_tag(element)} has {name}={shown(value)}; it must be one of {expected}.")
     for name in word.required:
         if name not in element.attrib:
-            yield _problem(element, f"{_tag(element)} needs the attribute {name}.")
+            yield (element, f"{_tag(element)} needs the attribute {name}.")
 
 
-def _content(element: XmlElement, word: Word) -> Iterator[Problem]:
+def _content(element: XmlElement, word: Word) -> Iterator[Fault]:
     names = [str(child.tag) for child in element]
     strange = [child for child in element if child.tag not in word.children]
     for child in strange:
         if child.tag in vocabulary():  # a word that nobody knows is told where it stands
-            yield _problem(child, f"{_tag(element)} cannot hold {_tag(child)}.")
+            yield (child, f"{_tag(element)} cannot hold {_tag(child)}.")
     if not word.text and any(text and text.strip(" \t\r\n") for text in _texts(element)):
-        yield _problem(element, f"{_tag(element)} cannot hold text.")
+        yield (element, f"{_tag(element)} cannot hold text.")
     if not strange and not word.follows(names):
         held = shortened(", ".join(names) or "nothing")
-        yield _problem(
-            element, f"{_tag(element)} must hold {word.content or 'nothing'} in this order; it holds {held}."
-        )
+        yield (element, f"{_tag(element)} must hold {word.content or 'nothing'} in this order; it holds {held}.")
 
 
 def _texts(element: XmlElement) -> list[str | None]:
     return [element.text, *[child.tail for child in element]]
 
 
-def _unpublishable(root: XmlElement) -> Iterator[Problem]:
+def _unpublishable(root: XmlElement) -> Iterator[Fault]:
     for events in root.iter("input"):
         for event in events.iterchildren("add", "modify", "delete", "sync"):
             association = event.find("association")
             if association is None or not (association.text or "").strip():
-                yield _problem(event, f"{_tag(event)} has no <association>, which every published event needs.")
+                yield (event, f"{_tag(event)} has no <association>, which every published event needs.")
             if event.tag == "modify" and event.get("class-name") is None:
-                yield _problem(event, "<modify> has no class-name, which every published modify needs.")
-
-
-def _problem(element: XmlElement, message: str) -> Problem:
-    return Problem(line=line_of(element), message=message)
+                yield (event, "<modify> has no class-name, which every published modify needs.")
 
 
 def _tag(element: XmlElement) -> str:

@@ -52,9 +52,9 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         self,
         changes: Iterable[Change],
         catalog: Catalog | None = None,
-        after: str = "",  # noqa: ARG002 - the seam gives it to formats that count on; XDS ids come from positions
+        after: str = "",
     ) -> Iterator[Document | Refusal]:
-        """Documents in the order of the changes, and refusals as they are met."""
+        """Documents in the order of the changes, and refusals as they are met; ids come from positions, not `after`."""
         templates = Templates(catalog, self._settings("    " if self.envelope else "  "))
         opening, closing = self._wrapping()
         elements: list[str] = []

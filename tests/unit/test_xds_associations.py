@@ -1,0 +1,82 @@
+"""Associations and class names: which table and schema a document names."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventlog.errors import ExpressionError
+from eventlog.model import Change, Edit, Op, RowId
+from eventlog.schema import Catalog, Column, Table
+from eventlog.xds.events import read_events
+from eventlog.xds.write import XdsFormat
+
+KEY = Column(name="id", key=1)
+PLAIN = Table(name="plain", columns=(KEY, Column(name="boss", references="plain")))
+NAMED = Table(name="named", schema="own", class_name="Person", columns=(KEY,))
+
+
+def said(
+    row: RowId, *tables: Table, schema_name: str | None = None, edit: Edit | None = None
+) -> tuple[str | None, str | None]:
+    """The class name and the association, or the association-ref of the edit."""
+    op = Op.DELETE if edit is None else Op.ADD
+    change = Change(row=row, op=op, edits=() if edit is None else (edit,), positions=((1,),))
+    text = XdsFormat(schema_name=schema_name).fragment(change, Catalog(tables) if tables else None)
+    [event] = read_events(text.encode())
+    if edit is None:
+        return event.class_name, event.association
+    return event.class_name, event.attributes[0].steps[0].values[0].association
+
+
+@pytest.mark.parametrize(
+    "row, schema_name, expected",
+    [
+        (RowId(None, "plain", "id=1"), None, ("plain", "id=1,table=plain")),
+        (RowId(None, "plain", "id=1"), "dflt", ("plain", "id=1,table=plain,schema=dflt")),
+        (RowId("s", "plain", "id=1"), "dflt", ("plain", "id=1,table=plain,schema=s")),
+        (RowId("own", "named", "id=1"), "dflt", ("Person", "id=1,table=named,schema=own")),
+        (RowId(None, "NAMED", "id=1"), None, ("Person", "id=1,table=named,schema=own")),
+        (RowId("other", "x", "id=1"), "dflt", ("x", "id=1,table=x,schema=other")),
+        (RowId(None, "a.x", "id=1"), "dflt", ("x", "id=1,table=x,schema=a")),
+        (RowId("a,b", "x=y", 'id="+"'), None, ("x=y", 'id="+",table="x=y",schema="a,b"')),
+    ],
+)
+def test_table_and_schema(row: RowId, schema_name: str | None, expected: tuple[str, str]) -> None:
+    assert said(row, PLAIN, NAMED, schema_name=schema_name) == expected
+
+
+def test_without_a_catalog_names_are_those_of_the_log() -> None:
+    assert said(RowId(None, "usr", "idu=1")) == ("usr", "idu=1,table=usr")
+    assert said(RowId(None, "indirect.usr", "idu=1")) == ("usr", "idu=1,table=usr,schema=indirect")
+
+
+def test_a_table_of_another_schema_is_not_mistaken_for_this_one() -> None:
+    assert said(RowId("elsewhere", "named", "id=1"), NAMED) == ("named", "id=1,table=named,schema=elsewhere")
+
+
+def test_a_reference_follows_the_same_rules() -> None:
+    edit = Edit(column="boss", new="a+b")
+    assert said(RowId(None, "plain", "id=1"), PLAIN, edit=edit)[1] == 'id="a+b",table=plain'
+    assert said(RowId(None, "plain", "id=1"), PLAIN, edit=edit, schema_name="d")[1] == 'id="a+b",table=plain,schema=d'
+
+
+def test_a_reference_prefers_the_schema_of_its_own_table() -> None:
+    columns = (KEY, Column(name="boss", references="p"))
+    both = [Table(name="p", schema=schema, columns=columns) for schema in "ab"]
+    assert said(RowId("b", "p", "id=1"), *both, edit=Edit(column="boss", new="2"))[1] == "id=2,table=p,schema=b"
+
+
+def test_a_reference_that_several_tables_could_mean_is_a_plain_value() -> None:
+    both = [Table(name="p", schema=schema, columns=(KEY,)) for schema in "ab"]
+    usr = Table(name="usr", schema="c", columns=(KEY, Column(name="boss", references="p")))
+    assert said(RowId("c", "usr", "id=1"), *both, usr, edit=Edit(column="boss", new="2"))[1] is None
+
+
+def test_a_schema_setting_reaches_the_document_quoted() -> None:
+    assert said(RowId(None, "t", "id=1"), schema_name="a b=<")[1] == 'id=1,table=t,schema="a b=<"'
+
+
+def test_a_key_is_written_as_it_came() -> None:
+    with pytest.raises(ExpressionError, match="U\\+FFFE"):
+        said(RowId(None, "t", "id=\ufffe"))
+    assert said(RowId(None, "t", "id=é 1"))[1] == "id=é 1,table=t"

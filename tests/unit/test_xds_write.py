@@ -1,0 +1,177 @@
+"""Documents: envelope, batches, ids, what they cover, refusals, sizes, and the public convenience."""
+
+from __future__ import annotations
+
+import pytest
+from lxml import etree
+
+import eventlog.xds
+from eventlog.errors import ConfigError, ExpressionError
+from eventlog.model import Change, Document, Edit, Op, Position, Refusal, RowId
+from eventlog.schema import Catalog, Column, Table
+from eventlog.version import VERSION
+from eventlog.xds.events import read_events
+from eventlog.xds.validate import validate
+from eventlog.xds.write import XdsFormat, document_id
+
+T = Table(name="t", columns=(Column(name="k", key=1), Column(name="n", type="integer")))
+
+
+Tables = Catalog | list[Table] | dict[str, Table]
+
+
+def change(*positions: Position, new: str = "5", column: str = "n") -> Change:
+    return Change(row=RowId(None, "t", "k=1"), op=Op.ADD, edits=(Edit(column=column, new=new),), positions=positions)
+
+
+def encoded(*changes: Change, **settings: object) -> list[Document | Refusal]:
+    return list(XdsFormat(**settings).encode(changes, Catalog([T]), ""))  # type: ignore[arg-type] # settings of a test
+
+
+def documents(*changes: Change, **settings: object) -> list[Document]:
+    return [each for each in encoded(*changes, **settings) if isinstance(each, Document)]
+
+
+def test_a_document_is_a_whole_nds() -> None:
+    [document] = documents(change((7,)), instance='a"<b')
+    assert document.body.decode() == (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<nds dtdversion="2.0" ndsversion="8.x">\n'
+        "  <source>\n"
+        f'    <product version="{VERSION}" instance="a&quot;&lt;b">eventlog</product>\n'
+        "    <contact>eventlog</contact>\n"
+        "  </source>\n"
+        "  <input>\n"
+        '    <add class-name="t" event-id="7">\n'
+        "      <association>k=1,table=t</association>\n"
+        '      <add-attr attr-name="n"><value type="int">5</value></add-attr>\n'
+        "    </add>\n"
+        "  </input>\n"
+        "</nds>\n"
+    )
+    assert validate(document.body) == []
+
+
+def test_without_envelope_it_is_a_bare_input() -> None:
+    [document] = documents(change((7,)), envelope=False)
+    assert etree.fromstring(document.body).tag == "input"
+    assert validate(document.body) == []
+
+
+@pytest.mark.parametrize("batch_size, sizes", [(1, [1] * 5), (2, [2, 2, 1]), (5, [5]), (128, [5]), (100_000, [5])])
+def test_a_document_holds_up_to_a_batch(batch_size: int, sizes: list[int]) -> None:
+    made = documents(*(change((n,)) for n in range(5)), batch_size=batch_size)
+    assert [len(read_events(document.body)) for document in made] == sizes
+    assert [position for document in made for ((position,),) in document.covers.values()] == list(range(5))
+
+
+def test_files_of_it_end_in_xml() -> None:
+    assert XdsFormat().suffix == ".xml"
+
+
+def test_no_changes_make_no_document() -> None:
+    assert encoded() == []
+
+
+def test_covers_names_the_events_behind_each_event_id() -> None:
+    [document] = documents(change((3,), (5,)), change((4,)), batch_size=2)
+    assert document.covers == {"3-5": ((3,), (5,)), "4": ((4,),)}
+
+
+def test_ids_sort_like_positions() -> None:
+    positions = [(9,), (10,), (99, 5), (99, 10), (100,), (10**18,)]
+    ids = [document.id for document in documents(*map(change, positions))]
+    assert ids == sorted(ids) == [document_id(position) for position in positions]
+    assert ids[2] == "00000000000000000099.00000000000000000005"
+
+
+def test_an_id_does_not_depend_on_the_rest_of_the_batch() -> None:
+    alone = documents(change((1,), (4,)), change((6,)), batch_size=2)
+    more = documents(change((1,), (4,)), change((6,)), change((7,)), batch_size=2)
+    assert more[:1] == alone
+
+
+def test_a_refused_change_is_told_and_the_rest_goes_on() -> None:
+    made = encoded(change((1,)), change((2,), (3,), new="abc"), change((4,)), batch_size=2)
+    refusal, document = made
+    assert refusal == Refusal(
+        positions=((2,), (3,)),
+        note="'t' 'k=1': attribute 'n': 'abc' is not a whole number; correct the value, or the column's type in the schema.",
+    )
+    assert isinstance(document, Document)
+    assert list(document.covers) == ["1", "4"]
+
+
+def test_a_batch_of_refusals_makes_no_document() -> None:
+    made = encoded(change((1,), new="x"), change((2,), new="y"))
+    assert [type(each) for each in made] == [Refusal, Refusal]
+
+
+def test_encode_takes_its_changes_as_it_goes() -> None:
+    taken = []
+
+    def stream() -> object:
+        for number in range(10):
+            taken.append(number)
+            yield change((number,))
+
+    made = XdsFormat(batch_size=2).encode(stream(), None, "")  # type: ignore[arg-type] # a generator that is watched
+    next(made)
+    assert taken == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"time_syntax": 4}, "time_syntax is 4; choose 1, 2 or 3"),
+        ({"instance": "a\x00"}, r"instance: character 2 is U\+0000"),
+        ({"schema_name": "\ud800"}, r"schema_name: character 1 is U\+D800"),
+    ],
+)
+def test_settings_that_cannot_be_written_with_are_refused(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        encoded(**settings)
+
+
+@pytest.mark.parametrize("text", ["x" * (10 << 20), "<é\r" * (3 << 20)], ids=["plain", "escaped"])
+def test_a_value_of_10_mb_comes_back(text: str) -> None:
+    [document] = documents(change((1,), new=text, column="clob"))
+    [event] = read_events(document.body)
+    assert event.attributes[0].steps[0].values[0].text == text
+    assert validate(document.body) == []
+
+
+def test_a_value_of_10_mb_is_refused_in_a_short_note() -> None:
+    [refusal] = encoded(change((1,), new="x" * (10 << 20)))
+    assert isinstance(refusal, Refusal)
+    assert len(refusal.note) < 300
+
+
+@pytest.mark.parametrize("op", [Op.ADD, Op.MODIFY])
+def test_a_change_of_100_000_edits_of_one_attribute(op: Op) -> None:
+    """The worst order for a writer that searches what was listed for each removal, or joins text to text."""
+    numbers = range(50_000)
+    edits = [Edit(column="c.x", new=str(n)) for n in numbers] + [
+        Edit(column="c.x", old=str(n)) for n in reversed(numbers)
+    ]
+    text = XdsFormat().fragment(Change(row=RowId(None, "t", "k=1"), op=op, edits=tuple(edits), positions=((1,),)))
+    assert text.count("<value") == (0 if op is Op.ADD else 100_000)
+
+
+def test_the_convenience_takes_tables_in_any_form() -> None:
+    forms: list[Tables] = [Catalog([T]), [T], {"t": T}]
+    bodies = [[document.body for document in eventlog.xds.encode([change((1,))], form)] for form in forms]
+    assert bodies == [[document.body for document in documents(change((1,)))]] * 3
+    [untyped] = eventlog.xds.encode([change((1,), new="abc")], envelope=False, batch_size=9)
+    assert b'<value type="string">abc' in untyped.body
+
+
+def test_the_convenience_hands_over_refusals_or_stops() -> None:
+    bad, good = change((1,), new="abc"), change((2,))
+    with pytest.raises(ExpressionError, match="'abc' is not a whole number"):
+        list(eventlog.xds.encode([bad, good], [T]))
+    refusals: list[Refusal] = []
+    [document] = eventlog.xds.encode([bad, good], [T], refused=refusals.append)
+    assert list(document.covers) == ["2"]
+    assert [refusal.positions for refusal in refusals] == [((1,),)]
