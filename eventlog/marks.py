@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -80,19 +80,6 @@ class FileMarks:
         except OSError as error:
             raise SourceError(f"The marks in {self.path} cannot be written: {error.strerror}.") from error
         self._marks = marks
-
-
-class MarkStore(Protocol):
-    """Marks that are durable as soon as they are set."""
-
-    def get(self, name: str) -> str | None:
-        """The mark's text, or None when there is none."""
-
-    def set(self, name: str, value: str) -> None:
-        """Makes or replaces a mark, durable when it returns."""
-
-    def clear(self, name: str) -> None:
-        """Takes a mark away, durable when it returns."""
 
 
 def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:

@@ -1,0 +1,167 @@
+"""The log source beyond what every source does: real concurrency, strange logs, broken connections, the backlog."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, create_engine, event, text
+
+from eventlog.errors import SourceError
+from eventlog.model import Outcome, Status
+from eventlog.schema import Catalog, Column, Table
+from eventlog.sources.backlog import backlog
+from eventlog.sources.table import LogSettings, LogSource
+from eventlog.sql.install import install
+from eventlog.sql.log import Log
+from eventlog.sql.names import OLD_ORDER, LogNames
+from tests.conformance.event_logs import LogTable, installed
+
+
+@pytest.fixture
+def log(engine: Engine) -> LogTable:
+    return installed(engine)
+
+
+def numbers(source: LogSource, limit: int = 0) -> list[int]:
+    return [event.position[0] for event in source.read(limit).events]
+
+
+def settle(source: LogSource) -> None:
+    batch = source.read(0)
+    source.settle(batch, [Outcome(position=event.position) for event in batch.events])
+
+
+def test_a_lower_number_that_commits_after_the_read_is_found_and_never_marked(postgresql: Engine) -> None:
+    log = installed(postgresql)
+    log.write_all(range(100, 300))
+    source = LogSource(postgresql, log.names)
+    with postgresql.connect() as slow:
+        slow.execute(
+            text("INSERT INTO event_log (record_id, status, table_name, table_key) VALUES (99, 'N', 'usr', 'idu=1')")
+        )
+        batch = source.read(0)
+        slow.commit()
+    source.settle(batch, [Outcome(position=event.position) for event in batch.events])
+    assert [number for number, status in log.statuses().items() if status == "N"] == [99]
+    assert numbers(source) == [99]
+
+
+def test_marks_and_settlement_stand_or_fall_together(log: LogTable) -> None:
+    source = LogSource(log.engine, log.names)
+    log.write_all([1, 2])
+    batch = source.read(0)
+
+    def cut(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("DELETE FROM event_log_mark"):
+            raise KeyboardInterrupt
+
+    event.listen(log.engine, "before_cursor_execute", cut)
+    with pytest.raises(KeyboardInterrupt):
+        source.settle(batch, [Outcome(position=(1,)), Outcome(position=(2,), status=Status.ERROR, note="no")])
+    event.remove(log.engine, "before_cursor_execute", cut)
+    assert log.statuses() == {1: "N", 2: "N"}
+    assert log.outcomes() == {}
+    again = source.read(0)
+    assert (len(again.events), again.repeated) == (2, True)
+
+
+def test_the_order_of_a_batch_by_time_is_kept_when_it_comes_again(log: LogTable) -> None:
+    source = LogSource(log.engine, log.names, settings=LogSettings(handle_future_events=True))
+    for number, day in [(1, 9), (2, 3), (3, 5), (4, 4)]:
+        log.write(number, key=f"idu={number}", event_time=f"2025-01-{day:02} 00:00:00")
+    assert numbers(source, 3) == [2, 4, 3]
+    assert numbers(source, 3) == [2, 4, 3]
+
+
+def test_with_a_catalog_an_object_is_known_by_any_spelling_of_its_key(log: LogTable) -> None:
+    columns = (Column(name="a", type="integer", key=1), Column(name="b", type="integer", key=2))
+    catalog = Catalog([Table(name="usr", columns=(*columns, Column(name="fname")))])
+    for number, key in [(1, "a=1+b=2"), (2, 'B="2"+A= 1'), (3, "b=1+a=2")]:
+        log.write(number, key=key)
+    assert numbers(LogSource(log.engine, log.names, catalog), 1) == [1, 2]
+
+
+def test_another_log_with_other_names_in_the_old_order_is_read_as_well(engine: Engine) -> None:
+    columns = ("id", "st:ate", "type", "when%", "who", "table", "key", "column", "Old", "New")
+    names = LogNames(table="Direct Process", columns=columns)
+    install(engine, names, OLD_ORDER)
+    log = Log(engine, names)
+    with log.transaction() as connection:
+        quoted = [log.dialect.quoted(name) for name in ("type", "table", "key", "column", "New")]
+        connection.exec_driver_sql(
+            f"INSERT INTO \"Direct Process\" ({', '.join(quoted)}) VALUES (1, 'usr', 'idu=1', 'fname', 'Jack')"
+        )
+    source = LogSource(engine, names)
+    batch = source.read(0)
+    assert [(event.kind, event.table, event.key, event.new) for event in batch.events] == [(1, "usr", "idu=1", "Jack")]
+    source.settle(batch, [Outcome(position=batch.events[0].position)])
+    assert backlog(log).by_status[Status.SUCCESS] == 1
+    assert numbers(source) == []
+
+
+def test_a_time_that_python_cannot_hold_stops_nothing(postgresql: Engine) -> None:
+    log = installed(postgresql)
+    for number, time in enumerate(["infinity", "-infinity", "0044-03-15 00:00:00 BC", "99999-01-01"], start=1):
+        log.write(number, event_time=time)
+    times = [event.time for event in LogSource(postgresql, log.names).read(0).events]
+    assert times == ["infinity", "-infinity", "0044-03-15 00:00:00 BC", "99999-01-01 00:00:00"]
+
+
+def test_bytes_that_are_no_text_reach_the_rules_and_spoil_only_their_row(sqlite: Engine) -> None:
+    log = installed(sqlite)
+    log.write(1)
+    log.run(
+        "INSERT INTO event_log (record_id, status, event_type, table_name, table_key, new_value, event_time)"
+        " VALUES (2, 'N', 'x', 'usr', 'idu=1', CAST(x'41ff' AS TEXT), 17)"
+    )
+    first, second = LogSource(sqlite, log.names).read(0).events
+    assert first.new == "Jack"
+    assert (second.new, str(second.kind), second.time) == ("A\udcff", "x", "17")
+
+
+def test_a_database_that_is_gone_is_told_and_may_come_back(postgresql: Engine) -> None:
+    log = installed(postgresql)
+    source = LogSource(postgresql, log.names)
+    log.write(1)
+    name = postgresql.url.database
+    admin = create_engine(postgresql.url.set(database="postgres"), isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(
+            text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :name"), {"name": name}
+        )
+        connection.execute(text(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false"))
+        with pytest.raises(SourceError, match="event log event_log cannot be used") as caught:
+            source.read(0)
+        assert caught.value.may_pass
+        connection.execute(text(f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true"))
+    admin.dispose()
+    assert numbers(source) == [1]
+
+
+def test_a_statement_that_is_wrong_does_not_pass_by_waiting(postgresql: Engine) -> None:
+    log = installed(postgresql)
+    settings = LogSettings(handle_future_events=True, clock="no_such_clock()")
+    with pytest.raises(SourceError, match="no_such_clock") as caught:
+        LogSource(postgresql, log.names, settings=settings).read(0)
+    assert not caught.value.may_pass
+
+
+def test_the_backlog_counts_letters_apart_and_names_the_oldest(log: LogTable) -> None:
+    for number, status in [(5, "N"), (3, "N"), (1, "n"), (2, "N "), (4, "S"), (6, "X"), (7, None), (8, "X")]:
+        log.write(number, status=status)
+    found = backlog(Log(log.engine, log.names))
+    assert {status.value: count for status, count in found.by_status.items()} == {
+        "N": 2,
+        "S": 1,
+        "W": 0,
+        "E": 0,
+        "F": 0,
+    }
+    assert found.other == {"n": 1, "N ": 1, "X": 2, "NULL": 1}
+    assert (found.waiting, found.oldest, found.oldest_time) == (2, 3, "2025-03-23 10:57:19")
+
+
+def test_the_backlog_of_an_empty_log_is_nothing(log: LogTable) -> None:
+    found = backlog(Log(log.engine, log.names))
+    assert (found.waiting, found.oldest, found.oldest_time, found.other) == (0, None, None, {})

@@ -1,0 +1,84 @@
+"""Marks: the batch in hand as text, and marks in a file that survive whatever happens while they are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.errors import DataError, SourceError
+from eventlog.marks import FileMarks, read_runs, runs, write_runs
+
+numbers = st.lists(st.integers(min_value=-(2**62), max_value=2**62), unique=True)
+crowded = st.lists(st.integers(min_value=-3, max_value=30), unique=True)
+
+
+@given(st.one_of(numbers, crowded))
+def test_numbers_come_back_in_their_order(found: list[int]) -> None:
+    assert read_runs(write_runs(found)) == found
+
+
+@given(st.one_of(numbers, crowded))
+def test_runs_hold_exactly_the_numbers(found: list[int]) -> None:
+    assert [number for first, last in runs(found) for number in range(first, last + 1)] == found
+
+
+def test_the_text_is_compact() -> None:
+    assert write_runs([60, 61, 62, 70, 5, 6]) == "60..62,70,5..6"
+    assert write_runs(range(1, 100_001)) == "1..100000"
+    assert (write_runs([]), read_runs("")) == ("", [])
+
+
+@pytest.mark.parametrize("text", ["x", "1,", "1..", "1,,2", "1 2", "..3", "1..2..3", "1.5"])
+def test_what_is_no_list_of_numbers_is_told(text: str) -> None:
+    with pytest.raises(DataError, match="is not a list of numbers"):
+        read_runs(text)
+
+
+def test_marks_in_a_file_are_there_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "marks.json"
+    marks = FileMarks(path)
+    assert marks.get("last") is None
+    marks.set("last", "7é\n")
+    marks.set("in hand", "1..3")
+    marks.clear("in hand")
+    marks.clear("never set")
+    again = FileMarks(path)
+    assert (again.get("last"), again.get("in hand")) == ("7é\n", None)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["marks.json"]
+
+
+def test_a_mark_that_cannot_be_written_is_not_remembered_either(tmp_path: Path) -> None:
+    marks = FileMarks(tmp_path / "missing" / "marks.json")
+    with pytest.raises(SourceError, match="cannot be written"):
+        marks.set("last", "7")
+    assert marks.get("last") is None
+
+
+def test_a_crash_before_the_rename_leaves_the_former_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    marks = FileMarks(tmp_path / "marks.json")
+    marks.set("last", "7")
+
+    def crash(self: Path, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", crash)
+    with pytest.raises(KeyboardInterrupt):
+        marks.set("last", "8")
+    assert FileMarks(tmp_path / "marks.json").get("last") == "7"
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"last": 7}', b"\xff"])
+def test_a_file_that_holds_no_marks_is_not_overwritten(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "marks.json"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="does not hold marks"):
+        FileMarks(path)
+    assert path.read_bytes() == content
+
+
+def test_marks_that_cannot_be_read_are_told_with_their_place(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=str(tmp_path)):
+        FileMarks(tmp_path)
