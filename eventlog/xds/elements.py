@@ -23,7 +23,7 @@ Attributes = Callable[[Sequence[Edit], Fields], str]
 
 def element(change: Change, event_id: str, templates: Templates) -> str:
     """The element, in lines that end in a newline; ExpressionError when XDS cannot express the change."""
-    schema, table, key = change.row
+    schema, table, key = change.row.schema, change.row.table, change.row.key
     template = templates[schema, table]
     frame = template.frames[change.op]
     attributes = _WRITERS[change.op](change.edits, template.fields)

@@ -89,12 +89,13 @@ def _int(value: object) -> ValueText:
 
 
 def _state(value: object) -> ValueText:
+    state = None
     if isinstance(value, str):
         state = _STATES.get(value.strip(" ").lower())
     elif isinstance(value, bytes | bytearray | memoryview):
         state = {b"\0": "false", b"\1": "true"}.get(bytes(value))  # BIT(1), as MySQL's drivers hand it over
-    else:
-        state = "true" if value == 1 else "false" if value == 0 else None
+    elif isinstance(value, int) or (isinstance(value, float | Decimal) and _is_whole(value)):
+        state = {0: "false", 1: "true"}.get(int(value))
     if state is None:
         raise _misfit(value, "a truth value (1, t, true, y, yes or 0, f, false, n, no)")
     return "state", state
