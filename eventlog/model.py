@@ -11,7 +11,7 @@ import datetime as dt
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -82,8 +82,8 @@ class Reason(StrEnum):
     RETRY = "retry"
 
 
-class RowId(NamedTuple):
-    """An object: schema, table and canonical key. A tuple, because it is hashed more often than anything else."""
+class RowId(Struct, frozen=True, gc=False, order=True):
+    """An object: schema, table and canonical key."""
 
     schema: str | None
     table: str

@@ -12,7 +12,7 @@ for the simple key that nearly all of them are.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
@@ -34,6 +34,8 @@ class TableKey(Struct, frozen=True, gc=False, eq=False):
 
     text: str
     parts: Parts
+    canonical: str
+    """The key without needless blanks and quotes: names and order as they were written."""
 
     @classmethod
     def parse(cls, text: str) -> TableKey:
@@ -44,17 +46,12 @@ class TableKey(Struct, frozen=True, gc=False, eq=False):
     def of(cls, columns: Mapping[str, str] | Iterable[tuple[str, str]]) -> TableKey:
         """Makes a key from columns and values, in their order."""
         parts = tuple(columns.items() if isinstance(columns, Mapping) else columns)
-        return cls(format_parts(parts), parts)
+        return written(parts)
 
     @property
     def columns(self) -> dict[str, str]:
         """Values by column name, in the order of the key."""
         return dict(self.parts)
-
-    @property
-    def canonical(self) -> str:
-        """The key without needless blanks and quotes: names and order as they were written."""
-        return format_parts(self.parts)
 
     def __str__(self) -> str:
         return self.text
@@ -70,8 +67,15 @@ def parse(text: str) -> TableKey:
     """Reads a key; KeySyntaxError names the column of the first character that does not fit."""
     if _simple(text):
         name, _, value = text.partition("=")
-        return TableKey(text, ((name, value),))
-    return TableKey(text, _parse_slowly(text))
+        return TableKey(text, ((name, value),), text)
+    parts = _parse_slowly(text)
+    return TableKey(text, parts, format_parts(parts))
+
+
+def written(parts: Parts) -> TableKey:
+    """The key of columns and values, in their order."""
+    text = format_parts(parts)
+    return TableKey(text, parts, text)
 
 
 def format_parts(parts: Iterable[tuple[str, str]]) -> str:
@@ -86,15 +90,20 @@ def quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def arranged(key: TableKey, names: Sequence[str]) -> str | None:
-    """The canonical key of a table whose key columns are `names`; None when it names other columns.
+def arranged(key: TableKey, names: Mapping[str, str], fold: Callable[[str], str]) -> str | None:
+    """The canonical key with the columns called and ordered as the values of `names`, whose keys are folded.
 
-    Names are compared by the caller's spelling: fold them before where the database does not tell cases apart.
+    None when the key does not name exactly these columns, each once.
     """
-    values = key.columns
-    if len(key.parts) != len(names) or any(name not in values for name in names):
-        return None
-    return format_parts((name, values[name]) for name in names)
+    if len(key.parts) == 1 == len(names) and key.parts[0][0] in names.values():
+        return key.canonical
+    values: dict[str, str] = {}
+    for spelled, value in key.parts:
+        name = names.get(fold(spelled))
+        if name is None or name in values:
+            return None
+        values[name] = value
+    return format_parts((name, values[name]) for name in names.values()) if len(values) == len(names) else None
 
 
 def _parse_slowly(text: str) -> Parts:

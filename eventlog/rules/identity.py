@@ -8,24 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from eventlog.columnnames import read_column_name
 from eventlog.errors import DataError
 from eventlog.model import RowId
 from eventlog.schema import Catalog, Child, Found, Table
-from eventlog.tablekey import TableKey, arranged, format_parts, parse
+from eventlog.tablekey import TableKey, arranged, format_parts, parse, written
 
 
 class Naming:
-    """What one table_name of the log means, and what the column names under it mean."""
+    """What one table_name of the log means, and what key and column names under it mean."""
 
-    __slots__ = ("_fold", "child", "known", "name", "table")
+    __slots__ = ("child", "child_key", "folded", "known", "name", "own_key", "table")
 
     def __init__(self, name: str, found: Found | None, catalog: Catalog | None) -> None:
         self.name = name
         self.table: Table | None = found.table if found else None
         self.child: Child | None = found.child if found else None
         self.known: dict[str | None, str] = {}
-        self._fold = catalog.fold if catalog is not None else str
+        fold = catalog.fold if catalog is not None else str.casefold
+        view = self.table is not None and self.table.view
+        self.folded = (lambda column: fold(read_column_name(column).column)) if view else fold
+        key = self.table.key if self.table else ()
+        self.own_key = {self.folded(column): column for column in key}
+        spelled = self.child.parent_key if self.child else ()
+        self.child_key = dict(zip(map(self.folded, spelled), key or spelled, strict=False))
 
     def attribute(self, column: str | None) -> str:
         """The attribute that a column_name means; DataError when it is missing or the class has no such attribute."""
@@ -38,21 +46,16 @@ class Naming:
     def _look_up(self, column: str) -> str:
         if self.table is None:
             return column
-        wanted = self._fold(f"{self.child.name}.{column}" if self.child else column)
+        wanted = self.folded(f"{self.child.name}.{column}" if self.child else column)
         for name, attribute in self.table.attributes.items():
-            if wanted in (self._fold(name), self._fold(attribute.column.name)) and self._own(attribute.child, wanted):
+            # A child's column is only found with its table's name before it; bare, it would be the parent's.
+            if wanted == self.folded(name) or (
+                attribute.child is None and wanted == self.folded(attribute.column.name)
+            ):
                 return name
-        if not self.child:
-            for name, attribute in self.table.attributes.items():
-                if self.table.view and wanted == self._fold(read_column_name(attribute.column.name).column):
-                    return name
-        if wanted in map(self._fold, self.table.key):
+        if wanted in self.own_key:
             raise DataError(f"column_name {column} is part of the key of {self.table.name}, which is never published.")
         raise DataError(f"column_name {column} is not a column of {self.name}; is the catalog up to date?")
-
-    def _own(self, child: str | None, wanted: str) -> bool:
-        """A child's column is only found with its table's name before it; bare, it would be the parent's."""
-        return child is None or wanted.startswith(self._fold(child) + ".")
 
 
 class Identities:
@@ -77,15 +80,16 @@ class Identities:
         parsed = parse(key)
         if naming.table is None:
             row = RowId(None, naming.name, parsed.canonical)
-            return naming, row, RowId(None, naming.name.casefold(), _folded_key(parsed, str.casefold))
+            folded, name = _folded_key(parsed, naming.folded), naming.name.casefold()
+            return naming, row, row if folded == row.key and name == row.table else RowId(None, name, folded)
         if naming.child is not None:
-            canonical = self._parents_key(naming.table, naming.child, parsed, row_event=row_event)
+            canonical = self._parents_key(naming, parsed, row_event=row_event)
         else:
-            canonical = self._own_key(naming.table, parsed)
+            canonical = self._own_key(naming, parsed)
         row = RowId(naming.table.schema, naming.table.name, canonical)
         if naming.table.key or naming.child is not None:
             return naming, row, row
-        return naming, row, row._replace(key=_folded_key(parsed, self._folded))
+        return naming, row, replace(row, key=_folded_key(parsed, naming.folded))
 
     def naming(self, table: str | None) -> Naming:
         """What a table_name means; DataError when it is missing or unknown."""
@@ -99,47 +103,33 @@ class Identities:
             self._namings[name] = Naming(name, found, self._catalog)
         return self._namings[name]
 
-    def _own_key(self, table: Table, key: TableKey) -> str:
-        if not table.key:
+    def _own_key(self, naming: Naming, key: TableKey) -> str:
+        if not naming.own_key:
             return key.canonical
-        canonical = self._arranged(table, key, table.key)
+        canonical = arranged(key, naming.own_key, naming.folded)
         if canonical is None:
-            raise DataError(
-                f"table_key {key.text} does not name the key of {table.name}, which is {' and '.join(table.key)}."
-            )
+            names = " and ".join(naming.own_key.values())
+            raise DataError(f"table_key {key.text} does not name the key of {naming.name}, which is {names}.")
         return canonical
 
-    def _parents_key(self, table: Table, child: Child, key: TableKey, *, row_event: bool) -> str:
+    def _parents_key(self, naming: Naming, key: TableKey, *, row_event: bool) -> str:
         """A child's row counts to its parent: field rows carry the parent's key, others must at least contain it."""
-        canonical = self._arranged(table, key, table.key) or self._arranged(table, key, child.parent_key)
+        canonical = arranged(key, naming.own_key, naming.folded) or arranged(key, naming.child_key, naming.folded)
         if canonical is None and row_event:
-            contained = tuple(
-                part for part in key.parts if self._folded(part[0]) in map(self._folded, child.parent_key)
-            )
-            canonical = self._arranged(table, TableKey(key.text, contained), child.parent_key)
+            contained = tuple(part for part in key.parts if naming.folded(part[0]) in naming.child_key)
+            canonical = arranged(written(contained), naming.child_key, naming.folded)
         if canonical is None:
+            names = " and ".join((naming.own_key or naming.child_key).values())
+            parent = naming.table.name if naming.table is not None else ""
             raise DataError(
-                f"table_key {key.text} stands with the child table {child.name} and does not name its parent"
-                f" {table.name} by {' and '.join(table.key or child.parent_key)}."
+                f"table_key {key.text} stands with the child table {naming.name} and does not name its parent"
+                f" {parent} by {names}."
             )
         return canonical
-
-    def _arranged(self, table: Table, key: TableKey, spelled: tuple[str, ...]) -> str | None:
-        """The key with the parent's column names in their order, when it names exactly the `spelled` columns."""
-        folded = TableKey(key.text, tuple((self._bare(table, name), value) for name, value in key.parts))
-        found = arranged(folded, [self._bare(table, name) for name in spelled])
-        if found is None or len(spelled) != len(table.key or spelled):
-            return None
-        values = [value for _, value in parse(found).parts]
-        return format_parts(zip(table.key or spelled, values, strict=True))
-
-    def _bare(self, table: Table, name: str) -> str:
-        return self._folded(read_column_name(name).column if table.view else name)
-
-    def _folded(self, name: str) -> str:
-        return self._catalog.fold(name) if self._catalog is not None else name
 
 
 def _folded_key(key: TableKey, fold: Callable[[str], str]) -> str:
     """What tells objects apart where nobody knows the key's columns: how a name was written does not."""
+    if all(fold(name) == name for name, _ in key.parts):
+        return key.canonical
     return format_parts((fold(name), value) for name, value in key.parts)

@@ -73,7 +73,7 @@ class LogSource:
             events = self._noted(connection, read_runs(noted)) if noted else []
             if events:
                 return Batch(events=events, repeated=True)
-            events = [_event(row) for row in self._next(connection, limit)]
+            events = [event_of(row) for row in self._next(connection, limit)]
             if events:
                 self.marks.set(connection, IN_HAND, write_runs([event.position[0] for event in events]))
             elif noted:
@@ -109,7 +109,7 @@ class LogSource:
         """The events of the batch in hand in the order in which they were handed out, without those that are gone."""
         query = self.log.query("waiting_rows", among="among_noted", order="order_by_number")
         rows = self.log.rows(connection, query, {"ids": id_list(numbers), "limit": ALL})
-        events = {event.position[0]: event for event in map(_event, rows)}
+        events = {event.position[0]: event for event in map(event_of, rows)}
         return [events[number] for number in numbers if number in events]
 
     def _now(self, connection: Connection) -> dt.datetime | None:
@@ -141,7 +141,7 @@ def _end_of_object(rows: _Rows, limit: int, identities: Identities) -> int:
     return end
 
 
-def _event(row: tuple[Any, ...]) -> Event:
+def event_of(row: tuple[Any, ...]) -> Event:
     """A row of `waiting_rows`; nothing in it is judged here."""
     number, kind, table, key, column, old, new, time, perpetrator = row
     return Event(

@@ -1,0 +1,114 @@
+"""`eventlog demo`: the whole circle on SQLite, in a minute and in the open."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from eventlog.errors import UsageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+
+@click.command()
+@click.option("--keep", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Keep everything there.")
+def demo(keep: Path | None) -> None:
+    """Installs a log and triggers into a small database, changes data, and publishes the changes.
+
+    Example: eventlog demo --keep try-it
+    """
+    with _folder(keep) as folder:
+        _show(folder)
+        _say_what_next(folder if keep else None)
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="eventlog-demo-") as name:
+            yield Path(name)
+        return
+    if keep.exists() and any(keep.iterdir()):
+        raise UsageError(f"{keep} is not empty; the demo wants a folder of its own.")
+    keep.mkdir(parents=True, exist_ok=True)
+    yield keep
+
+
+def _show(folder: Path) -> None:
+    """The five steps, each said and done."""
+    from eventlog.config import Config, PublisherConfig, SourceConfig, StdoutOutput
+    from eventlog.daemon import Publisher
+    from eventlog.sql.connect import connect
+    from eventlog.sql.install import install
+    from eventlog.sql.names import LogNames
+    from eventlog.sql.triggers import track
+
+    url = f"sqlite:///{folder / 'demo.db'}"
+    engine = connect(url, may_create=True)
+    _step(1, "a database with people, their phones, and badges")
+    _run_script(engine, "tables")
+    _step(2, "an event log beside them:  eventlog install")
+    install(engine)
+    _step(3, "triggers:  eventlog track person   and   eventlog track badge --events field")
+    track(engine, LogNames(), ["person"], style="row-back")
+    track(engine, LogNames(), ["badge"], style="field")
+    _step(4, "somebody works with the data")
+    click.echo(_run_script(engine, "changes"))
+    _step(5, "what the triggers wrote into the log")
+    _show_log(engine)
+    _step(6, "and what is published:  eventlog run --until-empty")
+    sys.stdout.flush()
+    config = Config(
+        source=SourceConfig(url=url, schema="demo"),
+        publisher=PublisherConfig(batch_size=128),
+        output=(StdoutOutput(),),
+    )
+    with Publisher(config, engine=engine) as publisher:
+        for _ in publisher.rounds(until_empty=True):
+            pass
+
+
+def _step(number: int, what: str) -> None:
+    click.echo()
+    click.secho(f"{number}. {what}", bold=True)
+
+
+def _run_script(engine: Engine, name: str) -> str:
+    """Runs one of the demo's SQL files and gives back its text, indented for reading."""
+    script = files("eventlog.cli").joinpath(f"demo_{name}.sql").read_text(encoding="utf-8")
+    with engine.begin() as connection:
+        for statement in script.split(";\n"):
+            if statement.strip():
+                connection.exec_driver_sql(statement)
+    return "".join(f"   {line}\n" for line in script.strip().splitlines()).rstrip("\n")
+
+
+def _show_log(engine: Engine) -> None:
+    from eventlog.cli.show import show_table
+
+    columns = ("record_id", "status", "event_type", "table_name", "table_key", "column_name", "old_value", "new_value")
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql(f"SELECT {', '.join(columns)} FROM event_log ORDER BY record_id").fetchall()
+    show_table(("id", "status", "type", "table", "key", "column", "old", "new"), [tuple(row) for row in rows], empty="")
+
+
+def _say_what_next(kept: Path | None) -> None:
+    click.echo()
+    click.secho("Try next", bold=True)
+    if kept is None:
+        click.echo("   ./dev run eventlog demo --keep try-it      the same, and keep the database to play with")
+    else:
+        database = f"--database sqlite:///{kept / 'demo.db'}"
+        click.echo(f"   ./dev run eventlog explain 3 {database}      why a row was published or not")
+        click.echo(f"   ./dev run eventlog triggers {database}")
+        click.echo(f"   ./dev run eventlog status {database}")
+    click.echo("   ./dev run eventlog rules                    what the event types mean and what beats what")
+    click.echo("   ./dev run eventlog --help")
