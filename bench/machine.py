@@ -12,18 +12,19 @@ from msgspec import Struct
 
 
 class Machine(Struct, frozen=True, kw_only=True):
-    """The parts of a machine that a figure depends on."""
+    """The parts of a machine that a figure depends on. `load` is what else it had to do in the last minute."""
 
     processor: str
     cores: int
     memory_gb: float
     system: str
     python: str
+    load: float
 
     def __str__(self) -> str:
         return (
             f"{self.processor}, {self.cores} cores that this process may use, {self.memory_gb:.0f} GB,"
-            f" {self.system}, {self.python}"
+            f" {self.system}, {self.python}, load {self.load:.1f} before it began"
         )
 
 
@@ -35,6 +36,7 @@ def this_machine() -> Machine:
         memory_gb=int(_found(r"MemTotal:\s*(\d+)", "/proc/meminfo") or 0) / 2**20,
         system=f"{platform.system()} {platform.machine()}",
         python=f"{platform.python_implementation()} {sys.version.split()[0]}",
+        load=os.getloadavg()[0],
     )
 
 
