@@ -72,6 +72,11 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
         by_name = {column.name: column for column in self.columns}
         return tuple(by_name[name] for name in self.key)
 
+    @property
+    def bare_key(self) -> tuple[str, ...]:
+        """The key columns' names, a view's without their prefixes."""
+        return tuple(read_column_name(name).column for name in self.key) if self.view else self.key
+
     @cached_property
     def attributes(self) -> dict[str, Attribute]:
         """Every attribute by name, in the order of the columns, the children's last. Key columns are left out."""
@@ -130,6 +135,26 @@ class Catalog:
         if found is None:
             raise DataError(f"{name} stands in several schemas; the log must say which, as schema.{name}.")
         return None if found is _UNKNOWN else found
+
+    def referenced(self, table: Table, column: Column) -> Table | None:
+        """The class whose objects the column's values name; None when it is no reference, or to nothing known.
+
+        A table's column says it by its foreign key, a view's column by its name: `fk__idu__manager` holds an `idu`.
+        """
+        if column.references is not None:
+            return self.class_named(table.schema, column.references)
+        key = read_column_name(column.name).refers_to if table.view else None
+        if key is None:
+            return None
+        owners = [one for one in self.tables if [self.fold(name) for name in one.bare_key] == [self.fold(key)]]
+        near = [one for one in owners if one.schema == table.schema] or owners
+        return near[0] if len(near) == 1 else None
+
+    def class_named(self, schema: str | None, name: str) -> Table | None:
+        """The class of this name, of this schema if there are several; None when there is none or nobody can tell."""
+        qualified = self._found.get(self.fold(f"{schema}.{name}")) if schema else None
+        found = qualified or self._found.get(self.fold(name))
+        return found.table if found is not None and found.child is None else None
 
     def fold(self, name: str) -> str:
         """The name as it is compared: databases that do not tell cases apart get it folded."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from eventlog.errors import DataError, ExpressionError
+from eventlog.errors import ExpressionError
 from eventlog.model import ABSENT
 from eventlog.schema import Catalog, Column, Table
 from eventlog.sqltypes import Category
@@ -78,23 +78,10 @@ class Fields(dict[str, Field]):
 
     def _referenced(self, column: Column | None) -> Table | None:
         """The table that the column's values point into, when an association can be made of them."""
-        if self._catalog is None or column is None or column.references is None or not self._settings.enable_refs:
+        if self._catalog is None or self._table is None or column is None or not self._settings.enable_refs:
             return None
-        found = find_table(self._catalog, self._table.schema if self._table else None, column.references)
+        found = self._catalog.referenced(self._table, column)
         return found if found is not None and len(found.key) == 1 else None
-
-
-def find_table(catalog: Catalog, schema: str | None, name: str) -> Table | None:
-    """The class of this name, of this schema if there are several; None when there is none or nobody can tell."""
-    return (_look_up(catalog, f"{schema}.{name}") if schema else None) or _look_up(catalog, name)
-
-
-def _look_up(catalog: Catalog, name: str) -> Table | None:
-    try:
-        found = catalog.find(name)
-    except DataError:
-        return None
-    return found.table if found is not None and found.child is None else None
 
 
 def association_end(table: str, schema: str | None) -> str:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from eventlog.errors import ExpressionError
 from eventlog.model import Op
 from eventlog.schema import Catalog, Table
-from eventlog.xds.fields import Fields, Settings, association_end, find_table
+from eventlog.xds.fields import Fields, Settings, association_end
 from eventlog.xds.text import attribute, escaped, shown
 
 
@@ -58,7 +58,7 @@ def template(schema: str | None, name: str, catalog: Catalog | None, settings: S
 
 def _described(schema: str | None, name: str, catalog: Catalog) -> Table | None:
     """The table as the catalog describes it, and not its namesake in another schema."""
-    table = find_table(catalog, schema, name)
+    table = catalog.class_named(schema, name)
     if table is None or table.schema is None or schema is None:
         return table
     return table if catalog.fold(table.schema) == catalog.fold(schema) else None

@@ -179,3 +179,19 @@ def test_a_catalog_is_its_tables_in_their_order() -> None:
     catalog = Catalog(iter([USR, named("grp")]))
     assert [table.name for table in catalog] == ["usr", "grp"]
     assert (len(catalog), len(Catalog())) == (2, 0)
+
+
+def test_a_views_column_says_in_its_name_whose_key_it_holds() -> None:
+    view = Table(name="v", view=True, columns=(Column(name="pk_idu"), Column(name="fk__IDU__boss"), Column(name="sv_x")))
+    catalog = Catalog([view, Table(name="other", columns=(Column(name="id", key=1),))])
+    assert catalog.referenced(view, view.columns[1]) == view
+    assert catalog.referenced(view, view.columns[2]) is None
+    assert Catalog([Table(name="other", columns=())]).referenced(view, view.columns[1]) is None
+
+
+def test_of_several_owners_of_a_key_the_one_in_the_same_schema_is_meant() -> None:
+    near, far = (Table(schema=schema, name="usr", columns=(Column(name="idu", key=1),)) for schema in ("a", "b"))
+    view = Table(schema="a", name="v", view=True, columns=(Column(name="pk_idv"), Column(name="fk__idu__boss")))
+    assert Catalog([near, far, view]).referenced(view, view.columns[1]) == near
+    elsewhere = Table(schema="c", name="v", view=True, columns=view.columns)
+    assert Catalog([near, far, elsewhere]).referenced(elsewhere, view.columns[1]) is None
