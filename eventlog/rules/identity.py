@@ -20,14 +20,14 @@ from eventlog.tablekey import TableKey, arranged, format_parts, parse, written
 class Naming:
     """What one table_name of the log means, and what key and column names under it mean."""
 
-    __slots__ = ("child", "child_key", "folded", "known", "name", "own_key", "table")
+    __slots__ = ("_spelled", "child", "child_key", "folded", "known", "name", "own_key", "table")
 
     def __init__(self, name: str, found: Found | None, catalog: Catalog | None) -> None:
         self.name = name
         self.table: Table | None = found.table if found else None
         self.child: Child | None = found.child if found else None
         self.known: dict[str | None, str] = {}
-        fold = catalog.fold if catalog is not None else str.casefold
+        self._spelled = fold = catalog.fold if catalog is not None else str.casefold
         view = self.table is not None and self.table.view
         self.folded = (lambda column: fold(read_column_name(column).column)) if view else fold
         key = self.table.key if self.table else ()
@@ -46,14 +46,14 @@ class Naming:
     def _look_up(self, column: str) -> str:
         if self.table is None:
             return column
-        wanted = self.folded(f"{self.child.name}.{column}" if self.child else column)
-        for name, attribute in self.table.attributes.items():
-            # A child's column is only found with its table's name before it; bare, it would be the parent's.
-            if wanted == self.folded(name) or (
-                attribute.child is None and wanted == self.folded(attribute.column.name)
-            ):
-                return name
-        if wanted in self.own_key:
+        named = f"{self.child.name}.{column}" if self.child else column
+        for fold in (self._spelled, self.folded):  # two columns of a view may differ in their prefixes only
+            wanted = fold(named)
+            for name, attribute in self.table.attributes.items():
+                # A child's column is only found with its table's name before it; bare, it would be the parent's.
+                if wanted == fold(name) or (attribute.child is None and wanted == fold(attribute.column.name)):
+                    return name
+        if self.folded(named) in self.own_key:
             raise DataError(f"column_name {column} is part of the key of {self.table.name}, which is never published.")
         raise DataError(f"column_name {column} is not a column of {self.name}; is the catalog up to date?")
 

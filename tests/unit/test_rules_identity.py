@@ -197,6 +197,15 @@ def test_what_is_no_attribute_is_told(name: str, column: str | None, told: str) 
         assert str(caught.value) == told
 
 
+@pytest.mark.parametrize(
+    "column, attribute",
+    [("sv_boss", "boss"), ("BOSS", "boss"), ("fk_boss", "fk_boss"), ("fk__id__boss", "fk_boss"), ("sv_id", "id")],
+)
+def test_columns_that_only_prefixes_tell_apart(column: str, attribute: str) -> None:
+    view = table("v", "pk_id", "fk__id__boss", "sv_boss", "sv_id", key=0, view=True)
+    assert naming("v", Catalog([view])).attribute(column) == attribute
+
+
 def test_a_column_that_only_cases_tell_apart() -> None:
     assert naming("usr", CASE_SENSITIVE).attribute("fname") == "fname"
     with pytest.raises(DataError, match="FNAME is not a column"):
