@@ -65,7 +65,7 @@ def worst(levels: Iterable[Level]) -> Level:
 
 def parse(body: bytes, *, huge: bool = False) -> XmlElement:
     """The root element, or XmlError. `huge` admits texts of any length; a document type is never admitted."""
-    # libxml2 drops its guard against entities together with its limits, so they go only where none can be declared.
+    # The limits go only where no entity can be declared, whatever libxml2 guards against without them.
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,

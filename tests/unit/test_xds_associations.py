@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
 from eventlog.errors import ExpressionError
@@ -35,6 +37,7 @@ def said(
         (RowId(None, "plain", "id=1"), "dflt", ("plain", "id=1,table=plain,schema=dflt")),
         (RowId("s", "plain", "id=1"), "dflt", ("plain", "id=1,table=plain,schema=s")),
         (RowId("own", "named", "id=1"), "dflt", ("Person", "id=1,table=named,schema=own")),
+        (RowId("OWN", "named", "id=1"), None, ("Person", "id=1,table=named,schema=own")),
         (RowId(None, "NAMED", "id=1"), None, ("Person", "id=1,table=named,schema=own")),
         (RowId("other", "x", "id=1"), "dflt", ("x", "id=1,table=x,schema=other")),
         (RowId(None, "a.x", "id=1"), "dflt", ("x", "id=1,table=x,schema=a")),
@@ -70,6 +73,14 @@ def test_a_reference_that_several_tables_could_mean_is_a_plain_value() -> None:
     both = [Table(name="p", schema=schema, columns=(KEY,)) for schema in "ab"]
     usr = Table(name="usr", schema="c", columns=(KEY, Column(name="boss", references="p")))
     assert said(RowId("c", "usr", "id=1"), *both, usr, edit=Edit(column="boss", new="2"))[1] is None
+
+
+def test_a_reference_to_a_day_names_it_as_a_log_does() -> None:
+    day = Table(
+        name="day", columns=(Column(name="d", type="date", key=1), Column(name="eve", type="date", references="day"))
+    )
+    edit = Edit(column="eve", new=dt.date(2025, 3, 23))
+    assert said(RowId(None, "day", "d=2025-03-24"), day, edit=edit)[1] == "d=2025-03-23,table=day"
 
 
 def test_a_schema_setting_reaches_the_document_quoted() -> None:

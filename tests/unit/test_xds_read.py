@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.errors import DataError, XmlError
-from eventlog.xds.read import Level, StatusReply, parse, read_statuses, worst
+from eventlog.xds.read import Level, StatusReply, _starts_plainly, parse, read_statuses, worst
 
 STATUS = '<status level="error" event-id="7" type="app-general">no <b>such</b>\n user</status>'
 READ = StatusReply(level=Level.ERROR, event_id="7", type="app-general", text="no such user")
@@ -130,6 +130,15 @@ def test_events_may_be_long_but_not_endlessly_deep() -> None:
 def test_a_prolog_that_cannot_be_understood_keeps_the_limits(body: bytes) -> None:
     with pytest.raises(XmlError, match="not well-formed"):
         parse(body, huge=True)
+
+
+@pytest.mark.parametrize(
+    "body, plain",
+    [("<a/>", True), ("<?xml version='1.0'?>\n<!-- <!DOCTYPE --><a>", True), ("", False), ("<!DOCTYPE a><a/>", False)]
+    + [(f"<!-- c -->{BOMB}<output>&l9;</output>", False), ("<!-- only -->", False)],
+)
+def test_limits_go_only_where_no_entity_can_be_declared(body: str, *, plain: bool) -> None:
+    assert [_starts_plainly(body.encode(encoding)) for encoding in ("utf-8", "utf-16")] == [plain, plain]
 
 
 def test_the_worst_level_counts() -> None:
