@@ -90,6 +90,12 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
         return {attribute.name: attribute for attribute in found}
 
     @cached_property
+    def loggable(self) -> dict[str, Attribute]:
+        """Every attribute that a field event may name: key columns too, which a whole row leaves out."""
+        own = [self._own_attribute(column) for column in self.key_columns]
+        return {attribute.name: attribute for attribute in own} | self.attributes
+
+    @cached_property
     def multiple(self) -> frozenset[str | None]:
         """Names of the attributes that hold several values."""
         return frozenset(name for name, attribute in self.attributes.items() if attribute.multiple)

@@ -12,7 +12,7 @@ from eventlog.rules.screen import Screened, Subject
 def coalesce(screened: Screened, subject: Subject, events: list[Event], row: Row | None) -> list[Change]:
     """At most one change: the first old values and the last new ones."""
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
-        return [whole_row(subject, events[0], row or {})]
+        return whole_row(screened, subject, events[0], row or {})
     saying = saying_something(screened, events)
     if not saying:
         return []

@@ -49,12 +49,10 @@ class Naming:
         named = f"{self.child.name}.{column}" if self.child else column
         for fold in (self._spelled, self.folded):  # two columns of a view may differ in their prefixes only
             wanted = fold(named)
-            for name, attribute in self.table.attributes.items():
+            for name, attribute in self.table.loggable.items():
                 # A child's column is only found with its table's name before it; bare, it would be the parent's.
                 if wanted == fold(name) or (attribute.child is None and wanted == fold(attribute.column.name)):
                     return name
-        if self.folded(named) in self.own_key:
-            raise DataError(f"column_name {column} is part of the key of {self.table.name}, which is never published.")
         raise DataError(f"column_name {column} is not a column of {self.name}; is the catalog up to date?")
 
 

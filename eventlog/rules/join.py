@@ -13,7 +13,7 @@ from eventlog.rules.screen import Screened, Subject
 def join(screened: Screened, subject: Subject, events: list[Event], row: Row | None) -> list[Change]:
     """The changes that the remaining events of one lifetime make, each event in one of them."""
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
-        return [whole_row(subject, events[0], row or {})]
+        return whole_row(screened, subject, events[0], row or {})
     changes: list[Change] = []
     multiple = multiple_attributes(subject)
     merged: list[Event] = []
@@ -61,10 +61,13 @@ def edit(event: Event, row: Row | None) -> Edit:
     return Edit(column=column, old=event.old, new=event.new, reset=True)
 
 
-def whole_row(subject: Subject, event: Event, values: Row) -> Change:
-    """A modify that tells every attribute as it is now."""
+def whole_row(screened: Screened, subject: Subject, event: Event, values: Row) -> list[Change]:
+    """A modify that tells every attribute as it is now; a table that is all key has nothing to tell."""
+    if not values:
+        screened.aside(event, Reason.NOTHING, "the table has no columns outside its key.")
+        return []
     edits = tuple([Edit(column=name, new=value, reset=True) for name, value in values.items()])
-    return Change(row=subject.row, op=Op.MODIFY, edits=edits, positions=(event.position,), time=event.time)
+    return [Change(row=subject.row, op=Op.MODIFY, edits=edits, positions=(event.position,), time=event.time)]
 
 
 def delete(subject: Subject, event: Event) -> Change:

@@ -140,7 +140,7 @@ def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
 def _asked_for(asked: Asked, wanted: Wanted) -> list[Attribute]:
     """The attributes that any of the objects wants, in the order of the table."""
     names = frozenset[str]().union(*{wanted[row] for row in asked.rows})
-    return [attribute for name, attribute in asked.table.attributes.items() if name in names]
+    return [attribute for name, attribute in asked.table.loggable.items() if name in names]
 
 
 def _child_columns(asked: Asked, child: Child) -> tuple[Column, ...]:

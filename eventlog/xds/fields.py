@@ -63,7 +63,8 @@ class Fields(dict[str, Field]):
         self._settings = settings
 
     def __missing__(self, name: str) -> Field:
-        column = _column(self._table, name)
+        described = self._table.loggable.get(name) if self._table is not None else None
+        column = described.column if described is not None else None
         category = column.category if column is not None else None
         referenced = self._referenced(column)
         if referenced is not None:
@@ -99,15 +100,6 @@ def values(field: Field, cell: object, name: str) -> list[str]:
         return [field.write(cell)]
     except ExpressionError as error:
         raise ExpressionError(f"attribute {shown(name)}: {error}") from error
-
-
-def _column(table: Table | None, name: str) -> Column | None:
-    if table is None:
-        return None
-    found = table.attributes.get(name)
-    if found is not None:
-        return found.column
-    return next((column for column in table.key_columns if column.name == name), None)
 
 
 def _value_writer(read: Reading) -> ValueWriter:
