@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.model import ABSENT, Change, Edit, Event, Kind, Op, Reason, Row
+from eventlog.model import Change, Edit, Event, Kind, Op, Reason, Row
 from eventlog.rules.join import edit, multiple_attributes, saying_something, whole_row
 from eventlog.rules.lifetimes import ROW_BACK
 from eventlog.rules.meaning import MEANING
@@ -18,7 +18,7 @@ def coalesce(screened: Screened, subject: Subject, events: list[Event], row: Row
         return []
     op = Op.ADD if saying[0].kind == Kind.INSERT_FIELD else Op.MODIFY
     edits = _net_edits(subject, saying, row, op)
-    if not edits and op is Op.MODIFY:
+    if not edits:
         for event in saying:
             screened.aside(event, Reason.NOTHING, "the changes of this cycle cancel each other out.")
         return []
@@ -44,6 +44,5 @@ def _folded(events: list[Event], row: Row | None, op: Op) -> Edit | None:
         return Edit(column=first.column, new=last.new)
     if all(event.kind == Kind.UPDATE_FIELD for event in events) and first.old == last.new:
         return None
-    old = ABSENT if events[0].kind == Kind.INSERT_FIELD else first.old
     reset = any(MEANING[event.kind].reset for event in events)
-    return Edit(column=first.column, old=old, new=last.new, reset=reset)
+    return Edit(column=first.column, old=first.old, new=last.new, reset=reset)

@@ -108,6 +108,13 @@ def test_a_read_back_whose_row_is_gone_vanishes_and_beats_nothing(kind: int) -> 
     assert second.note == "reading back found no such row."
 
 
+@pytest.mark.parametrize("kind", BACK)
+def test_when_nobody_can_read_back_that_is_an_error_and_the_object_has_not_vanished(kind: int) -> None:
+    found = decide(log((2, "fname", "a", "b"), (kind, "fname", None, None)), None, catalog=CATALOG).outcomes
+    assert [outcome.reason for outcome in found] == [Reason.PUBLISHED, Reason.INVALID]
+    assert "no database or snapshot to read from" in str(found[1].note)
+
+
 def test_a_column_that_was_not_read_is_an_error_and_never_null() -> None:
     found = outcomes((8, "fname", None, None), (2, "fname", "a", "b"), row={"lname": "x"})
     assert [outcome.reason for outcome in found] == [Reason.INVALID, Reason.PUBLISHED]

@@ -189,6 +189,14 @@ def test_changes_of_future_events_stand_where_their_last_event_is_due() -> None:
     assert [change.event_id for change in changes] == ["2", "1-3"]
 
 
+@pytest.mark.parametrize("options", [Options(), waiting, Options(coalesce=True), replace(waiting, coalesce=True)])
+def test_a_change_has_the_place_and_the_time_of_its_last_event(options: Options) -> None:
+    events = [event(1, time="2026-01-01"), event(2, key="idu=2"), event(3, column="lname"), event(4, 4, key="idu=2")]
+    changes, _ = decide(events, catalog=CATALOG, options=options)
+    assert [change.positions for change in changes] == [((2,),), ((1,), (3,)), ((4,),)]
+    assert {change.time for change in changes} == {NOON}
+
+
 def test_what_must_be_read_back() -> None:
     every = {"fname", "lname", PHONE}
     assert asked(event(1), event(2, 4, key="idu=2")) == {}
