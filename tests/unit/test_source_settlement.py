@@ -30,7 +30,7 @@ def test_every_settled_row_gets_its_letter_once_and_new_rows_none(found: list[Ou
     assert all(numbers == sorted(set(numbers)) for numbers in by_status(found).values())
 
 
-@pytest.mark.parametrize("reason", set(Reason) - {Reason.PUBLISHED})
+@pytest.mark.parametrize("reason", sorted(set(Reason) - {Reason.PUBLISHED}))
 def test_every_reason_but_published_is_recorded(reason: Reason) -> None:
     assert is_noted(Outcome(position=(1,), reason=reason))
     assert not is_noted(Outcome(position=(1,), status=Status.NEW, reason=reason))
