@@ -242,3 +242,14 @@ def test_every_type_and_every_reason_has_its_place_in_the_tables() -> None:
 
 def test_nothing_comes_of_nothing() -> None:
     assert decide([]) == Decision([], [])
+
+
+@pytest.mark.parametrize("coalesce", [True, False])
+def test_a_whole_row_that_is_all_key_changes_nothing(coalesce: bool) -> None:
+    catalog = Catalog([Table(name="usr", columns=(Column(name="idu", key=1),))])
+    changes, (first, last) = decide(
+        [event(1, 5), event(2, 6)], {ONE: {}}, catalog=catalog, options=Options(coalesce=coalesce)
+    )
+    assert (first.reason, first.winner) == (Reason.SUPERSEDED, (2,))
+    assert (last.reason, last.note) == (Reason.NOTHING, "the table has no columns outside its key.")
+    assert changes == []
