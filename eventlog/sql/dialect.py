@@ -37,13 +37,20 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Tables stand in schemas; elsewhere the setting `source.schema` names one in associations."""
     transition_tables: bool = False
     """Statement triggers see all rows of their statement."""
-    row_triggers_in_order: bool = True
-    """A row trigger fires before the next row of its statement is changed."""
     truncate_triggers: bool = False
     instead_of_triggers: bool = False
+    qualified_in_triggers: bool = True
+    """A trigger's text may name the schema of the tables it writes to."""
+    triggers_in_schemas: bool = False
+    """A trigger's own name may have a schema; elsewhere it goes with its table."""
     comments_on_triggers: bool = False
-    """The marker stands beside the trigger; elsewhere it is a comment in the trigger's text."""
-    disables_triggers: bool = False
+    """The marker is a comment beside the trigger; elsewhere it is one in the trigger's text."""
+    row_names: tuple[str, str] = ("OLD", "NEW")
+    """What a row trigger calls the row before and after."""
+    concat: tuple[str, str, str] = ("", " || ", "")
+    """What stands before, between and after texts that are joined."""
+    script_end: str = ";"
+    """Ends a statement in a script, also one that has semicolons inside."""
     partial_indexes: bool = False
     log_has_key: bool = True
     """Whether the log we make has a primary key; without one, uniqueness rests on the identity (measured on PostgreSQL)."""
@@ -56,10 +63,16 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Who is connected, as perpetrator holds it."""
     backslash: tuple[str, str] = ("'", "\\")
     """How a string that holds a backslash begins, and how the backslash is written in it."""
-    plain_types: frozenset[str] = frozenset()
-    """Types whose `=` tells values apart exactly when their texts differ; others are compared as text."""
+    plain_types: frozenset[str] | None = None
+    """Types whose values differ exactly when their texts do, others being compared as text; None: all of them."""
     unquoted_types: frozenset[str] = frozenset()
     """Types whose text never needs quotes in a table_key."""
+    settled_types: frozenset[str] = frozenset()
+    """Types whose text does not depend on the session's settings; a trigger on others brings settings of its own."""
+
+    def marked(self, marker: str) -> str:
+        """The marker as it stands beside a trigger, or inside one."""
+        return self.literal(marker) if self.comments_on_triggers else f"/* {marker} */"
 
     def quoted(self, name: str) -> str:
         """The identifier as it stands in SQL, in quotes where it needs them."""
@@ -93,6 +106,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
         return f"{kept}_{digest}"
 
 
+_EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
+"""PostgreSQL's types that have one text for one value, and none of the characters that a table_key quotes."""
+
 SQLITE = Dialect(
     name="sqlite",
     folder="sqlite",
@@ -102,6 +118,7 @@ SQLITE = Dialect(
     instead_of_triggers=True,
     partial_indexes=True,
     transactional_ddl=True,
+    qualified_in_triggers=False,
     begin_ddl="BEGIN IMMEDIATE",
     now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
 )
@@ -110,28 +127,28 @@ POSTGRESQL = Dialect(
     folder="postgresql",
     identifier_bytes=63,
     transition_tables=True,
-    row_triggers_in_order=False,
     truncate_triggers=True,
-    instead_of_triggers=True,
     comments_on_triggers=True,
-    disables_triggers=True,
+    instead_of_triggers=True,
     partial_indexes=True,
     log_has_key=False,
     transactional_ddl=True,
     now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
     user="SESSION_USER",
     backslash=("E'", r"\\"),
-    plain_types=frozenset(
-        ["smallint", "integer", "bigint", "text", "varchar", "uuid", "date", "timestamp", "boolean", "bytea", "time"]
-    ),
-    unquoted_types=frozenset(["smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"]),
+    plain_types=_EXACT | {"bytea", "time"},
+    unquoted_types=_EXACT,
+    settled_types=_EXACT
+    | {"bytea", "time", "text", "varchar", "char", "numeric", "timestamp with time zone", "json", "jsonb"},
 )
 ORACLE = Dialect(
     name="oracle",
     folder="oracle",
     identifier_bytes=30,
     instead_of_triggers=True,
-    disables_triggers=True,
+    triggers_in_schemas=True,
+    row_names=(":OLD", ":NEW"),
+    script_end="\n/",
     now="CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)",
     user="SYS_CONTEXT('USERENV', 'SESSION_USER')",
 )
@@ -141,6 +158,8 @@ MYSQL = Dialect(
     identifier_bytes=64,
     schemas=False,
     case_sensitive=True,
+    concat=("CONCAT(", ", ", ")"),
+    script_end="//",
     now="UTC_TIMESTAMP(6)",
     user="SUBSTRING_INDEX(USER(), '@', 1)",
     backslash=("'", r"\\"),

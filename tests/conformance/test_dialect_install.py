@@ -52,9 +52,10 @@ def test_a_row_gets_its_number_its_letter_and_its_time(engine: Engine) -> None:
         {"event_type": 0},
         {"event_type": 9},
         {"event_type": 1},
-        {"table_key": "1"},
-        {"table_key": "=1"},
-        {"table_name": ""},
+        {"event_type": None},
+        {"event_time": None},
+        {"table_key": None},
+        {"table_name": None},
     ],
     ids=str,
 )

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from eventlog.sql.triggers.installed import State, TriggerState, compare, installed, tracked
+from eventlog.sql.triggers.plan import Options, Plan, Style, plan
+from eventlog.sql.triggers.render import Trigger, render
+from eventlog.sql.triggers.track import remove_all, track, track_sql, trigger_states, untrack
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-    from eventlog.sql.names import LogNames
-
-
-def remove_all(connection: Connection, names: LogNames) -> None:
-    """Takes off every trigger of a log."""
+__all__ = [
+    "Options",
+    "Plan",
+    "State",
+    "Style",
+    "Trigger",
+    "TriggerState",
+    "compare",
+    "installed",
+    "plan",
+    "remove_all",
+    "render",
+    "track",
+    "track_sql",
+    "tracked",
+    "trigger_states",
+    "untrack",
+]

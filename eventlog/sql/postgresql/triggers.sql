@@ -1,0 +1,140 @@
+-- What triggers are made of, the same names in every database. Here statement triggers see all rows of their statement:
+-- o is a row before, n the row with the same key after. Strings with backslashes are E'' strings, so that
+-- standard_conforming_strings does not matter.
+
+-- text_of_string: any value as text
+/* value */n.fname::text;
+
+-- text_of_octet: binary as Base64 without line breaks
+replace(encode(/* value */n.photo, 'base64'), E'\n', '');
+
+-- text_of_int: a whole number
+/* value */n.idu::text;
+
+-- text_of_state: true and false as 1 and 0
+/* value */n.active::integer::text;
+
+-- text_of_number: a number
+/* value */n.share::text;
+
+-- text_of_date: a date; one that the calendar's form cannot hold stays in PostgreSQL's words
+CASE WHEN /* value */n.born >= '0001-01-01' AND /* value */n.born < 'infinity'
+THEN to_char(/* value */n.born, 'YYYY-MM-DD') ELSE /* value */n.born::text END;
+
+-- text_of_time: a time of day
+/* value */n.starts::text;
+
+-- text_of_timestamp: date and time with nine digits of a second
+CASE WHEN /* value */n.seen >= '0001-01-01' AND /* value */n.seen < 'infinity'
+THEN to_char(/* value */n.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000' ELSE /* value */n.seen::text END;
+
+-- text_of_zoned: the same in UTC
+CASE WHEN /* value */n.seen AT TIME ZONE 'UTC' >= '0001-01-01' AND /* value */n.seen < 'infinity'
+THEN to_char(/* value */n.seen AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '000'
+ELSE (/* value */n.seen AT TIME ZONE 'UTC')::text END;
+
+-- quoted: a key's value, in quotes where the grammar of table_key asks for them
+CASE WHEN (/* text */n.idu) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'
+THEN '"' || replace(replace(/* text */n.idu, E'\\', E'\\\\'), '"', E'\\"') || '"' ELSE coalesce(/* text */n.idu, '') END;
+
+-- differs: whether a value changed
+/* before */o.fname IS DISTINCT FROM /* after */n.fname;
+
+-- differs_as_text: the same, for types and collations whose equality is not that of their texts
+(/* before */o.fname) COLLATE "C" IS DISTINCT FROM (/* after */n.fname) COLLATE "C";
+
+-- same_key: how rows before and after are paired
+/* before */o.idu = /* after */n.idu;
+
+-- same_key_as_text: the same, for types and collations whose equality is not that of their texts
+(/* before */o.idu) COLLATE "C" = (/* after */n.idu) COLLATE "C";
+
+-- holds: whether the row is one that the condition is about
+EXISTS (SELECT 1 FROM (SELECT /* columns */n.idu AS idu) AS /* row */usr WHERE /* condition */(1 = 1));
+
+-- parent_stands: whether the parent of a child row is there; a scalar query, so that it stays a look-up by key
+((SELECT true FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = o.idu) AND /* condition */(1 = 1)) IS NOT NULL);
+
+-- log_row: row triggers write all their facts with log_facts
+
+-- fact: one row of the log, if its condition holds
+SELECT /* key */'idu=1', /* kind */6, /* column */NULL, /* old */NULL, /* new */NULL WHERE /* condition */(1 = 1);
+
+-- fact_of_all: the one row of an object that left, came or changed, whichever it was
+SELECT CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END,
+  CASE WHEN /* left */(n.idu IS NULL) THEN 4 WHEN /* came */(o.idu IS NULL) THEN 5 ELSE 6 END, NULL, NULL, NULL
+WHERE /* condition */(1 = 1);
+
+-- log_facts: writes the facts of every row of a source
+-- A full join pairs the rows of an update: it cannot become the nested loop that a plan kept from single rows would
+-- run over a bulk statement, and it shows keys that left and keys that came.
+INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
+  /* old_value */old_value, /* new_value */new_value)
+SELECT fact.key, 'N', fact.kind, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* table */'usr', fact.name, fact.old,
+  fact.new
+FROM /* source */new_rows CROSS JOIN LATERAL (
+/* facts */
+) AS fact (key, kind, name, old, new);
+
+-- taken_over: the row that now stands under the key which another row of the same statement left
+(SELECT taken.* FROM /* target */usr AS taken WHERE /* match */(taken.idu = OLD.idu) AND /* condition */(1 = 1));
+
+-- child_side: the values that stood, or stand, under a parent
+SELECT /* key */'idu=1' AS key, /* values */phoneno FROM /* source */old_rows WHERE /* condition */(1 = 1);
+
+-- log_child_values: one row of the log for each value
+INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
+  /* old_value */old_value, /* new_value */new_value)
+SELECT side.key, 'N', /* kind */2, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* table */'usr', /* column */'phoneno',
+  /* old */NULL, /* new */NULL
+FROM (/* sides */) AS side;
+
+-- log_child_reads: one row of the log for each parent
+INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
+  /* old_value */old_value, /* new_value */new_value)
+SELECT side.key, 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* table */'usr', /* column */NULL, NULL,
+  NULL
+FROM (/* sides */) AS side GROUP BY side.key;
+
+-- function: what a trigger runs, with its owner's rights, so that writers need none on the log
+CREATE OR REPLACE FUNCTION /* function */event_log_usr_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp /* settings */
+AS $eventlog$
+BEGIN
+/* body */;
+RETURN /* result */NULL;
+END
+$eventlog$;
+
+-- settings: makes texts independent of the session, for types whose text is not otherwise
+SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 1 SET bytea_output = 'hex';
+
+-- settings_of_statements: a plan made for a bulk statement is kept for single rows, which compiling it would slow down
+SET jit = off;
+
+-- settings_of_children: the look-up of the parent stays one by its key, also when the plan was made for a small table
+SET enable_seqscan = off;
+
+-- row_trigger: fires for each row
+CREATE TRIGGER /* trigger */event_log_usr_insert /* time */AFTER /* event */INSERT ON /* target */usr
+FOR EACH ROW EXECUTE FUNCTION /* function */event_log_usr_insert();
+
+-- statement_trigger: fires once for a statement and sees its rows
+CREATE TRIGGER /* trigger */event_log_usr_insert AFTER /* event */INSERT ON /* target */usr
+REFERENCING /* rows */new_rows FOR EACH STATEMENT EXECUTE FUNCTION /* function */event_log_usr_insert();
+
+-- truncate_trigger: fires while the rows are still there
+CREATE TRIGGER /* trigger */event_log_usr_truncate BEFORE TRUNCATE ON /* target */usr
+FOR EACH STATEMENT EXECUTE FUNCTION /* function */event_log_usr_truncate();
+
+-- mark_trigger: what the trigger was planned from
+COMMENT ON TRIGGER /* trigger */event_log_usr_insert ON /* target */usr IS /* marker */'eventlog {}';
+
+-- drop_trigger: takes a trigger off
+DROP TRIGGER IF EXISTS /* trigger */event_log_usr_insert ON /* target */usr;
+
+-- drop_function: takes off what the trigger ran
+DROP FUNCTION IF EXISTS /* function */event_log_usr_insert();

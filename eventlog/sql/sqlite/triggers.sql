@@ -1,0 +1,112 @@
+-- What triggers are made of, the same names in every database. SQLite has row triggers only: what belongs to statement
+-- triggers and to functions has no text here. Values have types of their own, whatever their column says.
+
+-- text_of_string: a text as it is
+CAST(/* value */NEW.fname AS TEXT);
+
+-- text_of_octet: binary as Base64, three bytes at a time; json_each counts, for a trigger may not use WITH
+CASE typeof(/* value */NEW.photo)
+WHEN 'blob' THEN (
+  SELECT coalesce(group_concat(
+    substr('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/', ((triple >> 18) & 63) + 1, 1)
+    || substr('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/', ((triple >> 12) & 63) + 1, 1)
+    || CASE WHEN missing > 1 THEN '=' ELSE
+      substr('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/', ((triple >> 6) & 63) + 1, 1) END
+    || CASE WHEN missing > 0 THEN '=' ELSE
+      substr('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/', (triple & 63) + 1, 1) END, ''), '')
+  FROM (
+    SELECT (instr('123456789ABCDEF', substr(six, 1, 1)) << 20) + (instr('123456789ABCDEF', substr(six, 2, 1)) << 16)
+      + (instr('123456789ABCDEF', substr(six, 3, 1)) << 12) + (instr('123456789ABCDEF', substr(six, 4, 1)) << 8)
+      + (instr('123456789ABCDEF', substr(six, 5, 1)) << 4) + instr('123456789ABCDEF', substr(six, 6, 1)) AS triple, missing
+    FROM (
+      SELECT substr(hex(substr(/* value */NEW.photo, 3 * key + 1, 3)) || '0000', 1, 6) AS six,
+        max(0, 3 * key + 3 - length(/* value */NEW.photo)) AS missing
+      FROM json_each('[0' || replace(hex(zeroblob((length(/* value */NEW.photo) - 1) / 3)), '00', ',0') || ']')
+      WHERE length(/* value */NEW.photo) > 0
+      LIMIT -1 OFFSET 0)
+    LIMIT -1 OFFSET 0))
+ELSE CAST(/* value */NEW.photo AS TEXT) END;
+
+-- text_of_int: a whole number
+CAST(/* value */NEW.idu AS TEXT);
+
+-- text_of_state: true and false are 1 and 0 already
+CAST(/* value */NEW.active AS TEXT);
+
+-- text_of_number: a number; a real one with as many digits as give it back
+CASE WHEN typeof(/* value */NEW.share) = 'real' AND CAST(CAST(/* value */NEW.share AS TEXT) AS REAL) <> /* value */NEW.share
+THEN printf('%!.17g', /* value */NEW.share) ELSE CAST(/* value */NEW.share AS TEXT) END;
+
+-- text_of_date: a date as it was written
+CAST(/* value */NEW.born AS TEXT);
+
+-- text_of_time: a time of day as it was written
+CAST(/* value */NEW.starts AS TEXT);
+
+-- text_of_timestamp: date and time with nine digits of a second where the text is one that says so
+CASE WHEN typeof(/* value */NEW.seen) = 'text' AND /* value */NEW.seen GLOB
+  '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9][ T][0-9][0-9]:[0-9][0-9]:[0-9][0-9]*'
+  AND substr(/* value */NEW.seen, 20) NOT GLOB '?*[^0-9]*' AND substr(/* value */NEW.seen, 20, 1) IN ('', '.')
+THEN replace(substr(/* value */NEW.seen, 1, 19), 'T', ' ') || '.'
+  || substr(substr(/* value */NEW.seen, 21) || '000000000', 1, 9)
+ELSE CAST(/* value */NEW.seen AS TEXT) END;
+
+-- text_of_zoned: the same, for there is no type with a time zone
+CASE WHEN typeof(/* value */NEW.seen) = 'text' AND /* value */NEW.seen GLOB
+  '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9][ T][0-9][0-9]:[0-9][0-9]:[0-9][0-9]*'
+  AND substr(/* value */NEW.seen, 20) NOT GLOB '?*[^0-9]*' AND substr(/* value */NEW.seen, 20, 1) IN ('', '.')
+THEN replace(substr(/* value */NEW.seen, 1, 19), 'T', ' ') || '.'
+  || substr(substr(/* value */NEW.seen, 21) || '000000000', 1, 9)
+ELSE CAST(/* value */NEW.seen AS TEXT) END;
+
+-- quoted: a key's value, in quotes where the grammar of table_key asks for them
+CASE WHEN /* text */NEW.idu GLOB '*[,;''+"=\<>]*' OR /* text */NEW.idu GLOB ' *' OR /* text */NEW.idu GLOB '* '
+THEN '"' || replace(replace(/* text */NEW.idu, '\', '\\'), '"', '\"') || '"' ELSE coalesce(/* text */NEW.idu, '') END;
+
+-- differs: whether a value changed
+/* before */OLD.fname IS NOT /* after */NEW.fname COLLATE BINARY;
+
+-- differs_as_text: the same, whatever the column's collation takes for equal
+/* before */OLD.fname IS NOT /* after */NEW.fname COLLATE BINARY;
+
+-- same_key: of statement triggers
+-- same_key_as_text: of statement triggers
+
+-- holds: whether the row is one that the condition is about
+EXISTS (SELECT 1 FROM (SELECT /* columns */NEW.idu AS idu) AS /* row */usr WHERE /* condition */(1 = 1));
+
+-- parent_stands: whether the parent of a child row is there, and one that the condition is about
+EXISTS (SELECT 1 FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = OLD.idu) AND /* condition */(1 = 1));
+
+-- log_row: one row of the log, if its condition holds
+INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
+  /* old_value */old_value, /* new_value */new_value)
+SELECT /* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr', /* column */NULL,
+  /* old */NULL, /* new */NULL WHERE /* condition */(1 = 1);
+
+-- fact: of statement triggers
+-- fact_of_all: of statement triggers
+-- log_facts: of statement triggers
+-- taken_over: keys are checked row by row here, so no row takes over the key of one that moves later
+-- child_side: of statement triggers
+-- log_child_values: of statement triggers
+-- log_child_reads: of statement triggers
+-- function: the trigger holds its own text
+-- settings: of functions
+-- settings_of_statements: of functions
+-- settings_of_children: of functions
+
+-- row_trigger: fires for each row
+CREATE TRIGGER /* trigger */event_log_usr_insert /* time */AFTER /* event */INSERT ON /* target */usr BEGIN
+/* marker */
+/* body */;
+END;
+
+-- statement_trigger: SQLite has none
+-- truncate_trigger: SQLite has none
+-- mark_trigger: the marker stands in the trigger's text
+-- drop_trigger: takes a trigger off
+DROP TRIGGER IF EXISTS /* trigger */event_log_usr_insert;
+
+-- drop_function: the trigger holds its own text

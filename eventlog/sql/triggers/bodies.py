@@ -1,0 +1,191 @@
+"""What triggers do, as SQL: a statement a fact for row triggers, one statement for all rows where they see them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.queries import statement
+from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
+from eventlog.sql.triggers.facts import Fact, Side, When, child_facts, facts
+from eventlog.sql.triggers.plan import ChildPlan, Plan, Style
+from eventlog.sql.triggers.words import Row, same_key
+
+SEPARATOR = ";\n"
+
+
+class RowBodies(Struct, frozen=True, kw_only=True):
+    """Bodies of triggers that fire for one row after another."""
+
+    dialect: Dialect
+    plan: Plan
+    child: ChildPlan | None
+    log: Mapping[str, str]
+
+    def body(self, when: When) -> str:
+        clauses = _clauses(self.dialect, self.plan, self.child, *self.dialect.row_names)
+        found = child_facts(self.plan, self.child, when) if self.child else facts(self.plan, when)
+        if not self.dialect.transition_tables:
+            return SEPARATOR.join(self._log_row(clauses, fact) for fact in found)
+        written = [self._log_facts(clauses, found, "(VALUES (1)) AS one (row)")]
+        if when is When.UPDATE and self.child is None and not self.plan.table.view:
+            written.append(self._taken_over(clauses))
+        return SEPARATOR.join(written)
+
+    def _log_row(self, clauses: Clauses, fact: Fact) -> str:
+        return statement(self.dialect, "log_row", **{**self.log, **clauses.holes(fact)})
+
+    def _log_facts(self, clauses: Clauses, found: Iterable[Fact], source: str) -> str:
+        return log_facts(self.dialect, self.log, source, [clauses.holes(fact) for fact in found])
+
+    def _taken_over(self, clauses: Clauses) -> str:
+        """Tells anew of a row that took the key which this one left: its own arrival was logged before our delete."""
+        taken = Row(dialect=self.dialect, alias="taken")
+        match = (f"{taken.value(column)} = {clauses.old.value(column)}" for column in self.plan.key)
+        target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
+        holes = {"target": target, "match": " AND ".join(match), "condition": clauses.moved()}
+        source = statement(self.dialect, "taken_over", **holes) + " AS taken"
+        return self._log_facts(replace(clauses, new=taken), facts(self.plan, When.INSERT), source)
+
+
+class StatementBodies(Struct, frozen=True, kw_only=True):
+    """Bodies of triggers that see all rows of their statement before and after."""
+
+    dialect: Dialect
+    plan: Plan
+    child: ChildPlan | None
+    log: Mapping[str, str]
+
+    def body(self, when: When) -> str:
+        clauses = _clauses(self.dialect, self.plan, self.child, "o", "n", outer=True)
+        if self.child is not None:
+            return SEPARATOR.join(_ChildStatements(clauses=clauses, child=self.child, log=self.log).written(when))
+        source = self._source(clauses, when)
+        if when is When.UPDATE and self.plan.options.style is Style.ROW_BACK:
+            return statement(self.dialect, "log_facts", **self.log, source=source, facts=self._fact_of_all(clauses))
+        return log_facts(self.dialect, self.log, source, [clauses.holes(fact) for fact in facts(self.plan, when)])
+
+    def _source(self, clauses: Clauses, when: When) -> str:
+        if when is When.TRUNCATE:
+            return f"{qualified(self.dialect, self.plan.table.schema, self.plan.table.name)} AS o"
+        if when is not When.UPDATE:
+            return "new_rows AS n" if when is When.INSERT else "old_rows AS o"
+        same = [
+            same_key(self.dialect, column, clauses.old.value(column), clauses.new.value(column))
+            for column in self.plan.key
+        ]
+        return f"old_rows AS o FULL JOIN new_rows AS n ON {' AND '.join(same)}"
+
+    def _fact_of_all(self, clauses: Clauses) -> str:
+        """An update's row-back facts in one: half the work for each row of a bulk statement."""
+        left, came, stayed = facts(self.plan, When.UPDATE)
+        return statement(
+            self.dialect,
+            "fact_of_all",
+            left=f"({clauses.missing(Side.NEW)})",
+            came=f"({clauses.missing(Side.OLD)})",
+            old_key=clauses.key(Side.OLD),
+            new_key=clauses.key(Side.NEW),
+            condition=any_of([clauses.condition(fact) for fact in (left, came, stayed)]),
+        )
+
+
+class _ChildStatements(Struct, frozen=True, kw_only=True):
+    """Statements about the rows of a child table, which need no key: what stood there before, without what stands now."""
+
+    clauses: Clauses
+    child: ChildPlan
+    log: Mapping[str, str]
+
+    def written(self, when: When) -> list[str]:
+        if self.clauses.plan.options.style is Style.ROW_BACK:
+            values = tuple(watched.column for watched in self.child.watched)
+            fact = child_facts(self.clauses.plan, self.child, When.INSERT)[0]
+            sides = self._both(when, [self._side(side, when, fact, len(values)) for side in Side])
+            return [self._query("log_child_reads", fact, sides)]
+        return [
+            text for fact in child_facts(self.clauses.plan, self.child, When.INSERT) for text in self._field(fact, when)
+        ]
+
+    def _field(self, fact: Fact, when: When) -> list[str]:
+        old, new = (self._side(side, when, fact, 1) for side in Side)
+        if self.clauses.plan.options.style is Style.FIELD_BACK:
+            return [self._query("log_child_reads", fact, self._both(when, [old, new]))]
+        written = []
+        if when is not When.INSERT:
+            removed = child_facts(self.clauses.plan, self.child, When.DELETE)
+            gone = next(one for one in removed if one.column == fact.column)
+            written.append(self._query("log_child_values", gone, _without(old, new, when)))
+        if when in (When.INSERT, When.UPDATE):
+            written.append(self._query("log_child_values", fact, _without(new, old, when)))
+        return written
+
+    def _side(self, side: Side, when: When, fact: Fact, count: int) -> str:
+        clauses = self.clauses
+        row = clauses.row(side)
+        values = [row.text(watched.column) for watched in fact.watched[:count]]
+        gone = side is Side.OLD and when is not When.TRUNCATE
+        conditions = clauses.under_a_parent(side, may_be_gone=gone)
+        if fact.filled:
+            conditions.append(f"{row.value(fact.watched[0].column)} IS NOT NULL")
+        return statement(
+            clauses.dialect,
+            "child_side",
+            key=clauses.key(side),
+            values=", ".join(f"{value} AS value{place}" for place, value in enumerate(values)),
+            source=self._source(side, when),
+            condition=all_of(conditions),
+        )
+
+    def _source(self, side: Side, when: When) -> str:
+        if when is When.TRUNCATE:
+            table = self.clauses.plan.table
+            return f"{qualified(self.clauses.dialect, table.schema, self.child.child.name)} AS o"
+        return "old_rows AS o" if side is Side.OLD else "new_rows AS n"
+
+    def _both(self, when: When, sides: list[str]) -> str:
+        old, new = sides
+        if when is When.INSERT:
+            return new
+        if when is not When.UPDATE:
+            return old
+        return f"({_without(old, new, when)}) UNION ALL ({_without(new, old, when)})"
+
+    def _query(self, query: str, fact: Fact, sides: str) -> str:
+        literal = self.clauses.dialect.literal
+        return statement(
+            self.clauses.dialect,
+            query,
+            **self.log,
+            kind=str(int(fact.kind)),
+            column=literal(fact.column) if fact.column is not None else "NULL",
+            old="side.value0" if fact.old else "NULL",
+            new="side.value0" if fact.new else "NULL",
+            sides=f"({sides})",
+        )
+
+
+def log_facts(dialect: Dialect, log: Mapping[str, str], source: str, found: Iterable[Mapping[str, str]]) -> str:
+    """One statement that writes every fact of every row of a source."""
+    written = "\nUNION ALL ".join(statement(dialect, "fact", **holes) for holes in found)
+    return statement(dialect, "log_facts", **log, source=source, facts=written)
+
+
+def _without(side: str, other: str, when: When) -> str:
+    return f"{side} EXCEPT ALL {other}" if when is When.UPDATE else side
+
+
+def _clauses(
+    dialect: Dialect, plan: Plan, child: ChildPlan | None, old: str, new: str, *, outer: bool = False
+) -> Clauses:
+    return Clauses(
+        dialect=dialect,
+        plan=plan,
+        child=child,
+        old=Row(dialect=dialect, alias=old),
+        new=Row(dialect=dialect, alias=new),
+        outer=outer,
+    )

@@ -1,0 +1,158 @@
+"""Turns facts into SQL: whose key, which values, under which conditions; for rows called by any two names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from eventlog.schema import Column
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import statement
+from eventlog.sql.triggers.facts import Fact, Fate, Side, Test
+from eventlog.sql.triggers.plan import ChildPlan, Plan
+from eventlog.sql.triggers.words import Row, differs
+
+ALWAYS = "(1 = 1)"
+
+
+class Clauses(Struct, frozen=True, kw_only=True):
+    """The SQL of one table's facts. `child` is set when the table is a child; keys are then the parent's.
+
+    `outer` says that rows before and after come from an outer join, where a row that is not there is all NULL.
+    """
+
+    dialect: Dialect
+    plan: Plan
+    old: Row
+    new: Row
+    child: ChildPlan | None = None
+    outer: bool = False
+
+    def holes(self, fact: Fact) -> dict[str, str]:
+        """What fills the holes of one log row."""
+        literal = self.dialect.literal
+        return {
+            "key": self.key(fact.side),
+            "kind": str(int(fact.kind)),
+            "column": literal(fact.column) if fact.column is not None else "NULL",
+            "old": self.old.text(fact.watched[0].column) if fact.old else "NULL",
+            "new": self.new.text(fact.watched[0].column) if fact.new else "NULL",
+            "condition": self.condition(fact),
+        }
+
+    def row(self, side: Side) -> Row:
+        return self.old if side is Side.OLD else self.new
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        """The table's own columns that hold the key."""
+        if self.child is None:
+            return self.plan.key
+        by_name = {column.name: column for column in self.child.child.columns}
+        return tuple(by_name[name] for name in self.child.child.parent_key)
+
+    def key(self, side: Side) -> str:
+        return self.row(side).key(self.key_columns, self.plan.table.key)
+
+    def condition(self, fact: Fact) -> str:
+        """All that must hold for the fact to be logged, in parentheses."""
+        parts = [*self._fate(fact.fate), *self._test(fact), *self._relevant(fact)]
+        if fact.filled:
+            parts.append(f"{self.row(fact.side).value(fact.watched[0].column)} IS NOT NULL")
+        return all_of(parts)
+
+    def moved(self) -> str:
+        return any_of([self._differs(column) for column in self.key_columns])
+
+    def missing(self, side: Side) -> str:
+        """Whether an outer join found no row on this side."""
+        return f"{self.row(side).value(self.key_columns[0])} IS NULL"
+
+    def changed(self, fact: Fact) -> str:
+        return any_of([self._differs(watched.column) for watched in fact.watched])
+
+    def holds(self, side: Side) -> str:
+        """What `when` says about one side of the class's own row; nothing where there is no condition."""
+        condition = self.plan.options.when
+        if condition is None:
+            return ALWAYS
+        columns = self.row(side).list(self.plan.table.columns)
+        row = self.dialect.quoted(self.plan.table.name)
+        return statement(self.dialect, "holds", columns=columns, row=row, condition=f"({condition})")
+
+    def parent_stands(self, side: Side) -> str:
+        """Whether the parent of a child's row is there, and one that `when` is about."""
+        parent = Row(dialect=self.dialect, alias=self.dialect.quoted(self.plan.table.name))
+        pairs = zip(self.plan.key, self.key_columns, strict=True)
+        return statement(
+            self.dialect,
+            "parent_stands",
+            parent=qualified(self.dialect, self.plan.table.schema, self.plan.table.name),
+            row=parent.alias,
+            match=" AND ".join(f"{parent.value(own)} = {self.row(side).value(held)}" for own, held in pairs),
+            condition=f"({self.plan.options.when or '1 = 1'})",
+        )
+
+    def under_a_parent(self, side: Side, *, may_be_gone: bool) -> list[str]:
+        """Conditions of a child's row: it names a parent, and the parent is not gone with it."""
+        parts = [f"{self.row(side).value(column)} IS NOT NULL" for column in self.key_columns]
+        if may_be_gone or self.plan.options.when is not None:
+            parts.append(self.parent_stands(side))
+        return parts
+
+    def _relevant(self, fact: Fact) -> list[str]:
+        if self.child is not None:
+            return self.under_a_parent(fact.side, may_be_gone=fact.side is Side.OLD)
+        if self.plan.options.when is None:
+            return []
+        both = fact.fate is Fate.STAYED
+        return [any_of([self.holds(Side.OLD), self.holds(Side.NEW)]) if both else self.holds(fact.side)]
+
+    def _fate(self, fate: Fate) -> list[str]:
+        if fate is Fate.ANY:
+            return []
+        if not self.outer:
+            return [f"NOT {self.moved()}" if fate is Fate.STAYED else self.moved()]
+        gone, fresh = self.missing(Side.NEW), self.missing(Side.OLD)
+        return {Fate.LEFT: [gone], Fate.CAME: [fresh], Fate.STAYED: [f"NOT ({gone})", f"NOT ({fresh})"]}[fate]
+
+    def _test(self, fact: Fact) -> list[str]:
+        if fact.test is Test.NONE:
+            return []
+        if fact.test is Test.FILLED_OR_ALL_EMPTY:
+            return [self._filled_or_all_empty(fact)]
+        if fact.test is Test.CHANGED:
+            return [self.changed(fact)]
+        return [any_of([self.changed(fact), self.moved()])]
+
+    def _filled_or_all_empty(self, fact: Fact) -> str:
+        first, *others = (self.row(fact.side).value(watched.column) for watched in fact.watched)
+        if not others:
+            return ALWAYS
+        return any_of([f"{first} IS NOT NULL", all_of([f"{other} IS NULL" for other in others])])
+
+    def _differs(self, column: Column) -> str:
+        return differs(self.dialect, column, self.old.value(column), self.new.value(column))
+
+
+def all_of(parts: Sequence[str]) -> str:
+    return f"({' AND '.join(parts)})" if parts else ALWAYS
+
+
+def any_of(parts: Sequence[str]) -> str:
+    return f"({' OR '.join(parts)})"
+
+
+def qualified(dialect: Dialect, schema: str | None, name: str) -> str:
+    """A table's name as a trigger's text may say it."""
+    return dialect.qualified(schema if dialect.qualified_in_triggers else None, name)
+
+
+def logged_name(plan: Plan, names: LogNames) -> str:
+    """The class as the log calls it; with its schema where that is not the log's, for bare names may be ambiguous."""
+    table = plan.table
+    if table.schema is None or names.schema is None or table.schema == names.schema:
+        return table.name
+    return f"{table.schema}.{table.name}"

@@ -1,0 +1,145 @@
+"""What triggers stand in a database, and how they compare with what would be made today."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from eventlog.errors import EventlogError
+from eventlog.schema import Table
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import statement
+from eventlog.sql.reflect import reflect_table
+from eventlog.sql.triggers.marker import Marker, read_marker
+from eventlog.sql.triggers.plan import Style, plan
+from eventlog.sql.triggers.render import Trigger, render
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+class State(StrEnum):
+    """How a trigger stands to what would be made today."""
+
+    CURRENT = "CURRENT"
+    OUTDATED = "OUTDATED"
+    MISSING = "MISSING"
+    STRAY = "STRAY"
+    DISABLED = "DISABLED"
+
+
+class Installed(Struct, frozen=True, kw_only=True):
+    """A trigger of ours as the database tells of it."""
+
+    name: str
+    schema: str | None
+    table: str
+    marker: Marker
+    source: str
+    enabled: bool
+
+
+class TriggerState(Struct, frozen=True, kw_only=True):
+    """One line of `eventlog triggers`: the trigger, the table it stands on, the class it belongs to, and how it is."""
+
+    name: str
+    table: str
+    owner: str
+    state: State
+    style: Style | None = None
+    note: str | None = None
+
+
+def installed(connection: Connection, names: LogNames) -> list[Installed]:
+    """Our triggers that write to this log; names must carry the log's schema where the database has schemas."""
+    from sqlalchemy import text
+
+    log = f"{names.schema}.{names.table}" if names.schema else names.table
+    found = []
+    for row in connection.execute(text(statement(dialect_of(connection), "our_triggers"))):
+        marker = read_marker(row.marker)
+        if marker is not None and marker.log == log:
+            trigger = Installed(
+                name=row.trigger_name,
+                schema=row.table_schema,
+                table=row.table_name,
+                marker=marker,
+                source=row.source,
+                enabled=bool(row.enabled),
+            )
+            found.append(trigger)
+    return found
+
+
+def compare(wanted: Sequence[Trigger], standing: Sequence[Installed], owner: str) -> list[TriggerState]:
+    """The state of every trigger that is wanted or there, for one class."""
+    there = {(trigger.table, trigger.name): trigger for trigger in standing}
+    states = [_state(trigger, there.pop((trigger.table, trigger.name), None), owner) for trigger in wanted]
+    return states + [_told(trigger, State.STRAY) for trigger in there.values()]
+
+
+def states(connection: Connection, names: LogNames) -> list[TriggerState]:
+    """The state of every trigger of the log, each class planned again from its table as it is now."""
+    by_class: dict[str, list[Installed]] = {}
+    for trigger in installed(connection, names):
+        by_class.setdefault(trigger.marker.table, []).append(trigger)
+    return [
+        state for owner, standing in by_class.items() for state in _class_states(connection, names, owner, standing)
+    ]
+
+
+def tracked(connection: Connection, names: LogNames) -> list[Table]:
+    """The classes that have triggers of the log, as they are now; what `eventlog catalog` shows."""
+    options = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, names)}
+    found = []
+    for table, asked in options.items():
+        try:
+            found.append(reflect_table(connection, table, children=asked.children))
+        except EventlogError:  # the table is gone; its triggers are STRAY
+            continue
+    return found
+
+
+def _class_states(
+    connection: Connection, names: LogNames, owner: str, standing: Sequence[Installed]
+) -> Iterable[TriggerState]:
+    options = standing[0].marker.options
+    dialect = dialect_of(connection)
+    try:
+        table = reflect_table(connection, owner, children=options.children)
+    except EventlogError as error:
+        return [_told(trigger, State.STRAY, str(error)) for trigger in standing]
+    try:
+        wanted = render(plan(table, options), dialect, names)
+    except EventlogError as error:
+        return [_told(trigger, State.OUTDATED, str(error)) for trigger in standing]
+    return compare(wanted, standing, owner)
+
+
+def _state(trigger: Trigger, standing: Installed | None, owner: str) -> TriggerState:
+    if standing is None:
+        return TriggerState(name=trigger.name, table=trigger.table, owner=owner, state=State.MISSING)
+    if not standing.enabled:
+        return _told(standing, State.DISABLED)
+    return _told(standing, State.CURRENT if is_current(trigger, standing) else State.OUTDATED)
+
+
+def is_current(trigger: Trigger, standing: Installed) -> bool:
+    """Whether marker and text are what would be made now; databases tell the text whole or without its head."""
+    text = standing.source.strip()
+    return standing.enabled and standing.marker.hash == trigger.hash and bool(text) and text in trigger.source
+
+
+def _told(trigger: Installed, state: State, note: str | None = None) -> TriggerState:
+    return TriggerState(
+        name=trigger.name,
+        table=trigger.table,
+        owner=trigger.marker.table,
+        state=state,
+        style=trigger.marker.options.style,
+        note=note,
+    )

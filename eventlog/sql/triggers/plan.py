@@ -1,0 +1,120 @@
+"""Plans what the triggers of a class watch: pure, from its table and the options of `eventlog track`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from msgspec import Struct
+
+from eventlog.errors import InstallError, UsageError
+from eventlog.schema import Attribute, Child, Column, Table
+from eventlog.tablekey import SPECIAL
+
+
+class Style(StrEnum):
+    """What a change is logged as (reference 2.1): the row to read back, or its fields, with or without values."""
+
+    ROW_BACK = "row-back"
+    FIELD = "field"
+    FIELD_REPLACE = "field-replace"
+    FIELD_BACK = "field-back"
+
+
+class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was asked for; it is remembered in the triggers, so that they can be planned again from today's schema.
+
+    `when` is a SQL condition on the class's columns by their bare names: a row for which it never held is not logged.
+    `rows` asks for row triggers where the database also has statement triggers that see all rows at once.
+    """
+
+    style: Style = Style.ROW_BACK
+    columns: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+    when: str | None = None
+    rows: bool = False
+
+
+class Watched(Struct, frozen=True, kw_only=True):
+    """A column whose changes are logged, under the name that consumers know it by."""
+
+    name: str
+    column: Column
+
+
+class ChildPlan(Struct, frozen=True, kw_only=True):
+    """A child table and what is watched of it."""
+
+    child: Child
+    watched: tuple[Watched, ...]
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What the triggers of one class have to do."""
+
+    table: Table
+    options: Options
+    watched: tuple[Watched, ...]
+    children: tuple[ChildPlan, ...] = ()
+
+    @property
+    def key(self) -> tuple[Column, ...]:
+        return self.table.key_columns
+
+
+def plan(table: Table, options: Options | None = None) -> Plan:
+    """What to watch; InstallError where the table cannot be captured, UsageError where the options do not fit it."""
+    options = options or Options()
+    _check_key(table)
+    chosen = _chosen(table, options)
+    children = [_child_plan(child, chosen) for child in table.children]
+    return Plan(
+        table=table,
+        options=options,
+        watched=_own(table, chosen),
+        children=tuple(child for child in children if child.watched),
+    )
+
+
+def _own(table: Table, chosen: Iterable[Attribute]) -> tuple[Watched, ...]:
+    """The class's own columns; of a table that is all key, the first key column, or nothing would tell of an insert."""
+    watched = tuple(Watched(name=found.name, column=found.column) for found in chosen if found.child is None)
+    if watched or any(attribute.child is None for attribute in table.attributes.values()):
+        return watched
+    first = table.key_columns[0]
+    return (Watched(name=first.name, column=first),)
+
+
+def _child_plan(child: Child, chosen: Iterable[Attribute]) -> ChildPlan:
+    own = [found for found in chosen if found.child == child.name]
+    return ChildPlan(child=child, watched=tuple(Watched(name=found.name, column=found.column) for found in own))
+
+
+def _chosen(table: Table, options: Options) -> list[Attribute]:
+    only, never = _named(table, options.columns), _named(table, options.exclude)
+    chosen = [found for name, found in table.attributes.items() if (name in only or not only) and name not in never]
+    if not chosen and table.attributes:
+        raise UsageError(f"With these columns left out, nothing of {table.name} is watched.")
+    return chosen
+
+
+def _named(table: Table, names: Iterable[str]) -> set[str]:
+    """The attributes that these names mean: `fname`, `usr_phone.phoneno`, or a view's column with its prefix."""
+    known = {name.casefold(): name for name in table.attributes}
+    known |= {found.column.name.casefold(): name for name, found in table.attributes.items() if found.child is None}
+    missing = [name for name in names if name.casefold() not in known]
+    if missing:
+        raise UsageError(f"{table.name} has no column {missing[0]} outside its key.")
+    return {known[name.casefold()] for name in names}
+
+
+def _check_key(table: Table) -> None:
+    if not table.key:
+        why = "no column whose name begins with pk_" if table.view else "no primary key"
+        hint = "Give it one, or track its parent with --child." if not table.view else "Name its key columns pk_…."
+        raise InstallError(f"{table.name} has {why}, so a change could not say which row it is about.", hint=hint)
+    for name in table.key:
+        if set(name) & set(SPECIAL) or name != name.strip(" "):
+            message = f"The key column {name!r} of {table.name} has a character that a table_key cannot carry."
+            raise InstallError(message, hint=f"Rename it; none of {' '.join(SPECIAL)} may stand in it.")

@@ -1,0 +1,142 @@
+"""Renders a plan as the triggers of one database: pure, from `plan` and the dialect to statements with a hash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from eventlog.schema import Column
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import log_holes, statement
+from eventlog.sql.triggers.bodies import RowBodies, StatementBodies
+from eventlog.sql.triggers.clauses import logged_name, qualified
+from eventlog.sql.triggers.facts import When
+from eventlog.sql.triggers.marker import Marker, hash_of, write_marker
+from eventlog.sql.triggers.plan import ChildPlan, Plan
+from eventlog.sql.triggers.words import settled
+
+ROWS = {
+    When.INSERT: "NEW TABLE AS new_rows",
+    When.UPDATE: "OLD TABLE AS old_rows NEW TABLE AS new_rows",
+    When.DELETE: "OLD TABLE AS old_rows",
+}
+
+
+class Trigger(Struct, frozen=True, kw_only=True):
+    """A trigger: the table it stands on, how to make it and how to take it off, and the text that the database keeps."""
+
+    name: str
+    table: str
+    schema: str | None
+    create: tuple[str, ...]
+    drop: tuple[str, ...]
+    source: str
+    hash: str
+
+
+def render(plan: Plan, dialect: Dialect, names: LogNames) -> list[Trigger]:
+    """The triggers of a class: on its table or view, and on its child tables."""
+    writer = _Writer(dialect=dialect, names=names, plan=plan)
+    return [*writer.triggers(None), *(trigger for child in plan.children for trigger in writer.triggers(child))]
+
+
+class _Writer(Struct, frozen=True, kw_only=True):
+    """Writes the triggers of one class."""
+
+    dialect: Dialect
+    names: LogNames
+    plan: Plan
+
+    def triggers(self, child: ChildPlan | None) -> Iterator[Trigger]:
+        for when in When:
+            if when is not When.TRUNCATE or (self.dialect.truncate_triggers and not self.plan.table.view):
+                yield self._trigger(child, when)
+
+    def _trigger(self, child: ChildPlan | None, when: When) -> Trigger:
+        name = self._name(child, when)
+        table = child.child.name if child else self.plan.table.name
+        holes = {
+            "trigger": self._trigger_name(name),
+            "function": self.dialect.qualified(self.names.schema, name),
+            "target": qualified(self.dialect, self.plan.table.schema, table),
+            "event": when.upper(),
+            "time": "INSTEAD OF" if self.plan.table.view else "AFTER",
+            "rows": ROWS.get(when, ""),
+            "result": self._result(when),
+            "body": self._body(child, when),
+            "settings": self._settings(child, when),
+        }
+        form = self._form(when)
+        digest = hash_of(self._statement(query, **holes, marker="") for query in ("function", form))
+        mark = self._mark(digest)
+        texts = {query: self._statement(query, **holes, marker=mark) for query in ("function", form, "mark_trigger")}
+        return Trigger(
+            name=name,
+            table=table,
+            schema=self.plan.table.schema,
+            create=tuple(text for text in texts.values() if text),
+            drop=tuple(filter(None, (self._statement(query, **holes) for query in ("drop_trigger", "drop_function")))),
+            source=texts["function"] or texts[form],
+            hash=digest,
+        )
+
+    def _body(self, child: ChildPlan | None, when: When) -> str:
+        table = self.dialect.literal(logged_name(self.plan, self.names))
+        log = self.names if self.dialect.qualified_in_triggers else _without_schema(self.names)
+        holes = log_holes(self.dialect, log) | {"table": table, "now": self.dialect.now, "user": self.dialect.user}
+        bodies = StatementBodies if self._by_statement(when) else RowBodies
+        return bodies(dialect=self.dialect, plan=self.plan, child=child, log=holes).body(when)
+
+    def _by_statement(self, when: When) -> bool:
+        if when is When.TRUNCATE:
+            return True
+        return self.dialect.transition_tables and not self.plan.options.rows and not self.plan.table.view
+
+    def _form(self, when: When) -> str:
+        if when is When.TRUNCATE:
+            return "truncate_trigger"
+        return "statement_trigger" if self._by_statement(when) else "row_trigger"
+
+    def _result(self, when: When) -> str:
+        """What a function returns; a view's must let the next trigger, which does the writing, have its turn."""
+        if not self.plan.table.view:
+            return "NULL"
+        return self.dialect.row_names[0 if when is When.DELETE else 1]
+
+    def _settings(self, child: ChildPlan | None, when: When) -> str:
+        queries = ["settings_of_statements"] if self._by_statement(when) else []
+        queries += ["settings_of_children"] if child and when in (When.UPDATE, When.DELETE) else []
+        queries += [] if settled(self.dialect, self._read(child)) else ["settings"]
+        return " ".join(statement(self.dialect, query) for query in queries)
+
+    def _read(self, child: ChildPlan | None) -> tuple[Column, ...]:
+        if child:
+            return child.child.columns
+        return self.plan.key + tuple(watched.column for watched in self.plan.watched)
+
+    def _mark(self, digest: str) -> str:
+        log = f"{self.names.schema}.{self.names.table}" if self.names.schema else self.names.table
+        table = self.plan.table
+        called = f"{table.schema}.{table.name}" if table.schema else table.name
+        text = write_marker(Marker(log=log, table=called, options=self.plan.options, hash=digest))
+        return self.dialect.marked(text)
+
+    def _name(self, child: ChildPlan | None, when: When) -> str:
+        table = self.plan.table
+        foreign = table.schema if table.schema != self.names.schema else None
+        owner = "_".join(filter(None, (self.names.table, foreign, table.name)))
+        return self.dialect.shortened(f"{owner}__{child.child.name}_{when}" if child else f"{owner}_{when}")
+
+    def _trigger_name(self, name: str) -> str:
+        """A trigger lives in its table's schema, where the database does not already say so by the table."""
+        schema = self.plan.table.schema if self.dialect.triggers_in_schemas else None
+        return self.dialect.qualified(schema, name)
+
+    def _statement(self, query: str, **holes: str) -> str:
+        return statement(self.dialect, query, **holes)
+
+
+def _without_schema(names: LogNames) -> LogNames:
+    return LogNames(table=names.table, columns=names.columns)

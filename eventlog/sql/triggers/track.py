@@ -1,0 +1,213 @@
+"""Makes triggers stand as planned, takes them off, and prints the statements for a DBA instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from eventlog.errors import InstallError, UsageError
+from eventlog.schema import Table
+from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.names import STANDARD, LogNames
+from eventlog.sql.queries import statement
+from eventlog.sql.reflect import reflect
+from eventlog.sql.shapes import Schema
+from eventlog.sql.triggers.installed import Installed, TriggerState, compare, installed, is_current, states
+from eventlog.sql.triggers.plan import Options, Plan, plan
+from eventlog.sql.triggers.render import render
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+
+def track(
+    engine: Engine,
+    tables: Sequence[str],
+    options: Options | None = None,
+    names: LogNames | None = None,
+    schema: str | None = None,
+) -> list[TriggerState]:
+    """Makes or replaces the triggers of these classes, all or none; what is current is left alone."""
+    with ddl_transaction(engine) as connection:
+        log = located(connection, names)
+        for statement_text in _needed(connection, tables, options or Options(), log, schema):
+            _execute(connection, statement_text)
+        return _of_classes(connection, tables, log, schema, options or Options())
+
+
+def track_sql(
+    engine: Engine,
+    tables: Sequence[str],
+    options: Options | None = None,
+    names: LogNames | None = None,
+    schema: str | None = None,
+) -> str:
+    """The statements that `track` would run now, as a script."""
+    with engine.connect() as connection:
+        log = located(connection, names)
+        return script(list(_needed(connection, tables, options or Options(), log, schema)), dialect_of(connection))
+
+
+def untrack(
+    engine: Engine, tables: Sequence[str], names: LogNames | None = None, schema: str | None = None
+) -> list[str]:
+    """Takes the triggers of these classes off, and tells their names; InstallError where a class has none."""
+    with ddl_transaction(engine) as connection:
+        log = located(connection, names)
+        found = installed(connection, log)
+        removed: list[Installed] = []
+        for name in tables:
+            owner = _owner(connection, name, schema)
+            mine = [trigger for trigger in found if trigger.marker.table.casefold() == owner.casefold()]
+            if not mine:
+                raise InstallError(f"{name} is not tracked for {log.table}.", hint="`eventlog triggers` lists what is.")
+            removed += mine
+        _remove(connection, log, removed)
+        return [trigger.name for trigger in removed]
+
+
+def trigger_states(engine: Engine, names: LogNames | None = None) -> list[TriggerState]:
+    """The state of every trigger of the log."""
+    with engine.connect() as connection:
+        return states(connection, located(connection, names))
+
+
+def remove_all(connection: Connection, names: LogNames) -> None:
+    """Takes off every trigger of a log."""
+    log = with_schema(connection, names)
+    _remove(connection, log, installed(connection, log))
+
+
+def located(connection: Connection, names: LogNames | None) -> LogNames:
+    """The log with the schema and the columns that it has in this database; InstallError when it is not there."""
+    log = with_schema(connection, names or LogNames())
+    return log_columns(connection, log, "auto" if log.columns == STANDARD else log.columns)
+
+
+def with_schema(connection: Connection, names: LogNames) -> LogNames:
+    """The log with the schema that its bare name means, because a trigger runs in another search path."""
+    return replace(names, schema=Schema(connection, names.schema).name)
+
+
+def script(statements: Sequence[str], dialect: Dialect) -> str:
+    """Statements one after another, each ended as the database's own shell expects."""
+    return "".join(f"{text}{dialect.script_end}\n\n" for text in statements)
+
+
+def _needed(
+    connection: Connection, tables: Sequence[str], options: Options, names: LogNames, schema: str | None
+) -> Iterator[str]:
+    """What has to run so that the classes are tracked as asked: what stands in the way goes before what is new comes."""
+    standing = installed(connection, names)
+    dialect = dialect_of(connection)
+    for wanted in _plans(connection, tables, options, schema):
+        _check(connection, wanted, names)
+        triggers = render(wanted, dialect, names)
+        mine = {trigger.name: trigger for trigger in standing if trigger.marker.table == _called(wanted.table)}
+        for trigger in triggers:
+            there = mine.pop(trigger.name, None)
+            if there is not None and is_current(trigger, there) and there.marker.options == options:
+                continue
+            if there is not None:
+                yield from trigger.drop
+            yield from trigger.create
+        for stray in mine.values():
+            yield from _drops(dialect, names, stray)
+
+
+def _plans(connection: Connection, tables: Sequence[str], options: Options, schema: str | None) -> list[Plan]:
+    if not tables:
+        raise UsageError("Which table? `eventlog track TABLE…` wants the names of tables or views.")
+    found = reflect(connection, tables, schema, options.children)
+    return [plan(table, options) for table in found]
+
+
+def _check(connection: Connection, wanted: Plan, names: LogNames) -> None:
+    """Refuses what would only fail when somebody writes to the table."""
+    table = wanted.table
+    if table.view and not _is_written(connection, table):
+        message = f"The view {table.name} has no INSTEAD OF trigger that writes; ours would swallow every change."
+        raise InstallError(message, hint="Make that trigger first, or track the tables beneath the view.")
+    if wanted.options.when is not None:
+        _try_condition(connection, table, wanted.options.when)
+    if (table.schema, table.name) == (names.schema, names.table):
+        raise InstallError(f"{table.name} is the log itself; tracking it would never end.")
+
+
+def _is_written(connection: Connection, table: Table) -> bool:
+    from sqlalchemy import text
+
+    query = text(statement(dialect_of(connection), "instead_of_triggers"))
+    return bool(connection.execute(query, {"table": table.name, "schema": table.schema}).scalar_one())
+
+
+def _try_condition(connection: Connection, table: Table, condition: str) -> None:
+    """Asks the condition once, in the names that a trigger sees; a mistake in it would fail every writer."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    dialect = dialect_of(connection)
+    target = dialect.qualified(table.schema, table.name)
+    try:
+        with connection.begin_nested() as attempt:
+            for query in ("settle_names", "try_condition"):
+                _execute(connection, statement(dialect, query, target=target, condition=f"({condition})"))
+            attempt.rollback()
+    except SQLAlchemyError as error:
+        problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
+        hint = "Write it with the bare names of the table's columns."
+        raise InstallError(
+            f"The condition {condition!r} cannot be asked of {table.name}: {problem}.", hint=hint
+        ) from None
+
+
+def _remove(connection: Connection, names: LogNames, triggers: Sequence[Installed]) -> None:
+    for trigger in triggers:
+        for text in _drops(dialect_of(connection), names, trigger):
+            _execute(connection, text)
+
+
+def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[str]:
+    holes = {
+        "trigger": dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, trigger.name),
+        "function": dialect.qualified(names.schema, trigger.name),
+        "target": dialect.qualified(trigger.schema, trigger.table),
+    }
+    for query in ("drop_trigger", "drop_function"):
+        text = statement(dialect, query, **holes)
+        if text:
+            yield text
+
+
+def _of_classes(
+    connection: Connection, tables: Sequence[str], names: LogNames, schema: str | None, options: Options
+) -> list[TriggerState]:
+    standing = installed(connection, names)
+    found = []
+    for wanted in _plans(connection, tables, options, schema):
+        owner = _called(wanted.table)
+        mine = [trigger for trigger in standing if trigger.marker.table == owner]
+        found += compare(render(wanted, dialect_of(connection), names), mine, owner)
+    return found
+
+
+def _owner(connection: Connection, name: str, schema: str | None) -> str:
+    """The class as markers call it; a table that is gone is taken by its word, so that strays can be taken off."""
+    first, _, last = name.rpartition(".")
+    place = Schema(connection, first or schema)
+    found = place.find(last) or last
+    return f"{place.name}.{found}" if place.name else found
+
+
+def _called(table: Table) -> str:
+    return f"{table.schema}.{table.name}" if table.schema else table.name
+
+
+def _execute(connection: Connection, sql: str) -> None:
+    """Runs SQL in which a colon is a colon."""
+    from sqlalchemy import text
+
+    if sql:
+        connection.execute(text(sql.replace(":", "\\:")))

@@ -1,0 +1,104 @@
+"""SQL expressions about the columns of a row: their text, a key, what changed, what a condition says; in one dialect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from eventlog.schema import Column
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.queries import statement
+from eventlog.sqltypes import Category
+
+_parenthesis = re.compile(r"\s*\([^)]*\)")
+_fragments = {
+    Category.STRING: "text_of_string",
+    Category.OCTET: "text_of_octet",
+    Category.INT: "text_of_int",
+    Category.STATE: "text_of_state",
+    Category.NUMBER: "text_of_number",
+    Category.DATE: "text_of_date",
+    Category.TIME: "text_of_time",
+    Category.TIMESTAMP: "text_of_timestamp",
+}
+
+
+def bare_type(sql_type: str) -> str:
+    """A type's name without length and in lower case: `timestamp` for `TIMESTAMP(3) WITHOUT TIME ZONE`."""
+    return _parenthesis.sub("", sql_type).lower().removesuffix(" without time zone").strip()
+
+
+def value_text(dialect: Dialect, column: Column, value: str) -> str:
+    """The text that the log holds for a value of this column; `value` is SQL that gives it."""
+    zoned = column.category is Category.TIMESTAMP and _is_zoned(column)
+    return statement(dialect, "text_of_zoned" if zoned else _fragments[column.category], value=value)
+
+
+def key_text(dialect: Dialect, named: Sequence[tuple[str, Column, str]]) -> str:
+    """The table_key of columns with these names: the text that `tablekey` writes for the same values."""
+    parts: list[str] = []
+    for place, (name, column, value) in enumerate(named):
+        text = value_text(dialect, column, value)
+        quoted = text if bare_type(column.type) in dialect.unquoted_types else statement(dialect, "quoted", text=text)
+        parts += [dialect.literal(f"{'+' if place else ''}{name}="), quoted]
+    return joined(dialect, parts)
+
+
+def joined(dialect: Dialect, parts: Iterable[str]) -> str:
+    """Texts put together to one."""
+    before, between, after = dialect.concat
+    return before + between.join(parts) + after
+
+
+def differs(dialect: Dialect, column: Column, before: str, after: str) -> str:
+    """Whether the text of a value is another one after than before, NULL being a value like others."""
+    return _compared(dialect, "differs", column, before, after)
+
+
+def same_key(dialect: Dialect, column: Column, before: str, after: str) -> str:
+    """Whether two rows have the same value in a key column."""
+    return _compared(dialect, "same_key", column, before, after)
+
+
+def settled(dialect: Dialect, columns: Iterable[Column]) -> bool:
+    """Whether the texts of all these columns are the same in every session."""
+    return all(
+        bare_type(column.type) in dialect.settled_types or (column.category is Category.TIMESTAMP) for column in columns
+    )
+
+
+def _compared(dialect: Dialect, query: str, column: Column, before: str, after: str) -> str:
+    if dialect.plain_types is None or bare_type(column.type) in dialect.plain_types:
+        return statement(dialect, query, before=before, after=after)
+    texts = (value_text(dialect, column, value) for value in (before, after))
+    return statement(dialect, f"{query}_as_text", **dict(zip(("before", "after"), texts, strict=True)))
+
+
+def _is_zoned(column: Column) -> bool:
+    name = bare_type(column.type)
+    return name.endswith(("with time zone", "with local time zone")) or name == "timestamptz"
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A row as SQL can speak of it: by the name `alias`, a column at a time."""
+
+    dialect: Dialect
+    alias: str
+
+    def value(self, column: Column) -> str:
+        return f"{self.alias}.{self.dialect.quoted(column.name)}"
+
+    def text(self, column: Column) -> str:
+        return value_text(self.dialect, column, self.value(column))
+
+    def key(self, columns: Iterable[Column], names: Iterable[str] | None = None) -> str:
+        """The row's key; `names` are the parent's key columns where the row is a child's."""
+        held = list(columns)
+        called = list(names) if names is not None else [column.name for column in held]
+        return key_text(self.dialect, [(name, one, self.value(one)) for name, one in zip(called, held, strict=True)])
+
+    def list(self, columns: Iterable[Column]) -> str:
+        """The columns by their bare names, as a condition speaks of them."""
+        return ", ".join(f"{self.value(column)} AS {self.dialect.quoted(column.name)}" for column in columns)
