@@ -69,7 +69,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 def facts(engine: Engine, names: LogNames) -> Facts:
     """How the log stands now."""
-    from eventlog.sql.triggers import not_current
+    from eventlog.sql.triggers import State, trigger_states
 
     log = Log(engine, names)
     counted = backlog(log)
@@ -83,7 +83,7 @@ def facts(engine: Engine, names: LogNames) -> Facts:
         oldest_waiting=counted.oldest,
         lag_seconds=_lag(counted, now),
         last_error=_last_error(*errors[0]) if errors else None,
-        triggers=not_current(engine, names),
+        triggers={one.name: one.state for one in trigger_states(engine, names) if one.state is not State.CURRENT},
     )
 
 

@@ -48,8 +48,7 @@ def _show(folder: Path) -> None:
     from eventlog.daemon import Publisher
     from eventlog.sql.connect import connect
     from eventlog.sql.install import install
-    from eventlog.sql.names import LogNames
-    from eventlog.sql.triggers import track
+    from eventlog.sql.triggers import Options, Style, track
 
     url = f"sqlite:///{folder / 'demo.db'}"
     engine = connect(url, may_create=True)
@@ -58,8 +57,8 @@ def _show(folder: Path) -> None:
     _step(2, "an event log beside them:  eventlog install")
     install(engine)
     _step(3, "triggers:  eventlog track person   and   eventlog track badge --events field")
-    track(engine, LogNames(), ["person"], style="row-back")
-    track(engine, LogNames(), ["badge"], style="field")
+    track(engine, ["person"])
+    track(engine, ["badge"], Options(style=Style.FIELD))
     _step(4, "somebody works with the data")
     click.echo(_run_script(engine, "changes"))
     _step(5, "what the triggers wrote into the log")
@@ -83,7 +82,8 @@ def _step(number: int, what: str) -> None:
 
 def _run_script(engine: Engine, name: str) -> str:
     """Runs one of the demo's SQL files and gives back its text, indented for reading."""
-    script = files("eventlog.cli").joinpath(f"demo_{name}.sql").read_text(encoding="utf-8")
+    lines = files("eventlog.cli").joinpath(f"demo_{name}.sql").read_text(encoding="utf-8").splitlines(keepends=True)
+    script = "".join(line for line in lines if not line.startswith("--"))
     with engine.begin() as connection:
         for statement in script.split(";\n"):
             if statement.strip():

@@ -22,6 +22,7 @@ COMMANDS = {
     "triggers": "track",
     "catalog": "track",
     "run": "run",
+    "receive": "receive",
     "explain": "explain",
     "status": "status",
     "validate": "validate",

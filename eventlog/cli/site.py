@@ -61,6 +61,13 @@ class Site:
         """The log's names as they were asked for; what the table really holds is only known when it is looked at."""
         return read_log_name(self.config.source.log)
 
+    @property
+    def schema(self) -> str | None:
+        """Where tables stand that are named without a schema; a database without schemas has none."""
+        from eventlog.sql.dialect import dialect_of
+
+        return self.config.source.schema if dialect_of(self.url).schemas else None
+
     def names(self, engine: Engine) -> LogNames:
         """The log as it stands in the database; InstallError when it is missing or lacks a column."""
         from eventlog.sql.reflect import log_columns

@@ -1,0 +1,121 @@
+"""`eventlog track`, `untrack`, `triggers`, `catalog`: what is captured, and whether it still is."""
+
+from __future__ import annotations
+
+import click
+
+from eventlog.cli.install import sql_option
+from eventlog.cli.show import show_json, show_table
+from eventlog.cli.site import Site, json_option, site_options
+
+
+def _names(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Names may be given one by one or with commas between them."""
+    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+
+
+@click.command()
+@click.argument("tables", nargs=-1, required=True)
+@click.option(
+    "--events",
+    "style",
+    type=click.Choice(["row-back", "field", "field-replace", "field-back"]),
+    default="row-back",
+    show_default=True,
+    help="What a change is logged as: the row to read back, or its fields.",
+)
+@click.option("--columns", multiple=True, callback=_names, metavar="A,B", help="Only these columns.")
+@click.option("--exclude", multiple=True, callback=_names, metavar="C", help="All columns but these.")
+@click.option("--child", "children", multiple=True, callback=_names, metavar="TABLE", help="A child table with a key.")
+@click.option("--when", metavar="CONDITION", help="Only rows for which this SQL condition holds, before or after.")
+@click.option("--row-triggers", is_flag=True, help="Row triggers where statement triggers are the default.")
+@sql_option
+@site_options
+def track(
+    site: Site,
+    tables: tuple[str, ...],
+    style: str,
+    columns: tuple[str, ...],
+    exclude: tuple[str, ...],
+    children: tuple[str, ...],
+    when: str | None,
+    row_triggers: bool,
+    sql: bool,
+) -> None:
+    """Makes or replaces the triggers of tables and views; their child tables are captured with them.
+
+    Example: eventlog track usr grp --events field --database sqlite:///app.db
+    """
+    from eventlog.sql.triggers import Options, Style, track_sql
+    from eventlog.sql.triggers import track as make
+
+    options = Options(
+        style=Style(style), columns=columns, exclude=exclude, children=children, when=when, rows=row_triggers
+    )
+    engine = site.engine()
+    if sql:
+        click.echo(track_sql(engine, tables, options, site.names(engine), site.schema), nl=False)
+        return
+    for trigger in make(engine, tables, options, site.names(engine), site.schema):
+        click.echo(f"{trigger.state} {trigger.name} on {trigger.table}", err=True)
+
+
+@click.command()
+@click.argument("tables", nargs=-1, required=True)
+@site_options
+def untrack(site: Site, tables: tuple[str, ...]) -> None:
+    """Takes the triggers of tables and views off.
+
+    Example: eventlog untrack usr --database sqlite:///app.db
+    """
+    from eventlog.sql.triggers import untrack as take_off
+
+    engine = site.engine()
+    for name in take_off(engine, tables, site.names(engine), site.schema):
+        click.echo(f"removed {name}", err=True)
+
+
+@click.command()
+@json_option
+@site_options
+def triggers(site: Site, as_json: bool) -> None:
+    """Lists the log's triggers: CURRENT, OUTDATED, MISSING, STRAY or DISABLED.
+
+    Example: eventlog triggers --database sqlite:///app.db
+    """
+    from eventlog.sql.triggers import trigger_states
+
+    engine = site.engine()
+    found = trigger_states(engine, site.names(engine))
+    if as_json:
+        show_json(found)
+        return
+    show_table(
+        ("state", "trigger", "table", "of", "events", "note"),
+        [(one.state, one.name, one.table, one.owner, one.style, one.note) for one in found],
+        empty="No table is tracked; `eventlog track TABLE` begins.",
+    )
+
+
+@click.command()
+@click.argument("tables", nargs=-1)
+@site_options
+def catalog(site: Site, tables: tuple[str, ...]) -> None:
+    """Prints what tables look like as JSON, without names the tracked ones: the schema.json that `convert` takes.
+
+    Example: eventlog catalog --database sqlite:///app.db > schema.json
+    """
+    from eventlog.schema import Catalog, catalog_to_json
+    from eventlog.sql.dialect import dialect_of
+    from eventlog.sql.reflect import reflect
+    from eventlog.sql.triggers import tracked
+
+    engine = site.engine()
+    if tables:
+        found = reflect(engine, tables, site.schema)
+    else:
+        names = site.names(engine)
+        with engine.connect() as connection:
+            classes = tracked(connection, names)
+        found = Catalog(classes, case_sensitive=dialect_of(engine).case_sensitive)
+    click.echo(catalog_to_json(found).decode())
