@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eventlog.config import Config, FilesOutput, OutputConfig, StdoutOutput
+from eventlog.config import Config, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
 from eventlog.pipeline import Output, Pipeline
 from eventlog.rules import Options
 from eventlog.schema import Catalog
@@ -81,9 +81,12 @@ def xds_of(config: Config) -> XdsFormat:
 
 def _output(output: OutputConfig, config: Config) -> Output:
     from eventlog.sinks.files import FileSink
+    from eventlog.sinks.http import HttpSink
     from eventlog.sinks.stdout import StdoutSink
 
     xds = xds_of(config)
     if isinstance(output, FilesOutput):
         return Output(format=xds, sink=FileSink(Path(output.path), xds.suffix))
+    if isinstance(output, HttpOutput):
+        return Output(format=xds, sink=HttpSink(output))
     return Output(format=xds, sink=StdoutSink())

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.errors import ConfigError
+from eventlog.sinks.address import HttpSettings
 from eventlog.suggest import did_you_mean
 
 Choice = Literal["auto", "new", "old"]
@@ -75,7 +76,13 @@ class StdoutOutput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     format: Literal["xds"] = "xds"
 
 
-OutputConfig = FilesOutput | StdoutOutput
+class HttpOutput(HttpSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="http"):
+    """Documents POSTed to an address, whose answers say what becomes of the rows."""
+
+    format: Literal["xds"] = "xds"
+
+
+OutputConfig = FilesOutput | StdoutOutput | HttpOutput
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -141,7 +148,7 @@ def _from_environment(value: str) -> Any:
 _SECTIONS: dict[str, tuple[type[Struct], ...]] = {
     "source": (SourceConfig,),
     "publisher": (PublisherConfig,),
-    "output": (FilesOutput, StdoutOutput),
+    "output": (FilesOutput, StdoutOutput, HttpOutput),
 }
 
 

@@ -7,15 +7,20 @@ of the tests that restart it.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from msgspec import Struct
 
 from eventlog.model import Document
+from eventlog.receiver import Receiver
 from eventlog.seams import Sink
+from eventlog.sinks.address import HttpSettings
 from eventlog.sinks.files import FileSink
+from eventlog.sinks.http import HttpSink
 from eventlog.sinks.stdout import StdoutSink
 
 
@@ -24,6 +29,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
     open: Callable[[], Sink]
     kept: Callable[[], list[bytes]]
+    leave: Callable[[], object] = bool
 
 
 def files(folder: Path) -> Place:
@@ -38,14 +44,36 @@ def stdout(_folder: Path) -> Place:
     return Place(open=lambda: StdoutSink(stream), kept=lambda: stream.getvalue().splitlines())
 
 
-SINKS = {"files": files, "stdout": stdout}
+def http(_folder: Path) -> Place:
+    """A receiver that notes what comes, documents or not; what it was sent twice it holds twice."""
+    bodies: list[bytes] = []
+
+    class Noting(Receiver):
+        def take(self, identity: str | None, body: bytes) -> bytes:
+            bodies.append(body)
+            return b""
+
+    receiver = Noting(print)
+    Thread(target=receiver.serve, daemon=True).start()
+    opened = ExitStack()
+    opened.callback(receiver.stop)
+    return Place(
+        open=lambda: opened.enter_context(closing(HttpSink(HttpSettings(url=receiver.url)))),
+        kept=lambda: list(bodies),
+        leave=opened.close,
+    )
+
+
+SINKS = {"files": files, "http": http, "stdout": stdout}
 REMEMBERS = ["files"]
 """Sinks that recognise a repeated document and know their last one after a restart; a stream cannot."""
 
 
 @pytest.fixture(params=sorted(SINKS))
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    return SINKS[request.param](tmp_path)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    found = SINKS[request.param](tmp_path)
+    yield found
+    found.leave()
 
 
 @pytest.fixture(params=REMEMBERS)

@@ -1,0 +1,54 @@
+"""`eventlog receive`: a small receiver for trying the HTTP output out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from eventlog.receiver import Delivery
+
+DEFAULT_PORT = 8780
+
+
+@click.command()
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0: any free port."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--answer",
+    type=click.Choice(["success", "warning", "error", "retry", "fatal"]),
+    default="success",
+    show_default=True,
+    help="The status that every event gets.",
+)
+@click.option("--once", is_flag=True, help="End after one document.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Keep the documents in this folder.")
+def receive(port: int, host: str, answer: str, once: bool, out: Path | None) -> None:
+    """Prints the documents that an output with sink = "http" sends, and answers with a status for each event.
+
+    A document that comes again under the id of one that was taken is told as a repeat and not printed once more.
+
+    Example: eventlog receive --port 8780 --answer warning
+    """
+    from eventlog.receiver import Receiver
+    from eventlog.xds.read import Level
+
+    receiver = Receiver(show, answer=Level(answer), host=host, port=port, folder=out, once=once)
+    click.echo(f"Listening on {receiver.url}; answering {answer!r}. Ctrl-C ends it.", err=True)
+    try:
+        receiver.serve()
+    except KeyboardInterrupt:
+        click.echo("The receiver ends.", err=True)
+
+
+def show(delivery: Delivery) -> None:
+    """Prints a document on standard output, and what there is to say about it on standard error."""
+    name = "without an id" if delivery.id is None else delivery.id
+    again = ", which was taken before" if delivery.repeated else ""
+    click.echo(f"Document {name} with {len(delivery.events)} event(s){again}.", err=True)
+    if not delivery.repeated:
+        click.echo(delivery.body.decode("utf-8", "replace").rstrip("\n"))

@@ -1,0 +1,193 @@
+"""A small receiver of XDS documents, for trying things out: it tells what came and answers as it was told to.
+
+It knows documents by the id in their header. One that it took comes again after a crash or a lost answer, and is
+answered as before without being taken twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Final
+from urllib.parse import unquote
+from xml.sax.saxutils import quoteattr
+
+from msgspec import Struct
+
+from eventlog.errors import EventlogError, SinkError, XmlError
+from eventlog.model import Document
+from eventlog.sinks.files import FileSink
+from eventlog.sinks.post import DOCUMENT_ID
+from eventlog.xds.read import Level, parse
+
+LARGEST: Final = 256 * 1024 * 1024
+"""Bytes of a document; a value of 50 MB in Base64 fits several times."""
+
+TAKES: Final = frozenset({Level.SUCCESS, Level.WARNING})
+"""Answers after which the receiver has the document."""
+
+PATIENCE: Final = 60
+"""Seconds until a connection that sends nothing is closed."""
+
+
+class Delivery(Struct, frozen=True, kw_only=True):
+    """One document as it came. Without an id nobody can tell whether it was there before."""
+
+    id: str | None
+    body: bytes
+    events: tuple[str, ...]
+    repeated: bool = False
+
+
+class Receiver:
+    """Listens on a port (0: any free one) from the moment it is made, and answers once `serve` runs.
+
+    `told` is called for each document, one at a time. With `folder` the documents taken are kept there as files, and a
+    repeat is known after a restart too.
+    """
+
+    def __init__(
+        self,
+        told: Callable[[Delivery], object],
+        *,
+        answer: Level = Level.SUCCESS,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        folder: Path | None = None,
+        once: bool = False,
+    ) -> None:
+        self._told = told
+        self._level = answer
+        self._files = None if folder is None else FileSink(folder, ".xml")
+        self._taken: set[str] = set()
+        self._once = once
+        self._turn = Lock()
+        try:
+            self._server = _Server((host, port), self)
+        except (OSError, OverflowError) as error:
+            raise SinkError(f"Nobody can listen on {host}:{port}: {error}.", may_pass=False) from error
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self._server.server_address[1]}/"
+
+    def serve(self) -> None:
+        """Answers until `stop` is called, or with `once` until a document was answered."""
+        try:
+            self._server.serve_forever(poll_interval=0.1)
+        finally:
+            self._server.server_close()
+
+    def stop(self) -> None:
+        """Ends `serve`, from any thread; what is being answered is answered."""
+        Thread(target=self._server.shutdown, daemon=True).start()
+
+    def take(self, identity: str | None, body: bytes) -> bytes:
+        """Takes one document and gives the reply to it; XmlError when it is none."""
+        events = event_ids(body)
+        with self._turn:
+            delivery = Delivery(id=identity, body=body, events=events, repeated=self._has(identity))
+            if self._level in TAKES and not delivery.repeated:
+                self._keep(delivery)
+            self._told(delivery)
+        return reply(events, self._level)
+
+    def answered(self) -> None:
+        """Is told that a reply is on its way."""
+        if self._once:
+            self.stop()
+
+    def _has(self, identity: str | None) -> bool:
+        if identity is None:
+            return False
+        return identity in self._taken or (self._files is not None and self._files.path(identity).exists())
+
+    def _keep(self, delivery: Delivery) -> None:
+        if delivery.id is None:
+            return
+        if self._files is not None:
+            self._files.write([Document(id=delivery.id, body=delivery.body, covers={})])
+        self._taken.add(delivery.id)
+
+
+def event_ids(body: bytes) -> tuple[str, ...]:
+    """The event-ids of the events in a document, in their order; XmlError when it is no document."""
+    root = parse(body, huge=True)
+    given = root.find("input") if root.tag == "nds" else root
+    if given is None or given.tag != "input":
+        raise XmlError(f"a document is <nds> with <input>, or <input>, not <{root.tag}>", line=1)
+    events = [element for element in given if element.tag != "status"]
+    return tuple(str(element.get("event-id")) for element in events if element.get("event-id") is not None)
+
+
+def reply(events: tuple[str, ...], level: Level) -> bytes:
+    """The document that answers events, each with the same level."""
+    text = "" if level is Level.SUCCESS else f"eventlog receive answers {level} as it was told to"
+    statuses = "".join(
+        f"    <status level={quoteattr(level)} event-id={quoteattr(event)}>{text}</status>\n" for event in events
+    )
+    return f'<nds dtdversion="2.0">\n  <output>\n{statuses}  </output>\n</nds>\n'.encode()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], receiver: Receiver) -> None:
+        self.receiver = receiver
+        super().__init__(address, _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = PATIENCE
+
+    def do_POST(self) -> None:
+        server = self.server
+        assert isinstance(server, _Server)
+        body = self._body()
+        if body is None:
+            return
+        identity = self.headers.get(DOCUMENT_ID)
+        try:
+            answer = server.receiver.take(None if identity is None else unquote(identity), body)
+        except XmlError as error:
+            self._say(HTTPStatus.BAD_REQUEST, f"{error}\n".encode(), "text/plain; charset=utf-8")
+        except EventlogError as error:
+            self._say(HTTPStatus.INTERNAL_SERVER_ERROR, f"{error}\n".encode(), "text/plain; charset=utf-8")
+        else:
+            self._say(HTTPStatus.OK, answer, "application/xml; charset=utf-8")
+            server.receiver.answered()
+
+    def do_GET(self) -> None:
+        self._say(HTTPStatus.METHOD_NOT_ALLOWED, b"Documents are sent here by POST.\n", "text/plain; charset=utf-8")
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name is http.server's
+        """Says nothing: the documents are told, not the requests."""
+
+    def _body(self) -> bytes | None:
+        """The document, or None when the request was refused already."""
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit()):
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, b"A Content-Length is needed.\n")
+        elif int(length) > LARGEST:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, b"The document is too large.\n")
+        else:
+            body = self.rfile.read(int(length))
+            if len(body) == int(length):
+                return body
+            self.close_connection = True
+        return None
+
+    def _refuse(self, status: HTTPStatus, text: bytes) -> None:
+        self.close_connection = True
+        self._say(status, text, "text/plain; charset=utf-8")
+
+    def _say(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)

@@ -1,0 +1,85 @@
+"""Where documents are POSTed, in what time, and whom we believe there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from eventlog.errors import ConfigError
+
+if TYPE_CHECKING:
+    import ssl
+
+
+class HttpSettings(Struct, frozen=True, kw_only=True):
+    """Where documents are POSTed and how. Times are in seconds; `total_timeout` ends a request whatever happens.
+
+    `authorization` is the header's whole value, such as `Bearer …`; certificates and keys are PEM files. A reply of more
+    than `reply_limit` bytes is not read.
+    """
+
+    url: str
+    authorization: str | None = None
+    connect_timeout: float = 10.0
+    read_timeout: float = 60.0
+    total_timeout: float = 120.0
+    verify: bool = True
+    ca_file: str | None = None
+    client_certificate: str | None = None
+    client_key: str | None = None
+    reply_limit: int = 1_048_576
+
+    def __post_init__(self) -> None:
+        """Refuses what no request could be made with; a secret never gets into the message."""
+        for name in ("connect_timeout", "read_timeout", "total_timeout", "reply_limit"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"output.{name} is {getattr(self, name)}; it must be more than 0.")
+        _check_url(self.url)
+        if self.authorization is not None and not _is_header(self.authorization):
+            raise ConfigError("output.authorization holds a character that no HTTP header can carry.")
+        if self.client_key and not self.client_certificate:
+            raise ConfigError("output.client_key needs output.client_certificate beside it.")
+
+
+def trust(settings: HttpSettings) -> ssl.SSLContext:
+    """Whom we believe, and who we are; ConfigError when a file cannot be used."""
+    import ssl
+
+    for name in ("ca_file", "client_certificate", "client_key"):
+        file = getattr(settings, name)
+        if file is not None and not Path(file).is_file():
+            raise ConfigError(f"output.{name} names {file}, and there is no such file.")
+    try:
+        context = ssl.create_default_context(cafile=settings.ca_file)
+        if settings.client_certificate:
+            context.load_cert_chain(settings.client_certificate, settings.client_key, password=_no_password)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"The output's certificates cannot be used: {error.strerror or error}.") from error
+    if not settings.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _no_password() -> str:
+    """A key with a password would have OpenSSL ask for it on the terminal, which a daemon has not."""
+    return ""
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fits = False
+    if not fits or not url.isascii() or any(character <= " " for character in url):
+        raise ConfigError("output.url is no address that documents can be sent to; it is http://… or https://….")
+    if "@" in parts.netloc:
+        raise ConfigError("output.url holds a user or a password.", hint="Write them as `authorization`.")
+
+
+def _is_header(value: str) -> bool:
+    return value.isprintable() and value.isascii() and bool(value.strip())

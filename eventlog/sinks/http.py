@@ -1,0 +1,91 @@
+"""The HTTP sink: each document is POSTed, and the receiver's answer says what becomes of its events.
+
+Law: a document is sent until it was answered. What nobody knows the fate of (a reply cut short, one that cannot be
+read) is sent again under the same id, by which the receiver recognises it; nothing that comes after overtakes it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Final
+
+from eventlog.errors import SinkError, XmlError
+from eventlog.model import Document, Outcome
+from eventlog.sinks.address import HttpSettings
+from eventlog.sinks.post import Answer, Poster
+from eventlog.sinks.replies import Reply, again_later, not_sent, read_reply
+from eventlog.sinks.wire import UnreadableAnswer
+
+MAY_PASS: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
+"""Refusals of a request that trying again may get over, besides every 5xx."""
+
+HINTS: Final[dict[int, str]] = {
+    HTTPStatus.UNAUTHORIZED: "Check the output's `authorization`.",
+    HTTPStatus.FORBIDDEN: "Check the output's `authorization` and what its owner may do.",
+    HTTPStatus.NOT_FOUND: "Check the output's `url`.",
+    HTTPStatus.METHOD_NOT_ALLOWED: "Check the output's `url`: what is there takes no POST.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Make publisher.batch_size smaller, or let the receiver take more.",
+}
+
+_log = logging.getLogger(__name__)
+
+
+class HttpSink:
+    """Sends each document to one address, one after the other, over one connection that is kept."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        self._poster = Poster(settings)
+        self._last = ""
+
+    def last(self) -> str:
+        """The id of the last document that was answered in this process; only the receiver knows what was before."""
+        return self._last
+
+    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        """Sends them in order until one is not taken for good. The rest waits, and what was answered stays answered."""
+        outcomes: list[Outcome] = []
+        for number, document in enumerate(documents):
+            try:
+                reply = self._send(document)
+            except SinkError as error:
+                if number == 0:
+                    raise
+                _log.warning("%s", error)
+                reply = again_later(document, str(error))
+            outcomes.extend(reply.outcomes)
+            if reply.ends:
+                outcomes.extend(not_sent(documents[number + 1 :], document))
+                break
+            self._last = document.id
+        return outcomes
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._poster.close()
+
+    def _send(self, document: Document) -> Reply:
+        try:
+            answer = self._poster.post(document)
+            if not answer.taken:
+                raise self._refused(answer)
+            reply = read_reply(document, answer.body)
+        except (UnreadableAnswer, XmlError) as error:
+            why = f"{self._poster.place} gave an answer that cannot be read: {error}"
+            _log.warning("%s The document %s is sent again later.", why, document.id)
+            return again_later(document, why)
+        if reply.unknown:
+            ids = ", ".join(reply.unknown[:5])
+            _log.warning(
+                "%s answered for events that document %s does not have: %s.", self._poster.place, document.id, ids
+            )
+        return reply
+
+    def _refused(self, answer: Answer) -> SinkError:
+        """What an answer outside 2xx means."""
+        may_pass = answer.status in MAY_PASS or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        hint = "It is tried again." if may_pass else HINTS.get(answer.status)
+        if answer.location:
+            hint = f"It points to {answer.location}; write the address that takes documents into the output's `url`."
+        return SinkError(f"{self._poster.place} answered {answer.said}.", hint=hint, may_pass=may_pass)

@@ -1,0 +1,189 @@
+"""One document to one address over a connection that is kept: time limits, trust, bounds, and errors by blame."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from contextlib import closing
+from http.client import HTTPException, RemoteDisconnected, responses
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
+
+from eventlog.errors import SinkError, shortened
+from eventlog.model import Document
+from eventlog.sinks.address import HttpSettings, trust
+from eventlog.sinks.wire import UnreadableAnswer, WholeHead, ended_at
+from eventlog.version import VERSION
+
+if TYPE_CHECKING:
+    from urllib3.connection import HTTPConnection
+    from urllib3.response import HTTPResponse
+
+DOCUMENT_ID: Final = "Eventlog-Document"
+"""The header that carries a document's id, by which a receiver recognises one that comes again."""
+
+REFUSAL: Final = 2000
+"""Bytes of a refusal that are read."""
+
+_BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+"""What TLS says when the connection ends; everything else that it says is a disagreement."""
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """An HTTP answer that was read to its end."""
+
+    status: int
+    body: bytes
+    location: str | None = None
+
+    @property
+    def taken(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def said(self) -> str:
+        """The status and the beginning of what was written under it."""
+        name = f"{self.status} {responses.get(self.status, '')}".rstrip()
+        text = shortened(" ".join(self.body.decode("utf-8", "replace").split()), 200).rstrip(".")
+        return f"{name}: {text}" if text else name
+
+
+class Poster:
+    """POSTs to the address of its settings. `place` names it without what may be secret."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        self._settings = settings
+        parts = urlsplit(settings.url)
+        self.place = f"{parts.scheme}://{parts.netloc}{parts.path}"
+        self._host = parts.hostname or ""
+        self._port = parts.port
+        self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._trust = trust(settings) if parts.scheme == "https" else None
+        self._connection: HTTPConnection | None = None
+
+    def post(self, document: Document) -> Answer:
+        """The answer to a document. A kept connection that the other side gave up is replaced, once."""
+        from urllib3.exceptions import HTTPError
+
+        deadline = time.monotonic() + self._settings.total_timeout
+        try:
+            return self._posted(document, deadline)
+        except (HTTPError, HTTPException, OSError) as error:
+            self.close()
+            raise self._in_words(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Closes the connection, if there is one; the next document opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _posted(self, document: Document, deadline: float) -> Answer:
+        connection, kept = self._connected()
+        try:
+            return self._exchange(connection, document, deadline)
+        except (BrokenPipeError, ConnectionResetError, RemoteDisconnected):
+            self.close()
+            if not kept:
+                raise
+        return self._exchange(self._connected()[0], document, deadline)
+
+    def _connected(self) -> tuple[HTTPConnection, bool]:
+        """An open connection, and whether it was open before."""
+        if self._connection is not None and self._connection.is_connected:
+            return self._connection, True
+        self.close()
+        self._connection = connection = self._new_connection()
+        connection.response_class = WholeHead
+        connection.connect()
+        connection.timeout = self._settings.read_timeout
+        return connection, False
+
+    def _new_connection(self) -> HTTPConnection:
+        from urllib3.connection import HTTPConnection, HTTPSConnection
+
+        timeout = min(self._settings.connect_timeout, self._settings.total_timeout)
+        if self._trust is None:
+            return HTTPConnection(self._host, self._port, timeout=timeout)
+        return HTTPSConnection(self._host, self._port, timeout=timeout, ssl_context=self._trust)
+
+    def _exchange(self, connection: HTTPConnection, document: Document, deadline: float) -> Answer:
+        with ended_at(deadline, connection.sock):
+            connection.request("POST", self._target, document.body, self._headers(document), preload_content=False)
+            with closing(connection.getresponse()) as response:
+                answer = Answer(
+                    status=response.status,
+                    body=self._body(response) if response.status < 300 else _beginning(response),
+                    location=response.headers.get("Location") if 300 <= response.status < 400 else None,
+                )
+        if not answer.taken:
+            self.close()
+        return answer
+
+    def _headers(self, document: Document) -> dict[str, str]:
+        headers = {
+            "Content-Type": "application/xml; charset=utf-8",
+            "Accept": "application/xml, text/xml",
+            "User-Agent": f"eventlog/{VERSION}",
+            DOCUMENT_ID: quote(document.id, safe="!#$&'()*+,/:;=?@[]~"),
+        }
+        authorization = self._settings.authorization
+        return headers if authorization is None else headers | {"Authorization": authorization}
+
+    def _body(self, response: HTTPResponse) -> bytes:
+        """The body up to its end; UnreadableAnswer when that of a document taken is cut short or too long."""
+        from urllib3.exceptions import HTTPError
+
+        limit = self._settings.reply_limit
+        body = b""
+        try:
+            while len(body) <= limit and (more := response.read(limit + 1 - len(body), decode_content=False)):
+                body += more
+        except (HTTPError, HTTPException, OSError) as error:
+            if _is_timeout(error):
+                raise TimeoutError from error
+            raise UnreadableAnswer("it breaks off in the middle.") from error
+        if len(body) > limit:
+            raise UnreadableAnswer(f"it is longer than {limit} bytes.")
+        return body
+
+    def _in_words(self, error: Exception) -> SinkError:
+        """Our error for what went wrong on the way."""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            message = f"The certificate of {self.place} is not trusted: {error.verify_message.rstrip('.')}."
+            return SinkError(message, hint="`ca_file` names the authority that signed it.", may_pass=False)
+        if isinstance(error, ssl.SSLError) and not isinstance(error, _BROKEN_OFF):
+            message = f"{self.place} and we find no way to speak TLS: {_reason(error)}."
+            return SinkError(message, hint="Check `url` and `client_certificate`.", may_pass=False)
+        if _is_timeout(error):
+            return SinkError(f"{self.place} did not answer in time.", hint="It is tried again.")
+        return SinkError(f"{self.place} cannot be reached: {_reason(error)}.", hint="It is tried again.")
+
+
+def _beginning(response: HTTPResponse) -> bytes:
+    """What a refusal says, as far as it can be read: its status counts."""
+    from urllib3.exceptions import HTTPError
+
+    try:
+        return response.read(REFUSAL, decode_content=False)
+    except (HTTPError, HTTPException, OSError):
+        return b""
+
+
+def _is_timeout(error: BaseException) -> bool:
+    from urllib3.exceptions import NewConnectionError
+    from urllib3.exceptions import TimeoutError as TooLong
+
+    return isinstance(error, TimeoutError) or (isinstance(error, TooLong) and not isinstance(error, NewConnectionError))
+
+
+def _reason(error: BaseException) -> str:
+    """What the system says, without the libraries' own words around it."""
+    cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+    said = (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
+    return " ".join(said.split()).rstrip(".")

@@ -1,0 +1,73 @@
+"""What a connection must not get away with: an exchange that does not end, and an answer whose head breaks off."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPResponse
+from threading import Timer
+from typing import BinaryIO
+
+
+class UnreadableAnswer(Exception):  # noqa: N818  # it is no error of ours: the sink turns it into an outcome
+    """An answer began well and then broke off, or does not end."""
+
+
+class _Head:
+    """The stream that the head of an answer is read from; `cut` when a line of it ended with the stream."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.cut = False
+
+    def readline(self, limit: int = -1) -> bytes:
+        line = self._stream.readline(limit)
+        self.cut |= not line.endswith(b"\n")
+        return line
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class WholeHead(HTTPResponse):
+    """Refuses a head that breaks off: http.client takes it for a whole one, and then no answer for success."""
+
+    def begin(self) -> None:
+        stream = self.fp
+        head = _Head(stream)
+        self.fp = head  # type: ignore[assignment]  # begin reads lines and nothing else
+        try:
+            super().begin()
+        finally:
+            if self.fp is not None:
+                self.fp = stream
+        if head.cut:
+            raise UnreadableAnswer("it breaks off in its head.")
+
+
+@contextmanager
+def ended_at(deadline: float, sock: socket.socket) -> Iterator[None]:
+    """Ends the exchange on a socket at the deadline: a receiver that sends a byte now and then never times out by itself."""
+    expired = False
+
+    def expire() -> None:
+        nonlocal expired
+        expired = True
+        with suppress(OSError):
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not the SSL socket's own, which disturbs who reads from it
+
+    timer = Timer(max(0.0, deadline - time.monotonic()), expire)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except Exception as error:
+        if expired:
+            raise TimeoutError from error
+        raise
+    finally:
+        timer.cancel()
+    if expired:
+        raise TimeoutError

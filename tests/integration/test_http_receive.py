@@ -1,0 +1,175 @@
+"""`eventlog receive`: what it prints, keeps and answers, and the whole way from a row to an answer and back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.config import Config, HttpOutput, PublisherConfig, SourceConfig
+from eventlog.daemon import Publisher
+from eventlog.errors import SinkError
+from eventlog.receiver import Delivery, Receiver
+from eventlog.xds.read import Level, read_statuses
+from tests.conformance.event_logs import LogTable, installed
+
+DOCUMENT = b'<nds dtdversion="2.0"><input><add class-name="usr" event-id="1-2"/><status level="success"/></input></nds>'
+
+
+@contextmanager
+def receiving(receiver: Receiver) -> Iterator[None]:
+    thread = Thread(target=receiver.serve, daemon=True)
+    thread.start()
+    yield
+    receiver.stop()
+    thread.join(5)
+
+
+def post(url: str, body: bytes, identity: str | None = "7", **headers: str) -> tuple[int, bytes]:
+    connection = HTTPConnection(url.removeprefix("http://").rstrip("/"), timeout=5)
+    if identity is not None:
+        headers["Eventlog-Document"] = identity
+    try:
+        connection.request("POST", "/", body, headers)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_every_event_is_answered_with_the_chosen_status(level: Level) -> None:
+    came: list[Delivery] = []
+    receiver = Receiver(came.append, answer=level)
+    with receiving(receiver):
+        status, reply = post(receiver.url, DOCUMENT)
+    assert status == 200
+    assert [(found.level, found.event_id) for found in read_statuses(reply)] == [(level, "1-2")]
+    assert came == [Delivery(id="7", body=DOCUMENT, events=("1-2",))]
+
+
+def test_a_document_that_was_taken_is_recognised_and_one_that_was_not_is_new() -> None:
+    came: list[Delivery] = []
+    taking, refusing = Receiver(came.append), Receiver(came.append, answer=Level.RETRY)
+    for receiver in (taking, refusing):
+        with receiving(receiver):
+            answers = {post(receiver.url, DOCUMENT) for _ in range(2)}
+            post(receiver.url, DOCUMENT, None)
+        assert len(answers) == 1
+    assert [delivery.repeated for delivery in came] == [False, True, False, False, False, False]
+
+
+def test_with_a_folder_documents_are_kept_once_and_known_after_a_restart(tmp_path: Path) -> None:
+    came: list[Delivery] = []
+    for _ in range(2):
+        receiver = Receiver(came.append, folder=tmp_path)
+        with receiving(receiver):
+            post(receiver.url, DOCUMENT)
+    assert [delivery.repeated for delivery in came] == [False, True]
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("7.xml", DOCUMENT)]
+
+
+@pytest.mark.parametrize("body", [b"", b"nonsense", b"<nds/>", b"<!DOCTYPE nds><nds><input/></nds>"])
+def test_what_is_no_document_is_refused_with_a_sentence(body: bytes) -> None:
+    came: list[Delivery] = []
+    receiver = Receiver(came.append)
+    with receiving(receiver):
+        status, said = post(receiver.url, body)
+        too_large, _ = post(receiver.url, b"x", **{"Content-Length": "999999999999"})
+    assert (status, too_large, came) == (400, 413, [])
+    assert said.startswith(b"Line 1: ")
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    receiver = Receiver(print)
+    port = int(receiver.url.rstrip("/").rpartition(":")[2])
+    with receiving(receiver), pytest.raises(SinkError, match=f"Nobody can listen on 127.0.0.1:{port}"):
+        Receiver(print, port=port)
+
+
+def test_the_command_prints_a_document_and_ends(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "eventlog", "receive", "--port", "0", "--once", "--answer", "warning"]
+    with subprocess.Popen(
+        [*command, "--out", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[2].rstrip(";")
+        assert post(url, DOCUMENT)[0] == 200
+        printed, said = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert printed == DOCUMENT.decode() + "\n"
+    assert said == "Document 7 with 1 event(s).\n"
+    assert (tmp_path / "7.xml").read_bytes() == DOCUMENT
+
+
+@pytest.fixture
+def log(engine: Engine) -> LogTable:
+    found = installed(engine)
+    found.run("CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64), lname VARCHAR(64))")
+    return found
+
+
+def publisher(log: LogTable, url: str, batch_size: int = 2) -> Publisher:
+    database = log.engine.url.render_as_string(hide_password=False)
+    return Publisher(
+        Config(
+            source=SourceConfig(url=database),
+            publisher=PublisherConfig(batch_size=batch_size),
+            output=(HttpOutput(url=url),),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "level,letters,reason",
+    [
+        (Level.SUCCESS, "SSS", None),
+        (Level.WARNING, "WWW", "published"),
+        (Level.ERROR, "EEE", "refused"),
+        (Level.RETRY, "NNN", "retry"),
+        (Level.FATAL, "FFN", "refused"),
+    ],
+)
+def test_the_answer_decides_about_the_rows(log: LogTable, level: Level, letters: str, reason: str | None) -> None:
+    for number in (1, 2, 3):
+        log.write(number, f"idu={number}")
+    came: list[Delivery] = []
+    receiver = Receiver(came.append, answer=level)
+    with receiving(receiver), publisher(log, receiver.url) as publishing:
+        report = publishing.run_once()
+    assert "".join(log.statuses().values()) == letters
+    assert {outcome[1] for outcome in log.outcomes().values()} == ({reason} if reason else set())
+    assert report.fatal is (level is Level.FATAL)
+    assert [delivery.events for delivery in came] == ([("1", "2")] if "N" in letters else [("1", "2"), ("3",)])
+
+
+def test_after_a_lost_answer_the_same_documents_come_again_and_are_recognised(
+    log: LogTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2):
+        log.write(number, f"idu={number}")
+    came: list[Delivery] = []
+    receiver = Receiver(came.append)
+    with receiving(receiver), publisher(log, receiver.url, 1) as publishing:
+        with monkeypatch.context() as crash:
+            crash.setattr("eventlog.sources.table.settle", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+            with pytest.raises(KeyboardInterrupt):
+                publishing.run_once()
+        log.write(3, "idu=1", column_name="lname")
+        publishing.run_once()
+        publishing.run_once()
+    assert "".join(log.statuses().values()) == "SSS"
+    assert [(delivery.events, delivery.repeated) for delivery in came] == [
+        (("1",), False),
+        (("2",), False),
+        (("1",), True),
+        (("2",), True),
+        (("3",), False),
+    ]

@@ -1,0 +1,128 @@
+"""Replies: every level, several statuses for one event, event-ids that fit and that do not, and what is no reply."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.errors import XmlError
+from eventlog.model import Document, Outcome, Reason, Status
+from eventlog.sinks.replies import Reply, again_later, not_sent, read_reply
+
+DOCUMENT = Document(id="7", body=b"<nds/>", covers={"5": ((5,),), "6-7": ((6,), (7,))})
+LEVELS = ["success", "warning", "error", "retry", "fatal"]
+LETTERS = {
+    "success": Status.SUCCESS,
+    "warning": Status.WARNING,
+    "error": Status.ERROR,
+    "retry": Status.NEW,
+    "fatal": Status.FATAL,
+}
+
+
+def statuses(*entries: str) -> bytes:
+    return f'<nds dtdversion="2.0"><output>{"".join(entries)}</output></nds>'.encode()
+
+
+def status(level: str, event_id: str | None = None, text: str = "") -> str:
+    named = "" if event_id is None else f' event-id="{event_id}"'
+    return f'<status level="{level}"{named}>{text}</status>'
+
+
+def read(*entries: str) -> dict[int, Outcome]:
+    return {outcome.position[0]: outcome for outcome in read_reply(DOCUMENT, statuses(*entries)).outcomes}
+
+
+@pytest.mark.parametrize("body", [b"", b" \r\n", statuses(), statuses(status("success", "5"), status("success"))])
+def test_success_and_silence_need_no_words(body: bytes) -> None:
+    reply = read_reply(DOCUMENT, body)
+    assert reply == Reply()
+    assert not reply.ends
+
+
+@pytest.mark.parametrize(
+    "level,letter,reason",
+    [
+        ("warning", Status.WARNING, Reason.PUBLISHED),
+        ("error", Status.ERROR, Reason.REFUSED),
+        ("retry", Status.NEW, Reason.RETRY),
+        ("fatal", Status.FATAL, Reason.REFUSED),
+    ],
+)
+def test_every_event_behind_an_event_id_gets_the_letter_and_the_text(
+    level: str, letter: Status, reason: Reason
+) -> None:
+    found = read(status(level, "6-7", "no  such\ngroup"))
+    assert found == {
+        number: Outcome(position=(number,), status=letter, reason=reason, note="no such group") for number in (6, 7)
+    }
+
+
+@given(st.lists(st.sampled_from(LEVELS), min_size=1, max_size=6))
+def test_of_several_statuses_the_worst_counts(levels: list[str]) -> None:
+    found = read(*(status(level, "5") for level in levels))
+    expected = LETTERS[max(levels, key=LEVELS.index)]
+    assert (found[5].status if found else Status.SUCCESS) is expected
+    assert set(found) <= {5}
+
+
+def test_the_texts_of_the_worst_level_are_kept_once_each() -> None:
+    entries = [status("error", "5", text) for text in ("one", "two", "one")]
+    assert read(status("warning", "5", "mild"), *entries)[5].note == "one; two"
+
+
+def test_a_level_without_a_text_is_told_all_the_same() -> None:
+    assert read(status("error", "5"))[5].note == "the receiver answered 'error' without a word"
+
+
+def test_a_text_that_is_far_too_long_is_cut() -> None:
+    note = read(status("error", "5", "x" * 9000))[5].note
+    assert note is not None
+    assert note.startswith("xxx")
+    assert len(note) < 2100
+
+
+def test_a_status_without_event_id_speaks_of_every_event() -> None:
+    found = read(status("warning", text="slow today"), status("error", "5", "no"))
+    assert [(number, outcome.status.value) for number, outcome in sorted(found.items())] == [
+        (5, "E"),
+        (6, "W"),
+        (7, "W"),
+    ]
+
+
+def test_unknown_event_ids_are_said_and_the_known_ones_count() -> None:
+    reply = read_reply(DOCUMENT, statuses(status("fatal", "99"), status("warning", "5"), status("error", "7")))
+    assert reply.unknown == ("7", "99")
+    assert [outcome.position for outcome in reply.outcomes] == [(5,)]
+    assert not reply.ends
+
+
+@pytest.mark.parametrize("level,ends", [("warning", False), ("error", False), ("retry", True), ("fatal", True)])
+def test_nothing_may_follow_what_is_still_to_be_taken_or_fatal(level: str, ends: bool) -> None:
+    assert read_reply(DOCUMENT, statuses(status(level, "5"))).ends is ends
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"OK", b'{"status": "ok"}', b"<html><body>Welcome</body></html>", statuses(status("fine", "5")), statuses()[:-9]],
+)
+def test_what_is_no_reply_is_an_error(body: bytes) -> None:
+    with pytest.raises(XmlError):
+        read_reply(DOCUMENT, body)
+
+
+def test_again_later_counts_an_attempt_for_every_event() -> None:
+    reply = again_later(DOCUMENT, "it broke off")
+    assert [outcome.position for outcome in reply.outcomes] == [(5,), (6,), (7,)]
+    assert {(outcome.status, outcome.reason, outcome.note) for outcome in reply.outcomes} == {
+        (Status.NEW, Reason.RETRY, "it broke off")
+    }
+    assert reply.ends
+
+
+def test_what_was_not_sent_stays_new_without_an_attempt() -> None:
+    held = list(not_sent([DOCUMENT], Document(id="4", body=b"", covers={})))
+    assert [(outcome.status, outcome.reason) for outcome in held] == [(Status.NEW, Reason.HELD)] * 3
+    assert held[0].note == "not sent, because document 4 before it is still to be taken"
