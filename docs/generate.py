@@ -77,7 +77,7 @@ def _help(command: click.Command, context: click.Context, *, level: int) -> Iter
 
 
 def _context(command: click.Command, name: str, parent: click.Context | None = None) -> click.Context:
-    return click.Context(command, parent=parent, info_name=name, terminal_width=100, max_content_width=100)
+    return command.make_context(name, [], parent, resilient_parsing=True, terminal_width=100, max_content_width=100)
 
 
 if __name__ == "__main__":

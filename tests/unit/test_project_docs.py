@@ -5,9 +5,11 @@ from __future__ import annotations
 import doctest
 import re
 import runpy
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -22,6 +24,14 @@ def test_the_examples_say_what_the_program_does(page: Path) -> None:
     result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert result.attempted > 0
     assert result.failed == 0
+
+
+def test_the_readme_shows_what_the_demo_prints() -> None:
+    shown = re.search(r"```text\n(4\. .+?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    printed = CliRunner().invoke(import_module("eventlog.cli.main").main, ["demo"]).output
+    assert shown is not None
+    assert len(shown[1].splitlines()) > 20
+    assert _lines(shown[1]) - _lines(printed) == set()
 
 
 def test_generated_pages_are_as_they_would_be_made_now() -> None:
@@ -54,3 +64,7 @@ def test_a_decision_has_its_four_parts(decision: Path) -> None:
 
 def test_the_changelog_has_a_place_for_what_comes_next() -> None:
     assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def _lines(text: str) -> set[str]:
+    return {line.rstrip() for line in text.splitlines()}
