@@ -50,7 +50,7 @@ THEN '"' || replace(replace(/* text */n.idu, E'\\', E'\\\\'), '"', E'\\"') || '"
 (/* before */o.idu) COLLATE "C" = (/* after */n.idu) COLLATE "C";
 
 -- holds: whether the row is one that the condition is about
-EXISTS (SELECT 1 FROM (SELECT /* columns */n.idu AS idu) AS /* row */usr WHERE /* condition */(1 = 1));
+EXISTS (SELECT 1 FROM (SELECT /* columns */n.idu) AS /* row */usr WHERE /* condition */(1 = 1));
 
 -- parent_stands: whether the parent of a child row is there; a scalar query, so that it stays a look-up by key
 ((SELECT true FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = o.idu) AND /* condition */(1 = 1)) IS NOT NULL);

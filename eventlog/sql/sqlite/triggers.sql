@@ -73,7 +73,7 @@ THEN '"' || replace(replace(/* text */NEW.idu, '\', '\\'), '"', '\"') || '"' ELS
 -- same_key_as_text: of statement triggers
 
 -- holds: whether the row is one that the condition is about
-EXISTS (SELECT 1 FROM (SELECT /* columns */NEW.idu AS idu) AS /* row */usr WHERE /* condition */(1 = 1));
+EXISTS (SELECT 1 FROM (SELECT /* columns */NEW.idu) AS /* row */usr WHERE /* condition */(1 = 1));
 
 -- parent_stands: whether the parent of a child row is there, and one that the condition is about
 EXISTS (SELECT 1 FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = OLD.idu) AND /* condition */(1 = 1));

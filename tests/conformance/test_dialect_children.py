@@ -1,0 +1,124 @@
+"""A change in a child table is logged under its parent's key, as the parent's (reference 5.4), on every database."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.sql.install import install
+from eventlog.sql.triggers import Options, Style, track
+from tests.logged import USR, Logged, left_by, run
+
+PHONE = "usr_phone.phoneno"
+VALUED = (Style.FIELD, Style.FIELD_REPLACE)
+
+
+@pytest.fixture
+def usr(engine: Engine) -> Engine:
+    install(engine)
+    run(engine, *USR, "INSERT INTO usr (idu) VALUES (1)", "INSERT INTO usr (idu) VALUES (2)")
+    run(engine, "INSERT INTO usr_phone VALUES (1, '111')", "INSERT INTO usr_phone VALUES (1, NULL)")
+    return engine
+
+
+def followed(engine: Engine, style: Style) -> Engine:
+    track(engine, ["usr"], Options(style=style))
+    return engine
+
+
+def read_back(style: Style, key: str) -> Logged:
+    return (6, key, None, None, None) if style is Style.ROW_BACK else (8, key, PHONE, None, None)
+
+
+@pytest.mark.parametrize("style", VALUED)
+@pytest.mark.parametrize(
+    "statement, rows",
+    [
+        ("INSERT INTO usr_phone VALUES (2, '222')", [(1, "idu=2", PHONE, None, "222")]),
+        ("INSERT INTO usr_phone VALUES (2, NULL)", []),
+        ("INSERT INTO usr_phone VALUES (NULL, '3')", []),
+        ("DELETE FROM usr_phone", [(2, "idu=1", PHONE, "111", None)]),
+        (
+            "UPDATE usr_phone SET phoneno = '9' WHERE phoneno = '111'",
+            [(2, "idu=1", PHONE, "111", None), (1, "idu=1", PHONE, None, "9")],
+        ),
+        ("UPDATE usr_phone SET phoneno = '9' WHERE phoneno IS NULL", [(1, "idu=1", PHONE, None, "9")]),
+        ("UPDATE usr_phone SET phoneno = NULL", [(2, "idu=1", PHONE, "111", None)]),
+        ("UPDATE usr_phone SET phoneno = phoneno", []),
+        ("UPDATE usr_phone SET idu = 2", [(2, "idu=1", PHONE, "111", None), (1, "idu=2", PHONE, None, "111")]),
+        ("UPDATE usr_phone SET idu = NULL", [(2, "idu=1", PHONE, "111", None)]),
+    ],
+)
+def test_values_come_and_go_under_the_parents_key(
+    usr: Engine, style: Style, statement: str, rows: list[Logged]
+) -> None:
+    assert left_by(followed(usr, style), statement) == rows
+
+
+@pytest.mark.parametrize("style", [Style.ROW_BACK, Style.FIELD_BACK])
+@pytest.mark.parametrize(
+    "statement, keys",
+    [
+        ("INSERT INTO usr_phone VALUES (2, '222')", ["idu=2"]),
+        ("INSERT INTO usr_phone VALUES (NULL, '3')", []),
+        ("DELETE FROM usr_phone WHERE phoneno = '111'", ["idu=1"]),
+        ("UPDATE usr_phone SET phoneno = '9' WHERE phoneno = '111'", ["idu=1"]),
+        ("UPDATE usr_phone SET phoneno = NULL", ["idu=1"]),
+        ("UPDATE usr_phone SET phoneno = phoneno", []),
+        ("UPDATE usr_phone SET idu = 2 WHERE phoneno = '111'", ["idu=1", "idu=2"]),
+    ],
+)
+def test_parents_are_read_back(usr: Engine, style: Style, statement: str, keys: list[str]) -> None:
+    assert left_by(followed(usr, style), statement) == [read_back(style, key) for key in keys]
+
+
+@pytest.mark.parametrize("style", Style)
+def test_what_goes_with_its_parent_is_only_the_parents_delete(usr: Engine, style: Style) -> None:
+    assert left_by(followed(usr, style), "DELETE FROM usr WHERE idu = 1") == [(4, "idu=1", None, None, None)]
+
+
+def test_children_of_compound_keys_follow_the_order_of_the_parents_key(engine: Engine) -> None:
+    install(engine)
+    run(
+        engine,
+        "CREATE TABLE pair (a INTEGER NOT NULL, b VARCHAR(9) NOT NULL, PRIMARY KEY (b, a))",
+        "CREATE TABLE pair_tag (pa INTEGER, tag VARCHAR(9), pb VARCHAR(9), FOREIGN KEY (pb, pa) REFERENCES pair (b, a))",
+        "INSERT INTO pair VALUES (7, ' q')",
+    )
+    track(engine, ["pair"], Options(style=Style.FIELD))
+    found = left_by(engine, "INSERT INTO pair_tag VALUES (7, 'new', ' q')")
+    assert found == [(1, 'b=" q"+a=7', "pair_tag.tag", None, "new")]
+
+
+def test_a_relation_is_a_column_of_its_first_table(engine: Engine) -> None:
+    install(engine)
+    run(
+        engine,
+        USR[0],
+        "CREATE TABLE grp (idg INTEGER NOT NULL PRIMARY KEY)",
+        "CREATE TABLE usr_mbr_of (idu INTEGER, idg INTEGER, FOREIGN KEY (idu) REFERENCES usr (idu), FOREIGN KEY (idg) REFERENCES grp (idg))",
+        "INSERT INTO usr (idu) VALUES (1)",
+        "INSERT INTO grp VALUES (5)",
+    )
+    track(engine, ["usr", "grp"], Options(style=Style.FIELD))
+    found = left_by(engine, "INSERT INTO usr_mbr_of VALUES (1, 5)")
+    assert found == [(1, "idu=1", "usr_mbr_of.idg", None, "5")]
+
+
+def test_a_child_may_be_named_and_may_have_a_key_of_its_own(engine: Engine) -> None:
+    install(engine)
+    fax = "CREATE TABLE usr_fax (id INTEGER NOT NULL PRIMARY KEY, idu INTEGER, no VARCHAR(9), FOREIGN KEY (idu) REFERENCES usr (idu))"
+    run(engine, USR[0], fax, "INSERT INTO usr (idu) VALUES (1)")
+    track(engine, ["usr"], Options(style=Style.FIELD, children=("usr_fax",), exclude=("usr_fax.id",)))
+    assert left_by(engine, "INSERT INTO usr_fax VALUES (3, 1, '55')") == [(1, "idu=1", "usr_fax.no", None, "55")]
+
+
+def test_a_condition_on_the_parent_is_asked_for_its_children_too(usr: Engine) -> None:
+    run(usr, "UPDATE usr SET age = 30 WHERE idu = 2")
+    track(usr, ["usr"], Options(style=Style.FIELD, when="age > 18"))
+    changes = (
+        "INSERT INTO usr_phone VALUES (1, '5')",
+        "INSERT INTO usr_phone VALUES (2, '6')",
+        "DELETE FROM usr_phone",
+    )
+    assert left_by(usr, *changes) == [(1, "idu=2", PHONE, None, "6"), (2, "idu=2", PHONE, "6", None)]

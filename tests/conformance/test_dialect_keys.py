@@ -1,0 +1,90 @@
+"""Keys that triggers write are the keys that `tablekey` writes, whatever the values; and values have one text each."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine, text
+
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.install import install
+from eventlog.sql.triggers import Options, Style, track
+from eventlog.tablekey import SPECIAL, format_parts, parse
+from tests.logged import logged, run
+
+# The control characters stay out: NUL ends a text in some databases, and others refuse it.
+any_text = st.text(
+    st.sampled_from(SPECIAL + " aZ09äß漢😀\t\n%:/*-") | st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]),
+    max_size=12,
+)
+one_database = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60
+)
+
+
+@pytest.fixture
+def keyed(engine: Engine) -> Engine:
+    install(engine)
+    binary = "BYTEA" if dialect_of(engine).name == "postgresql" else "BLOB"
+    run(
+        engine,
+        "CREATE TABLE words (w VARCHAR(60) NOT NULL, n INTEGER NOT NULL, x INTEGER, PRIMARY KEY (w, n))",
+        f"CREATE TABLE things (id INTEGER NOT NULL PRIMARY KEY, t VARCHAR(60), b {binary})",
+    )
+    track(engine, ["words", "things"], Options(style=Style.FIELD))
+    return engine
+
+
+def written(engine: Engine, table: str, **values: object) -> list[tuple[int, str, str | None, str | None, str | None]]:
+    """What one inserted row left in the log; the row is taken out again."""
+    names = ", ".join(values)
+    binds = ", ".join(f":{name}" for name in values)
+    with engine.connect() as connection:
+        connection.execute(text("DELETE FROM event_log"))
+        connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({binds})"), values)
+        connection.execute(text(f"DELETE FROM {table}"))
+        connection.commit()
+    return logged(engine)
+
+
+@one_database
+@given(word=any_text.filter(bool), number=st.integers(-(2**31), 2**31 - 1))
+@example(word=", ; ' + \" = \\ < >", number=0)
+@example(word=" ", number=-1)
+@example(word="a ", number=1)
+@example(word="a\n", number=1)
+@example(word="a \n", number=1)
+def test_a_key_is_written_by_the_grammar_and_reads_back(keyed: Engine, word: str, number: int) -> None:
+    keys = {row[1] for row in written(keyed, "words", w=word, n=number)}
+    assert keys == {format_parts([("w", word), ("n", str(number))])}
+    assert parse(keys.pop()).columns == {"w": word, "n": str(number)}
+
+
+@one_database
+@given(value=st.binary(max_size=50))
+@example(value=b"")
+@example(value=b"\x00")
+@example(value=bytes(range(256)))
+def test_binary_is_base64(keyed: Engine, value: bytes) -> None:
+    rows = written(keyed, "things", id=1, t="x", b=value)
+    assert [row[4] for row in rows if row[2] == "b"] == [base64.b64encode(value).decode()]
+
+
+@one_database
+@given(value=any_text)
+def test_a_text_is_logged_as_it_is(keyed: Engine, value: str) -> None:
+    rows = written(keyed, "things", id=1, t=value)
+    assert (1, "id=1", "t", None, value) in rows
+
+
+def test_names_that_need_quotes_are_quoted_in_sql_and_not_in_the_log(engine: Engine) -> None:
+    install(engine)
+    quoted = dialect_of(engine).quoted
+    table, key, column = quoted("Order"), quoted("Select"), quoted("it's :mixed")
+    run(engine, f"CREATE TABLE {table} ({key} INTEGER NOT NULL PRIMARY KEY, {column} VARCHAR(9))")
+    track(engine, ["Order"], Options(style=Style.FIELD))
+    run(engine, f"INSERT INTO {table} VALUES (1, 'a')")
+    assert logged(engine) == [(1, "Select=1", "it's :mixed", None, "a")]

@@ -1,0 +1,45 @@
+"""A database with a log and tables to track: runs changes, and tells the rows that they left in the log."""
+
+from __future__ import annotations
+
+from sqlalchemy import Engine, text
+
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import log_holes
+
+Logged = tuple[int, str, str | None, str | None, str | None]
+"""event_type, table_key, column_name, old_value, new_value."""
+
+USR = (
+    "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64), lname VARCHAR(64), age INTEGER)",
+    "CREATE TABLE usr_phone (idu INTEGER, phoneno VARCHAR(32), FOREIGN KEY (idu) REFERENCES usr (idu) ON DELETE CASCADE)",
+)
+
+
+def run(engine: Engine, *statements: str) -> None:
+    """Runs statements in one transaction, with foreign keys enforced and colons being colons."""
+    with engine.connect() as connection:
+        if dialect_of(engine).embedded:
+            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+        for statement in statements:
+            connection.execute(text(statement.replace(":", "\\:")))
+        connection.commit()
+
+
+def logged(engine: Engine, names: LogNames | None = None) -> list[Logged]:
+    """The rows of the log in the order of their numbers."""
+    names = names or LogNames()
+    holes = log_holes(dialect_of(engine), names)
+    wanted = ("event_type", "table_key", "column_name", "old_value", "new_value")
+    columns = ", ".join(holes[name] for name in wanted)
+    with engine.connect() as connection:
+        rows = connection.execute(text(f"SELECT {columns} FROM {holes['log']} ORDER BY {holes['record_id']}"))
+        return [(row[0], row[1], row[2], row[3], row[4]) for row in rows]
+
+
+def left_by(engine: Engine, *statements: str) -> list[Logged]:
+    """What these statements, and nothing before them, left in the log."""
+    run(engine, "DELETE FROM event_log")
+    run(engine, *statements)
+    return logged(engine)
