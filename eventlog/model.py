@@ -133,7 +133,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
         if len(positions) == 1:
             return written(positions[0])
         low, high = min(positions), max(positions)
-        return f"{written(low)}-{written(high)}"
+        return f"{low[0]}-{high[0]}" if len(low) == 1 == len(high) else f"{written(low)}-{written(high)}"
 
 
 class Outcome(Struct, frozen=True, kw_only=True, gc=False):

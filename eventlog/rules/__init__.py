@@ -69,9 +69,15 @@ def judge(screened: Screened, rows: Mapping[RowId, Row] | None, options: Options
                 if lifetime.closing is not None and lifetime.closing.position not in screened.silent:
                     changes.append(delete(subject, lifetime.closing))
     changes.sort(key=_due_place if options.future else _place)
+    return Decision(changes, _outcomes(screened))
+
+
+def _outcomes(screened: Screened) -> list[Outcome]:
+    """What is not set aside is published."""
+    if not screened.outcomes:
+        return [Outcome(position=event.position) for event in screened.events]
     ended = screened.outcomes.get
-    outcomes = [ended(event.position) or Outcome(position=event.position) for event in screened.events]
-    return Decision(changes, outcomes)
+    return [ended(event.position) or Outcome(position=event.position) for event in screened.events]
 
 
 def _place(change: Change) -> Position:

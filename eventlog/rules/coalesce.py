@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from eventlog.model import Change, Edit, Event, Kind, Op, Reason, Row
-from eventlog.rules.join import edit, multiple_attributes, saying_something, whole_row
+from eventlog.model import Change, Edit, Event, Op, Reason, Row
+from eventlog.rules.join import INSERT_FIELD, UPDATE_FIELD, edit, multiple_attributes, saying_something, whole_row
 from eventlog.rules.lifetimes import ROW_BACK
 from eventlog.rules.meaning import MEANING
 from eventlog.rules.screen import Screened, Subject
@@ -16,7 +16,7 @@ def coalesce(screened: Screened, subject: Subject, events: list[Event], row: Row
     saying = saying_something(screened, events)
     if not saying:
         return []
-    op = Op.ADD if saying[0].kind == Kind.INSERT_FIELD else Op.MODIFY
+    op = Op.ADD if saying[0].kind == INSERT_FIELD else Op.MODIFY
     edits = _net_edits(subject, saying, row, op)
     if not edits:
         for event in saying:
@@ -42,7 +42,7 @@ def _folded(events: list[Event], row: Row | None, op: Op) -> Edit | None:
     first, last = edit(events[0], row), edit(events[-1], row)
     if op is Op.ADD:
         return Edit(column=first.column, new=last.new)
-    if all(event.kind == Kind.UPDATE_FIELD for event in events) and first.old == last.new:
+    if all(event.kind == UPDATE_FIELD for event in events) and first.old == last.new:
         return None
     reset = any(MEANING[event.kind].reset for event in events)
     return Edit(column=first.column, old=first.old, new=last.new, reset=reset)

@@ -9,6 +9,11 @@ from eventlog.rules.lifetimes import BACK, ROW_BACK
 from eventlog.rules.meaning import MEANING
 from eventlog.rules.screen import Screened, Subject
 
+# Plain numbers, because looking a member up in its enum costs as much as the rest of a comparison, and these are made
+# for every event.
+INSERT_FIELD = int(Kind.INSERT_FIELD)
+UPDATE_FIELD = int(Kind.UPDATE_FIELD)
+
 
 def join(screened: Screened, subject: Subject, events: list[Event], row: Row | None) -> list[Change]:
     """The changes that the remaining events of one lifetime make, each event in one of them."""
@@ -37,24 +42,20 @@ def join(screened: Screened, subject: Subject, events: list[Event], row: Row | N
 
 def saying_something(screened: Screened, events: list[Event]) -> list[Event]:
     """The events without the updates from NULL to NULL, which are set aside."""
-    saying = [event for event in events if event.new is not None or event.old is not None or not _is_update(event)]
-    if len(saying) < len(events):
-        for event in events:
-            if event.new is None and event.old is None and _is_update(event):
-                screened.aside(event, Reason.NOTHING, "old_value and new_value are both NULL.")
-    return saying
-
-
-def _is_update(event: Event) -> bool:
-    return event.kind == Kind.UPDATE_FIELD
+    nothing = [event for event in events if event.new is None and event.old is None and event.kind == UPDATE_FIELD]
+    if not nothing:
+        return events
+    for event in nothing:
+        screened.aside(event, Reason.NOTHING, "old_value and new_value are both NULL.")
+    return [event for event in events if event.new is not None or event.old is not None or event.kind != UPDATE_FIELD]
 
 
 def edit(event: Event, row: Row | None) -> Edit:
     """What one field event says about its attribute."""
     kind, column = event.kind, event.column or ""
-    if kind == Kind.UPDATE_FIELD:
+    if kind == UPDATE_FIELD:
         return Edit(column=column, old=event.old, new=event.new)
-    if kind == Kind.INSERT_FIELD:
+    if kind == INSERT_FIELD:
         return Edit(column=column, new=event.new)
     if kind in BACK:
         return Edit(column=column, new=(row or {})[column], reset=True)

@@ -12,6 +12,7 @@ from eventlog.rules.screen import Screened, Subject
 
 BACK = frozenset(kind for kind, meaning in MEANING.items() if meaning.back)
 ROW_BACK = frozenset(kind for kind in BACK if MEANING[kind].row)
+DELETE_ROW = int(Kind.DELETE_ROW)
 
 
 class Lifetime(Struct, frozen=True, gc=False):
@@ -25,7 +26,7 @@ def lifetimes(subject: Subject) -> Iterator[Lifetime]:
     """The object's lifetimes, oldest first; only the last can be open."""
     events: list[Event] = []
     for event in subject.events:
-        if event.kind == Kind.DELETE_ROW:
+        if event.kind == DELETE_ROW:
             yield Lifetime(events, event)
             events = []
         else:
