@@ -47,6 +47,11 @@ _qualifiers = re.compile(
 )
 
 
+def bare_type(sql_type: str) -> str:
+    """A type's name without length and in lower case: `timestamp` for `TIMESTAMP(3) WITHOUT TIME ZONE`."""
+    return " ".join(_arguments.sub("", sql_type).lower().removesuffix(" without time zone").split())
+
+
 @lru_cache(maxsize=4096)
 def category(sql_type: str) -> Category:
     """The category of a SQL type name such as `varchar(64)` or `numeric(10,0)`; unknown names are strings."""

@@ -7,7 +7,8 @@ as it is; SQLAlchemy is imported only when something is quoted or connected.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from eventlog.errors import ConfigError
+from eventlog.sqltypes import bare_type
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -45,6 +47,17 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """A trigger's own name may have a schema; elsewhere it goes with its table."""
     comments_on_triggers: bool = False
     """The marker is a comment beside the trigger; elsewhere it is one in the trigger's text."""
+    procedural_triggers: bool = False
+    """One trigger stands for all events and is replaced in place; its conditions hold no queries, so those are asked
+    before; and it must not look at a table that the same statement changes."""
+    unseen_types: frozenset[str] = frozenset()
+    """Types of columns whose values a trigger cannot read; they are read back."""
+    type_texts: Mapping[str, str] = {}
+    """Types whose text is written by a fragment of their own."""
+    lob_parameters: bool = False
+    """A text longer than the longest string must be bound as a LOB."""
+    upper_case: bool = False
+    """Names that nobody quotes are upper-case."""
     row_names: tuple[str, str] = ("OLD", "NEW")
     """What a row trigger calls the row before and after."""
     concat: tuple[str, str, str] = ("", " || ", "")
@@ -57,12 +70,20 @@ class Dialect(Struct, frozen=True, kw_only=True):
     transactional_ddl: bool = False
     begin_ddl: str | None = None
     """Opens a transaction where the driver would let DDL run outside of one."""
+    comments_survive: bool = True
+    """A comment in a trigger's text stays there, whatever client made it; elsewhere the marker is a statement."""
+    script_start: str = ""
+    """Begins a script, where the database's shell must be told how its statements end."""
+    checks_identity: bool = True
+    """A CHECK may speak of a column that numbers itself."""
+    passing_errors: frozenset[int] = frozenset()
+    """Numbers of the errors that waiting may cure, where the driver's classes do not tell them from the others."""
     now: str
     """The current time as event_time holds it: UTC wherever the database can say it."""
     user: str = "NULL"
     """Who is connected, as perpetrator holds it."""
-    backslash: tuple[str, str] = ("'", "\\")
-    """How a string that holds a backslash begins, and how the backslash is written in it."""
+    backslash: tuple[str, str] | None = ("'", "\\")
+    """How a string that holds a backslash begins, and how the backslash is written in it; None: the session decides."""
     plain_types: frozenset[str] | None = None
     """Types whose values differ exactly when their texts do, others being compared as text; None: all of them."""
     unquoted_types: frozenset[str] = frozenset()
@@ -72,11 +93,21 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     def marked(self, marker: str) -> str:
         """The marker as it stands beside a trigger, or inside one."""
-        return self.literal(marker) if self.comments_on_triggers else f"/* {marker} */"
+        if self.comments_on_triggers:
+            return self.literal(marker)
+        return f"/* {marker} */" if self.comments_survive else f"DO 'eventlog {b64encode(marker.encode()).decode()}';"
 
     def quoted(self, name: str) -> str:
         """The identifier as it stands in SQL, in quotes where it needs them."""
-        return _preparer(self.name).quote(name)
+        return _preparer(self.name).quote(self.normalised(name) if name.isupper() else name)
+
+    def beside(self, name: str, neighbour: str) -> str:
+        """A name of ours in the case of the name that it stands beside."""
+        return name.upper() if self.upper_case and neighbour.isupper() else name
+
+    def unseen(self, sql_type: str) -> bool:
+        """Whether a trigger cannot read values of this type."""
+        return bare_type(sql_type) in self.unseen_types
 
     def qualified(self, schema: str | None, name: str) -> str:
         """A table's name as it stands in SQL, with its schema if there is one."""
@@ -84,7 +115,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     def literal(self, text: str) -> str:
         """The text as a SQL string, whatever the session thinks of backslashes."""
-        opening, backslash = self.backslash if "\\" in text else ("'", "\\")
+        if self.backslash is None and "\\" in text:
+            return f"CONVERT(X'{text.encode().hex()}' USING utf8mb4)"
+        opening, backslash = self.backslash if self.backslash and "\\" in text else ("'", "\\")
         return opening + text.replace("'", "''").replace("\\", backslash) + "'"
 
     def reported(self, name: str) -> str:
@@ -108,6 +141,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
 """PostgreSQL's types that have one text for one value, and none of the characters that a table_key quotes."""
+
+_ORACLE_EXACT = frozenset({"number", "float", "date", "timestamp"})
+"""Oracle's; a bare NUMBER may be so large that its text has a plus."""
 
 SQLITE = Dialect(
     name="sqlite",
@@ -147,10 +183,36 @@ ORACLE = Dialect(
     identifier_bytes=30,
     instead_of_triggers=True,
     triggers_in_schemas=True,
+    procedural_triggers=True,
+    # LONG never; of LOBs a trigger may not read the new value. A RAW that is longer than SQL's has no Base64 in one piece.
+    unseen_types=frozenset({"clob", "nclob", "blob", "bfile", "long", "long raw", "xmltype", "json", "sdo_geometry"}),
+    type_texts={
+        **dict.fromkeys(("char", "nchar"), "text_of_char"),
+        **dict.fromkeys(("interval year to month", "interval day to second", "rowid", "urowid"), "text_of_other"),
+    },
+    lob_parameters=True,
+    upper_case=True,
+    plain_types=_ORACLE_EXACT | {"raw", "binary_float", "binary_double"},
+    unquoted_types=_ORACLE_EXACT - {"number"} | {"int"},
     row_names=(":OLD", ":NEW"),
     script_end="\n/",
     now="CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)",
     user="SYS_CONTEXT('USERENV', 'SESSION_USER')",
+)
+_MYSQL_EXACT = frozenset(
+    {
+        f"{name}{sign}"
+        for name in ("tinyint", "smallint", "mediumint", "integer", "bigint")
+        for sign in ("", " unsigned")
+    }
+    | {"decimal", "decimal unsigned", "numeric", "year", "bit", "bool", "boolean"}
+    | {"date", "time", "datetime", "timestamp", "uuid"}
+)
+"""Types of MariaDB and MySQL that have one text for one value, and none of the characters that a table_key quotes."""
+_MYSQL_PLAIN = _MYSQL_EXACT | {"float", "double", "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
+_MYSQL_SHAPES = (
+    *("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"),
+    *("geometrycollection", "geomcollection"),
 )
 MYSQL = Dialect(
     name="mysql",
@@ -158,11 +220,44 @@ MYSQL = Dialect(
     identifier_bytes=64,
     schemas=False,
     case_sensitive=True,
+    checks_identity=False,
+    # Locks, full disks and tables, connections that are refused, lost, killed or timed out, servers that go down or only read.
+    passing_errors=frozenset(
+        [
+            1021,
+            1040,
+            1041,
+            1053,
+            1114,
+            1129,
+            1152,
+            1158,
+            1159,
+            1160,
+            1161,
+            1203,
+            1205,
+            1206,
+            1213,
+            1226,
+            1290,
+            1317,
+            1836,
+        ]
+        + [1927, 1969, 2002, 2003, 2005, 2006, 2013, 2055, 3024, 3168, 4031]
+    ),
     concat=("CONCAT(", ", ", ")"),
+    comments_survive=False,  # its shell takes them out
+    script_start="DELIMITER //\n\n",
     script_end="//",
+    triggers_in_schemas=True,
     now="UTC_TIMESTAMP(6)",
-    user="SUBSTRING_INDEX(USER(), '@', 1)",
-    backslash=("'", r"\\"),
+    # Without the host, which comes after the last @; the name may have some as well.
+    user="LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1)",
+    backslash=None,
+    plain_types=_MYSQL_PLAIN,
+    unquoted_types=_MYSQL_EXACT,
+    type_texts={"bit": "text_of_int", "timestamp": "text_of_zoned"} | dict.fromkeys(_MYSQL_SHAPES, "text_of_shape"),
 )
 _DIALECTS = {"sqlite": SQLITE, "postgresql": POSTGRESQL, "oracle": ORACLE, "mysql": MYSQL, "mariadb": MYSQL}
 

@@ -69,4 +69,5 @@ def split(text: str) -> Iterator[tuple[str, str]]:
     ends = [header.start() for header in headers[1:]] + [len(text)]
     for header, end in zip(headers, ends, strict=True):
         body = _comment_line.sub("", text[header.end() : end]).strip()
-        yield header[1], body.removesuffix(";").rstrip()
+        # A slash on the last line ends PL/SQL, whose own semicolons belong to it.
+        yield header[1], body[:-2].rstrip() if body.endswith("\n/") else body.removesuffix(";").rstrip()

@@ -29,11 +29,18 @@ class RowBodies(Struct, frozen=True, kw_only=True):
         clauses = _clauses(self.dialect, self.plan, self.child, *self.dialect.row_names)
         found = child_facts(self.plan, self.child, when) if self.child else facts(self.plan, when)
         if not self.dialect.transition_tables:
-            return SEPARATOR.join(self._log_row(clauses, fact) for fact in found)
+            return SEPARATOR.join([*self._questions(clauses, when), *(self._log_row(clauses, fact) for fact in found)])
         written = [self._log_facts(clauses, found, "(VALUES (1)) AS one (row)")]
         if when is When.UPDATE and self.child is None and not self.plan.table.view:
             written.append(self._taken_over(clauses))
         return SEPARATOR.join(written)
+
+    def _questions(self, clauses: Clauses, when: When) -> list[str]:
+        """What has to be asked before, where conditions hold no queries."""
+        if not self.dialect.procedural_triggers or self.plan.options.when is None:
+            return []
+        sides = {When.INSERT: (Side.NEW,), When.DELETE: (Side.OLD,)}.get(when, tuple(Side))
+        return [clauses.question(side) for side in sides]
 
     def _log_row(self, clauses: Clauses, fact: Fact) -> str:
         return statement(self.dialect, "log_row", **{**self.log, **clauses.holes(fact)})

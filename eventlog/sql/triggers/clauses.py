@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from eventlog.model import Kind
 from eventlog.schema import Column
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
@@ -15,6 +17,12 @@ from eventlog.sql.triggers.plan import ChildPlan, Plan
 from eventlog.sql.triggers.words import Row, differs
 
 ALWAYS = "(1 = 1)"
+READ_BACK = {
+    Kind.INSERT_FIELD: Kind.INSERT_FIELD_BACK,
+    Kind.UPDATE_FIELD: Kind.UPDATE_FIELD_BACK,
+    Kind.REPLACE_FIELD: Kind.UPDATE_FIELD_BACK,
+}
+"""What tells of a column whose values a trigger cannot read."""
 
 
 class Clauses(Struct, frozen=True, kw_only=True):
@@ -33,12 +41,13 @@ class Clauses(Struct, frozen=True, kw_only=True):
     def holes(self, fact: Fact) -> dict[str, str]:
         """What fills the holes of one log row."""
         literal = self.dialect.literal
+        told = self._read_back(fact)
         return {
             "key": self.key(fact.side),
-            "kind": str(int(fact.kind)),
+            "kind": str(int(told.kind)),
             "column": literal(fact.column) if fact.column is not None else "NULL",
-            "old": self.old.text(fact.watched[0].column) if fact.old else "NULL",
-            "new": self.new.text(fact.watched[0].column) if fact.new else "NULL",
+            "old": self.old.text(fact.watched[0].column) if told.old else "NULL",
+            "new": self.new.text(fact.watched[0].column) if told.new else "NULL",
             "condition": self.condition(fact),
         }
 
@@ -59,7 +68,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
     def condition(self, fact: Fact) -> str:
         """All that must hold for the fact to be logged, in parentheses."""
         parts = [*self._fate(fact.fate), *self._test(fact), *self._relevant(fact)]
-        if fact.filled:
+        if fact.filled and self._seen(fact.watched[0].column):
             parts.append(f"{self.row(fact.side).value(fact.watched[0].column)} IS NOT NULL")
         return all_of(parts)
 
@@ -75,15 +84,24 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def holds(self, side: Side) -> str:
         """What `when` says about one side of the class's own row; nothing where there is no condition."""
-        condition = self.plan.options.when
-        if condition is None:
+        if self.plan.options.when is None:
             return ALWAYS
+        return f"{_answer(side)} > 0" if self.dialect.procedural_triggers else self.question(side)
+
+    def question(self, side: Side) -> str:
+        """The query about one side that `when` makes necessary."""
+        if self.child is not None:
+            return self._parent_stands(side)
         columns = self.row(side).list(self.plan.table.columns)
         row = self.dialect.quoted(self.plan.table.name)
-        return statement(self.dialect, "holds", columns=columns, row=row, condition=f"({condition})")
+        condition = f"({self.plan.options.when})"
+        return statement(self.dialect, "holds", columns=columns, row=row, condition=condition, answer=_answer(side))
 
     def parent_stands(self, side: Side) -> str:
         """Whether the parent of a child's row is there, and one that `when` is about."""
+        return f"{_answer(side)} > 0" if self.dialect.procedural_triggers else self._parent_stands(side)
+
+    def _parent_stands(self, side: Side) -> str:
         parent = Row(dialect=self.dialect, alias=self.dialect.quoted(self.plan.table.name))
         pairs = zip(self.plan.key, self.key_columns, strict=True)
         return statement(
@@ -93,12 +111,13 @@ class Clauses(Struct, frozen=True, kw_only=True):
             row=parent.alias,
             match=" AND ".join(f"{parent.value(own)} = {self.row(side).value(held)}" for own, held in pairs),
             condition=f"({self.plan.options.when or '1 = 1'})",
+            answer=_answer(side),
         )
 
     def under_a_parent(self, side: Side, *, may_be_gone: bool) -> list[str]:
         """Conditions of a child's row: it names a parent, and the parent is not gone with it."""
         parts = [f"{self.row(side).value(column)} IS NOT NULL" for column in self.key_columns]
-        if may_be_gone or self.plan.options.when is not None:
+        if (may_be_gone and not self.dialect.procedural_triggers) or self.plan.options.when is not None:
             parts.append(self.parent_stands(side))
         return parts
 
@@ -128,13 +147,32 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return [any_of([self.changed(fact), self.moved()])]
 
     def _filled_or_all_empty(self, fact: Fact) -> str:
-        first, *others = (self.row(fact.side).value(watched.column) for watched in fact.watched)
-        if not others:
+        row = self.row(fact.side)
+        first, *others = (row.value(watched.column) for watched in fact.watched)
+        if not others or not self._seen(fact.watched[0].column):
             return ALWAYS
+        if not all(self._seen(watched.column) for watched in fact.watched):
+            return f"{first} IS NOT NULL"  # what cannot be read is always told, so the object is not lost
         return any_of([f"{first} IS NOT NULL", all_of([f"{other} IS NULL" for other in others])])
 
+    def _seen(self, column: Column) -> bool:
+        return not self.dialect.unseen(column.type)
+
+    def _read_back(self, fact: Fact) -> Fact:
+        """The fact without values where a trigger cannot read them: the publisher does."""
+        if fact.column is None or self._seen(fact.watched[0].column):
+            return fact
+        return replace(fact, kind=READ_BACK.get(fact.kind, fact.kind), old=False, new=False)
+
     def _differs(self, column: Column) -> str:
+        if not self._seen(column):
+            return statement(self.dialect, "sets", column=self.dialect.literal(column.name))
         return differs(self.dialect, column, self.old.value(column), self.new.value(column))
+
+
+def _answer(side: Side) -> str:
+    """The variable that holds what a question about one side found, where conditions hold no queries."""
+    return f"{side.name.lower()}_holds"
 
 
 def all_of(parts: Sequence[str]) -> str:

