@@ -1,0 +1,223 @@
+"""The least rights of three roles: who installs, who writes, who publishes; as statements, run or printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.errors import InstallError, UsageError
+from eventlog.schema import Table
+from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.findlog import has_log
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import statement
+from eventlog.sql.reflect import reflect
+from eventlog.sql.triggers.installed import tracked
+from eventlog.sql.triggers.track import located, script, with_schema
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+
+class Roles(Struct, frozen=True, kw_only=True):
+    """Who does what; a role that is not named is left alone."""
+
+    installer: str | None = None
+    writer: str | None = None
+    publisher: str | None = None
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """A captured table, view or child table, and who owns it where tables have owners."""
+
+    schema: str | None
+    name: str
+    owner: str | None = None
+
+
+class Site(Struct, frozen=True, kw_only=True):
+    """What rights are about: the log, whether it is there already, and the captured tables."""
+
+    names: LogNames
+    standing: bool
+    places: tuple[Place, ...]
+
+    @property
+    def own(self) -> tuple[str, str, str, str]:
+        """The log and its companions; writers have no business with any of them."""
+        names = self.names
+        return (names.table, names.outcomes, names.marks, names.version)
+
+
+def rights_sql(
+    engine: Engine, roles: Roles, names: LogNames | None = None, tables: Sequence[str] = (), schema: str | None = None
+) -> str:
+    """The statements that `give_rights` would run, as a script."""
+    with engine.connect() as connection:
+        dialect = dialect_of(connection)
+        return script(list(rights(dialect, roles, _site(connection, roles, names, tables, schema))), dialect)
+
+
+def give_rights(
+    engine: Engine, roles: Roles, names: LogNames | None = None, tables: Sequence[str] = (), schema: str | None = None
+) -> list[str]:
+    """Gives the roles what they need, and tells the statements; InstallError when the writer still reaches the log."""
+    with engine.begin() as connection:
+        site = _site(connection, roles, names, tables, schema)
+        given = list(rights(dialect_of(connection), roles, site))
+        for text in given:
+            connection.exec_driver_sql(text.replace("%", "%%"))
+    if roles.writer is not None and site.standing:
+        with engine.connect() as connection:
+            _refuse_reach(connection, site, roles.writer)
+    return given
+
+
+def rights(dialect: Dialect, roles: Roles, site: Site) -> Iterator[str]:
+    """The statements that give these roles the least that they need."""
+    if dialect.embedded:
+        message = f"{dialect.name} has no roles: who can write the file can do everything."
+        raise UsageError(message, hint="Let the file's owner and mode say who that is.")
+    if roles == Roles():
+        raise UsageError("Whose rights? Name one or more of --installer, --writer and --publisher.")
+    grants = _Grants(dialect=dialect, site=site)
+    if roles.installer is not None:
+        yield from grants.installer(roles.installer)
+    if roles.writer is not None:
+        yield from grants.writer(roles.writer)
+    if roles.publisher is not None:
+        yield from grants.publisher(roles.publisher)
+
+
+def held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:
+    """What a role may do to a table beside the log, however it came by it."""
+    from sqlalchemy import text
+
+    dialect = dialect_of(connection)
+    user, host = _account(dialect, role)
+    asked = {
+        "place": dialect.qualified(names.schema, table),
+        "table": dialect.reported(table),
+        "role": user,
+        "host": host,
+    }
+    return [str(row[0]) for row in connection.execute(text(statement(dialect, "held_rights")), asked)]
+
+
+class _Grants(Struct, frozen=True, kw_only=True):
+    """Writes statements for one database and one site."""
+
+    dialect: Dialect
+    site: Site
+
+    def installer(self, role: str) -> Iterator[str]:
+        site = self.site
+        yield from self._on_schema("installer_on_schema", role, [site.names.schema])
+        yield from self._on_table("installer_on_log", role, site.names.table)
+        if site.standing:
+            yield from self._on_table("installer_on_standing_log", role, site.names.table)
+        for companion in site.own[1:]:
+            yield from self._on_table("installer_on_companion", role, companion)
+        yield from self._on_schema("installer_on_place", role, self._foreign())
+        texts = (text for place in site.places for text in self._on_place("installer_on_table", role, place))
+        yield from dict.fromkeys(texts)  # an owner of several tables is named once
+        for owner in dict.fromkeys(place.owner for place in site.places if place.owner not in (None, role)):
+            yield from self._on_table("owner_on_log", role, site.names.table, owner=self.dialect.quoted(str(owner)))
+
+    def writer(self, role: str) -> Iterator[str]:
+        yield from self._on_table("writer_on_log", role, self.site.names.table)
+        for companion in self.site.own[1:]:
+            yield from self._on_table("writer_on_companion", role, companion)
+
+    def publisher(self, role: str) -> Iterator[str]:
+        names = self.site.names
+        yield from self._on_schema("publisher_on_schema", role, [names.schema])
+        status = self.dialect.quoted(names.column("status"))
+        yield from self._on_table("publisher_on_log", role, names.table, status=status)
+        for companion in (names.outcomes, names.marks):
+            yield from self._on_table("publisher_on_companion", role, companion)
+        yield from self._on_table("publisher_on_version", role, names.version)
+        yield from self._on_schema("publisher_on_place", role, self._foreign())
+        for place in self.site.places:
+            yield from self._on_place("publisher_on_table", role, place)
+
+    def _foreign(self) -> Iterable[str | None]:
+        """Schemas of captured tables that are not the log's."""
+        return dict.fromkeys(place.schema for place in self.site.places if place.schema != self.site.names.schema)
+
+    def _on_schema(self, query: str, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
+        for schema in schemas:
+            yield from self._text(query, role, schema=self.dialect.quoted(schema or ""))
+
+    def _on_table(self, query: str, role: str, table: str, **holes: str) -> Iterator[str]:
+        yield from self._text(query, role, table=self.dialect.qualified(self.site.names.schema, table), **holes)
+
+    def _on_place(self, query: str, role: str, place: Place) -> Iterator[str]:
+        if place.owner == role:  # nobody can be given himself
+            return
+        table = self.dialect.qualified(place.schema, place.name)
+        yield from self._text(query, role, table=table, owner=self.dialect.quoted(place.owner or ""))
+
+    def _text(self, query: str, role: str, **holes: str) -> Iterator[str]:
+        text = statement(self.dialect, query, role=_quoted_role(self.dialect, role), **holes)
+        if text:
+            yield text
+
+
+def _site(
+    connection: Connection, roles: Roles, names: LogNames | None, tables: Sequence[str], schema: str | None
+) -> Site:
+    """What stands there now. Only an installer can be given rights before there is a log."""
+    log = with_schema(connection, names or LogNames())
+    standing = has_log(connection, log)
+    if roles.writer is not None or roles.publisher is not None:
+        log = located(connection, log)
+    classes: Iterable[Table] = tracked(connection, log) if standing and not tables else ()
+    if tables:
+        classes = reflect(connection, tables, schema)
+    places = [place for table in classes for place in _places(connection, table)]
+    return Site(names=log, standing=standing, places=tuple(places))
+
+
+def _places(connection: Connection, table: Table) -> Iterator[Place]:
+    for name in (table.name, *(child.name for child in table.children)):
+        place = Place(schema=table.schema, name=name)
+        yield replace(place, owner=_owner(connection, place))
+
+
+def _owner(connection: Connection, place: Place) -> str | None:
+    from sqlalchemy import text
+
+    dialect = dialect_of(connection)
+    query = statement(dialect, "table_owner")
+    if not query:
+        return place.schema if dialect.schemas else None
+    found = connection.execute(text(query), {"place": dialect.qualified(place.schema, place.name)}).scalar()
+    return None if found is None else str(found)
+
+
+def _refuse_reach(connection: Connection, site: Site, writer: str) -> None:
+    held = {table: held_rights(connection, site.names, table, writer) for table in site.own}
+    reached = {table: rights for table, rights in held.items() if rights}
+    if reached:
+        table, found = next(iter(reached.items()))
+        raise InstallError(
+            f"The writer {writer} may still {', '.join(found)} on {table}, by a role, an ownership or a wider grant.",
+            hint="Take that from it, or give the log a schema or database of its own.",
+        )
+
+
+def _account(dialect: Dialect, role: str) -> tuple[str, str | None]:
+    """The user and, where accounts belong to hosts, the host: `app@localhost`."""
+    user, at, host = role.rpartition("@")
+    return (user, host) if at and statement(dialect, "role_at_host", user="", host="") else (role, None)
+
+
+def _quoted_role(dialect: Dialect, role: str) -> str:
+    user, host = _account(dialect, role)
+    if host is None:
+        return dialect.quoted(user)
+    return statement(dialect, "role_at_host", user=dialect.quoted(user), host=dialect.quoted(host))

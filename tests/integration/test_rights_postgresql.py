@@ -1,0 +1,221 @@
+"""Least rights on PostgreSQL: three roles that are no superusers, and all that a writer tries in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError
+
+from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.daemon import Publisher
+from eventlog.errors import InstallError
+from eventlog.sql.install import install
+from eventlog.sql.names import LogNames
+from eventlog.sql.rights import Roles, give_rights, rights_sql
+from eventlog.sql.triggers import Options, Style, track
+from tests.logged import logged, run
+
+_numbers = count(1)
+LOG = LogNames(table="event_log", schema="capture")
+OWN = {
+    "event_log": "status",
+    "event_log_outcome": "status",
+    "event_log_mark": "value",
+    "event_log_version": "version_num",
+}
+"""The tables that are nobody's but the publisher's, each with a column."""
+ATTEMPTS = (
+    "SELECT count(*) FROM capture.{table}",
+    "INSERT INTO capture.{table} DEFAULT VALUES",
+    "UPDATE capture.{table} SET {column} = 'S'",
+    "DELETE FROM capture.{table}",
+    "TRUNCATE capture.{table}",
+    "DROP TABLE capture.{table}",
+    "CREATE TRIGGER mine AFTER INSERT ON capture.{table} EXECUTE FUNCTION app.nothing()",
+)
+TABLES = (
+    "CREATE TABLE app.usr (idu INTEGER PRIMARY KEY, fname VARCHAR(64))",
+    "CREATE TABLE app.usr_phone (idu INTEGER REFERENCES app.usr ON DELETE CASCADE, phoneno VARCHAR(32))",
+)
+
+
+class Cast(Struct, frozen=True, kw_only=True):
+    """One installation with a connection for everybody who has a part in it."""
+
+    admin: Engine
+    owner: Engine
+    installer: Engine
+    writer: Engine
+    publisher: Engine
+
+    def name(self, part: str) -> str:
+        return str(getattr(self, part).url.username)
+
+    @property
+    def roles(self) -> Roles:
+        return Roles(installer=self.name("installer"), writer=self.name("writer"), publisher=self.name("publisher"))
+
+
+@pytest.fixture
+def cast(postgresql: Engine) -> Iterator[Cast]:
+    """Tables that the application's owner made, a log that the installer made, rights that `eventlog rights` gave."""
+    with everybody(postgresql) as found:
+        roles = found.roles
+        give_rights(found.admin, Roles(installer=roles.installer), LOG, ["app.usr"])
+        install(found.installer, LOG)
+        track(found.installer, ["app.usr"], Options(style=Style.FIELD), LOG)
+        give_rights(found.admin, Roles(writer=roles.writer, publisher=roles.publisher), LOG)
+        yield found
+
+
+@contextmanager
+def everybody(admin: Engine) -> Iterator[Cast]:
+    """Roles with nothing but a login, gone again afterwards; roles belong to the server and not to a database."""
+    number = next(_numbers)
+    names = {part: f"{part}_{number}" for part in ("owner", "installer", "writer", "publisher")}
+    run(admin, *(f"CREATE ROLE {name} LOGIN" for name in names.values()))
+    run(
+        admin,
+        f"CREATE SCHEMA app AUTHORIZATION {names['owner']}",
+        "CREATE SCHEMA capture",
+        f"GRANT USAGE, CREATE ON SCHEMA app TO {names['writer']}",
+    )
+    engines = {part: create_engine(admin.url.set(username=name)) for part, name in names.items()}
+    run(
+        engines["owner"],
+        *TABLES,
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON app.usr, app.usr_phone TO {names['writer']}",
+    )
+    try:
+        yield Cast(admin=admin, **engines)
+    finally:
+        for engine in engines.values():
+            engine.dispose()
+        listed = ", ".join(names.values())
+        run(admin, f"DROP OWNED BY {listed} CASCADE", f"DROP ROLE {listed}")
+
+
+def refused(engine: Engine, *statements: str) -> str:
+    """What the database says no with."""
+    with pytest.raises(DBAPIError) as no:
+        run(engine, *statements)
+    return str(no.value.orig)
+
+
+def test_what_a_writer_writes_is_captured_in_its_name(cast: Cast) -> None:
+    run(cast.writer, "INSERT INTO app.usr VALUES (1, 'Ann')", "INSERT INTO app.usr_phone VALUES (1, '555')")
+    assert logged(cast.admin, LOG) == [
+        (1, "idu=1", "fname", None, "Ann"),
+        (1, "idu=1", "usr_phone.phoneno", None, "555"),
+    ]
+    with cast.admin.connect() as connection:
+        found = connection.execute(text("SELECT DISTINCT perpetrator FROM capture.event_log")).scalars().all()
+    assert found == [cast.name("writer")]
+
+
+@pytest.mark.parametrize("table", OWN)
+def test_a_writer_reaches_neither_the_log_nor_its_companions(cast: Cast, table: str) -> None:
+    run(cast.writer, "INSERT INTO app.usr VALUES (1, 'Ann')")
+    attempts = [attempt.format(table=table, column=OWN[table]) for attempt in ATTEMPTS]
+    for attempt in attempts:
+        assert "permission denied for schema capture" in refused(cast.writer, attempt)
+    run(cast.admin, f"GRANT USAGE ON SCHEMA capture TO {cast.name('writer')}")  # people do; the tables stay closed
+    for attempt in attempts:
+        said = refused(cast.writer, attempt)
+        assert f"permission denied for table {table}" in said or f"must be owner of table {table}" in said, attempt
+
+
+def test_a_writer_cannot_call_the_functions_nor_hang_them_on_a_table_of_its_own(cast: Cast) -> None:
+    run(cast.admin, f"GRANT USAGE ON SCHEMA capture TO {cast.name('writer')}")
+    run(cast.writer, "CREATE TABLE app.mine (idu INTEGER PRIMARY KEY, fname VARCHAR(64))")
+    call = "SELECT capture.event_log_app_usr_insert()"
+    assert "permission denied for function" in refused(cast.writer, call)
+    hang = (
+        "CREATE TRIGGER forged AFTER INSERT ON app.mine REFERENCING NEW TABLE AS new_rows"
+        " FOR EACH STATEMENT EXECUTE FUNCTION capture.event_log_app_usr_insert()"
+    )
+    assert "permission denied for function" in refused(cast.writer, hang)
+
+
+def test_a_writer_cannot_change_or_silence_the_triggers(cast: Cast) -> None:
+    assert "must be owner" in refused(cast.writer, "ALTER TABLE app.usr DISABLE TRIGGER ALL")
+    assert "must be owner" in refused(cast.writer, "DROP TRIGGER event_log_app_usr_insert ON app.usr")
+    assert "permission denied" in refused(cast.writer, "SET session_replication_role = 'replica'")
+
+
+HIJACKS = {
+    "temporary tables": (
+        "CREATE TEMPORARY TABLE event_log (LIKE app.usr)",
+        "CREATE TEMPORARY TABLE new_rows (idu INTEGER, fname TEXT)",
+        "INSERT INTO pg_temp.new_rows VALUES (99, 'forged')",
+    ),
+    "a search path": ("SET LOCAL search_path = app, pg_temp, pg_catalog",),
+    "a function": (
+        "CREATE FUNCTION app.replace(text, text, text) RETURNS text LANGUAGE sql AS $$ SELECT 'forged' $$",
+        "CREATE FUNCTION app.ours(varchar, varchar) RETURNS boolean LANGUAGE sql AS $$ SELECT false $$",
+        "CREATE OPERATOR app.= (LEFTARG = varchar, RIGHTARG = varchar, FUNCTION = app.ours)",
+        "CREATE OPERATOR app.<> (LEFTARG = varchar, RIGHTARG = varchar, FUNCTION = app.ours)",
+        "SET LOCAL search_path = app, pg_catalog",
+    ),
+    "a role": ("SET LOCAL ROLE NONE", "SET LOCAL application_name = 'idm'"),
+}
+
+
+@pytest.mark.parametrize("way", HIJACKS)
+def test_nothing_in_the_writers_session_changes_what_is_logged(cast: Cast, way: str) -> None:
+    run(cast.writer, *HIJACKS[way], "INSERT INTO app.usr VALUES (1, 'Ann')", "UPDATE app.usr SET fname = 'Eve'")
+    assert logged(cast.admin, LOG) == [(1, "idu=1", "fname", None, "Ann"), (2, "idu=1", "fname", "Ann", "Eve")]
+    with cast.admin.connect() as connection:
+        found = connection.execute(text("SELECT DISTINCT perpetrator FROM capture.event_log")).scalars().all()
+    assert found == [cast.name("writer")]
+
+
+def test_the_publisher_publishes_and_writes_nothing_else(cast: Cast, tmp_path: Path) -> None:
+    track(cast.installer, ["app.usr"], Options(), LOG)  # rows to read back
+    run(cast.writer, "INSERT INTO app.usr VALUES (1, 'Ann')", "INSERT INTO app.usr_phone VALUES (1, '555')")
+    source = SourceConfig(
+        url=cast.publisher.url.render_as_string(), log="capture.event_log", schema="app", tables=("usr",)
+    )
+    with Publisher(Config(source=source, output=(FilesOutput(path=str(tmp_path)),))) as publisher:
+        list(publisher.rounds(until_empty=True))
+    documents = [file.read_text() for file in tmp_path.glob("*.xml")]
+    assert any("Ann" in document and "555" in document for document in documents)
+    for statement in (
+        "UPDATE app.usr SET fname = 'x'",
+        "DELETE FROM app.usr_phone",
+        "TRUNCATE capture.event_log",
+        "INSERT INTO capture.event_log (event_type, table_name, table_key) VALUES (6, 'usr', 'idu=1')",
+        "UPDATE capture.event_log SET new_value = 'x'",
+        "UPDATE capture.event_log_version SET version_num = '9'",
+    ):
+        assert "permission denied" in refused(cast.publisher, statement)
+
+
+def test_the_installer_is_no_superuser(cast: Cast) -> None:
+    with cast.admin.connect() as connection:
+        query = text("SELECT rolsuper OR rolcreaterole OR rolbypassrls FROM pg_roles WHERE rolname = :name")
+        assert connection.execute(query, {"name": cast.name("installer")}).scalar_one() is False
+
+
+def test_a_writer_that_still_reaches_the_log_is_told(cast: Cast) -> None:
+    run(cast.admin, "CREATE ROLE everything", "GRANT SELECT ON capture.event_log TO everything")
+    run(cast.admin, f"GRANT everything TO {cast.name('writer')}")
+    try:
+        with pytest.raises(InstallError, match="may still SELECT on event_log"):
+            give_rights(cast.admin, Roles(writer=cast.name("writer")), LOG)
+    finally:
+        run(cast.admin, "DROP OWNED BY everything", "DROP ROLE everything")
+
+
+def test_what_is_printed_is_what_would_be_run(cast: Cast) -> None:
+    printed = rights_sql(cast.admin, cast.roles, LOG)
+    given = give_rights(cast.admin, cast.roles, LOG)
+    assert printed == "".join(f"{statement};\n\n" for statement in given)
+    assert f"GRANT {cast.name('owner')} TO {cast.name('installer')}" in given
+    assert f"GRANT SELECT ON app.usr_phone TO {cast.name('publisher')}" in given
