@@ -100,6 +100,10 @@ class SourceError(MachineError):
     """The source of changes cannot be read."""
 
 
+class OccupiedError(SourceError):
+    """Another publisher works on this event log."""
+
+
 class SinkError(MachineError):
     """The sink does not take documents."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 IN_HAND: Final = "in hand"
 """The record_ids that were handed out and are not settled."""
 
+RETRIED: Final = "retried"
+"""The record_ids that were offered, not taken, and wait for their next attempt."""
+
+PUBLISHER: Final = "publisher"
+"""Who publishes the log, and where sessions have no locks, until when."""
+
+NOTE: Final = "note: "
+"""What the names of notes about the batch in hand begin with."""
+
 _runs = re.compile(r"(-?\d+)(?:\.\.(-?\d+))?(?:,|$)")
 
 
@@ -34,6 +43,10 @@ class Marks:
         found = connection.execute(self._log.query("mark_read"), {"name": name}).scalar()
         return None if found is None else str(found)
 
+    def all(self, connection: Connection) -> dict[str, str]:
+        """Every mark by its name."""
+        return {str(name): str(value) for name, value in self._log.rows(connection, self._log.query("marks_read"))}
+
     def set(self, connection: Connection, name: str, value: str) -> None:
         """Makes or replaces a mark in the caller's transaction."""
         connection.execute(self._log.query("mark_write"), {"name": name, "value": value})
@@ -41,6 +54,25 @@ class Marks:
     def clear(self, connection: Connection, name: str) -> None:
         """Takes a mark away in the caller's transaction."""
         connection.execute(self._log.query("mark_clear"), {"name": name})
+
+    def note(self, connection: Connection, notes: Mapping[str, str]) -> None:
+        """Makes or replaces notes in the caller's transaction."""
+        for name, text in notes.items():
+            self.set(connection, note_name(name), text)
+
+    def clear_notes(self, connection: Connection) -> None:
+        """Takes all notes away in the caller's transaction."""
+        connection.execute(self._log.query("notes_clear"))
+
+
+def notes_of(marks: Mapping[str, str]) -> dict[str, str]:
+    """The notes among the marks, by their own names."""
+    return {name.removeprefix(NOTE): text for name, text in marks.items() if name.startswith(NOTE)}
+
+
+def note_name(name: str) -> str:
+    """The mark that a note is kept in."""
+    return f"{NOTE}{name}"
 
 
 class FileMarks:

@@ -7,33 +7,38 @@ Nothing is settled that is not durable at every sink.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.model import Document, Outcome, Position, Reason, Refusal, Row, RowId, Status
+from eventlog.delivery import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse
+from eventlog.errors import MachineError
+from eventlog.model import Event, Outcome, Position, Reason, Row, RowId, Status
+from eventlog.progress import (
+    DECIDED,
+    Decided,
+    Progress,
+    decided,
+    parts,
+    read_decided,
+    read_positions,
+    read_progress,
+    write_note,
+    write_positions,
+)
 from eventlog.rules import Decision, Options, judge, screen, wanted
-from eventlog.rules.meaning import STATUS
 from eventlog.schema import Catalog
-from eventlog.seams import Batch, Format, RowReader, Sink, Source
+from eventlog.seams import Batch, RowReader, Source
 
-SEVERITY = {Status.SUCCESS: 0, Status.WARNING: 1, Status.ERROR: 2, Status.NEW: 3, Status.FATAL: 4}
-"""Of several answers for one event the worst counts; asking for another time is worse than an error."""
+__all__ = ["SEVERITY", "Output", "Pipeline", "Report", "settled_outcomes"]
 
-CHUNK = 1000
-"""Documents handed to a sink at once: enough to share the cost of a sync, few enough to keep memory flat."""
-
-
-class Output(Struct, frozen=True, kw_only=True):
-    """Where documents go: a format and the sink that takes it."""
-
-    format: Format
-    sink: Sink
+WAITING = frozenset({Reason.RETRY, Reason.HELD})
+"""Why events stay that were offered, or that must not overtake one that was."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What one round did."""
+    """What one round did. `later` is in how many seconds events come that wait for another attempt."""
 
     events: int = 0
     changes: int = 0
@@ -41,6 +46,7 @@ class Report(Struct, frozen=True, kw_only=True):
     statuses: Mapping[Status, int] = {}
     stale: bool = False
     """Nothing was done: rows could not be read, which may be because the tables have changed since they were looked at."""
+    later: float | None = None
 
     @property
     def fatal(self) -> bool:
@@ -52,8 +58,21 @@ class Report(Struct, frozen=True, kw_only=True):
         return self.events - self.statuses.get(Status.NEW, 0)
 
 
+class Work(Struct, frozen=True, kw_only=True):
+    """A batch in the making: what was decided, what outputs get, and what became of each event by the rules alone."""
+
+    deliveries: Sequence[Delivery]
+    outcomes: Sequence[Outcome]
+    decided: Decided
+    changes: int
+
+
 class Pipeline(Struct, frozen=True, kw_only=True):
-    """A source, what its tables look like, the rules' options, and the outputs."""
+    """A source, what its tables look like, the rules' options, and the outputs.
+
+    After `max_attempts` a change that its receiver does not take ends as an error; 0 tries for ever. `pulse` is called
+    whenever documents were written.
+    """
 
     source: Source
     reader: RowReader | None
@@ -61,6 +80,9 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     outputs: Sequence[Output]
     options: Options
     limit: int = 10_000
+    strictness: Strictness = Strictness()
+    max_attempts: int = 0
+    pulse: Callable[[], None] = lambda: None
     fresh: bool = True
     """The catalog was read just now, so what it does not know is unknown."""
 
@@ -68,41 +90,114 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         """Publishes one batch and settles it."""
         batch = self.source.read(self.limit)
         if not batch.events:
-            return Report()
-        decision = self.decide(batch)
-        if not self.fresh and any(outcome.reason is Reason.INVALID for outcome in decision.outcomes):
+            return Report(later=batch.later)
+        work = self._repeated(batch) if batch.notes else self._first(batch)
+        if not self.fresh and any(outcome.reason is Reason.INVALID for outcome in work.outcomes):
             return Report(stale=True)
+        self._deliver(work)
         answers: dict[Position, Outcome] = {}
-        documents = sum(self._write(output, decision, answers) for output in self.outputs)
-        outcomes = settled_outcomes(decision.outcomes, answers)
-        self.source.settle(batch, outcomes)
+        for delivery in work.deliveries:
+            for answer in delivery.answers.values():
+                keep_worse(answers, answer)
+        outcomes = given_up(settled_outcomes(work.outcomes, answers), batch.attempts, self.max_attempts)
+        self.source.settle(batch, outcomes, self._kept_notes(batch, work, outcomes))
         return Report(
             events=len(batch.events),
-            changes=len(decision.changes),
-            documents=documents,
+            changes=work.changes,
+            documents=sum(delivery.documents for delivery in work.deliveries),
             statuses=Counter(outcome.status for outcome in outcomes),
+            later=batch.later,
         )
 
     def decide(self, batch: Batch) -> Decision:
         """What the batch amounts to, with rows read back where events ask for them."""
+        [decision] = self._decide([batch.events], batch)
+        return decision
+
+    def _decide(self, groups: Iterable[Sequence[Event]], batch: Batch) -> list[Decision]:
+        """What groups of events amount to, each by itself; rows are read back once for all of them."""
         options = replace(self.options, now=batch.now)
-        screened = screen(batch.events, self.catalog, options)
-        return judge(screened, self._read_back(wanted(screened)), options)
+        screened = [screen(events, self.catalog, options) for events in groups]
+        asked: dict[RowId, frozenset[str]] = {}
+        for one in screened:
+            for row, columns in wanted(one).items():
+                asked[row] = asked.get(row, columns) | columns
+        rows = self._read_back(asked)
+        return [judge(one, rows, options) for one in screened]
 
     def _read_back(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row] | None:
         if self.reader is None:
             return None
         return self.reader.rows(asked) if asked else {}
 
-    def _write(self, output: Output, decision: Decision, answers: dict[Position, Outcome]) -> int:
-        """Writes every document of an output and collects what its receiver said; counts the documents."""
-        count = 0
-        encoded = output.format.encode(decision.changes, self.catalog, output.sink.last())
-        for documents in _chunks(_without_refusals(encoded, answers), CHUNK):
-            count += len(documents)
-            for outcome in output.sink.write(documents):
-                _keep_worse(answers, outcome)
-        return count
+    def _first(self, batch: Batch) -> Work:
+        """A batch that no output has seen anything of."""
+        decision = self.decide(batch)
+        pieces = [Piece(changes=decision.changes)]
+        return Work(
+            deliveries=[Delivery(output, pieces, Progress(), self.strictness) for output in self.outputs],
+            outcomes=decision.outcomes,
+            decided=decided(decision.outcomes),
+            changes=len(decision.changes),
+        )
+
+    def _repeated(self, batch: Batch) -> Work:
+        """A batch that outputs have parts of already: each gets what it lacks, in the documents that were planned."""
+        known = read_decided(batch.notes)
+        found: dict[Position, Outcome] = {outcome.position: outcome for outcome in known.outcomes()}
+        deliveries: list[Delivery] = []
+        changes = 0
+        for output in self.outputs:
+            former = read_progress(batch.notes, output.name)
+            groups = parts(batch.events, former, known)
+            decisions = self._decide([group.events for group in groups], batch)
+            pieces = [Piece(id=group.id, changes=made.changes) for group, made in zip(groups, decisions, strict=True)]
+            deliveries.append(Delivery(output, pieces, former, self.strictness))
+            for outcome in (outcome for made in decisions for outcome in made.outcomes):
+                keep_worse(found, outcome)
+            changes = max(changes, sum(len(made.changes) for made in decisions))
+        outcomes = [found.get(event.position) or Outcome(position=event.position) for event in batch.events]
+        news = decided(outcomes)
+        return Work(
+            deliveries=deliveries,
+            outcomes=outcomes,
+            decided=Decided(vanished=news.vanished, superseded=(*known.superseded, *news.superseded)),
+            changes=changes,
+        )
+
+    def _deliver(self, work: Work) -> None:
+        """Gives every output its share; when one fails the others still get theirs, and what they have is noted."""
+
+        def note() -> None:
+            notes = {delivery.output.name: write_note(delivery.progress()) for delivery in work.deliveries}
+            self.source.note({DECIDED: write_note(work.decided), **notes})
+
+        failures: list[MachineError] = []
+        for delivery in work.deliveries:
+            try:
+                delivery.run(self.catalog, note, self.pulse)
+            except MachineError as error:
+                failures.append(error)
+        if failures:
+            note()
+            raise min(failures, key=lambda error: error.may_pass)
+
+    def _kept_notes(self, batch: Batch, work: Work, outcomes: Sequence[Outcome]) -> dict[str, str]:
+        """What must still be known of the events that stay, and of those that wait and were not in this batch."""
+        staying = {
+            outcome.position for outcome in outcomes if outcome.status is Status.NEW and outcome.reason in WAITING
+        }
+        if not staying and not batch.notes:
+            return {}
+        gone = {outcome.position for outcome in outcomes} - staying
+        notes = {DECIDED: write_note(work.decided.of(staying))}
+        for delivery in work.deliveries:
+            progress = delivery.progress()
+            done = write_positions(p for p in read_positions(progress.done) if p not in gone)
+            # By object, a change comes again together with what was logged after it, in another document.
+            planned = progress.planned if self.strictness.on_retry == "stop" else ()
+            notes[delivery.output.name] = write_note(Progress(done=done, planned=planned, after=progress.after))
+        return notes
 
 
 def settled_outcomes(decided: Iterable[Outcome], answers: Mapping[Position, Outcome]) -> list[Outcome]:
@@ -119,28 +214,22 @@ def settled_outcomes(decided: Iterable[Outcome], answers: Mapping[Position, Outc
     return outcomes
 
 
-def _without_refusals(encoded: Iterable[Document | Refusal], answers: dict[Position, Outcome]) -> Iterable[Document]:
-    for item in encoded:
-        if isinstance(item, Document):
-            yield item
-            continue
-        for position in item.positions:
-            status = STATUS[Reason.REFUSED]
-            _keep_worse(answers, Outcome(position=position, status=status, reason=Reason.REFUSED, note=item.note))
+def given_up(outcomes: list[Outcome], attempts: Mapping[Position, int], most: int) -> list[Outcome]:
+    """The outcomes, with errors for what was offered often enough; what such an event had superseded is settled."""
+    if not most:
+        return outcomes
+    lost = {
+        outcome.position
+        for outcome in outcomes
+        if outcome.reason is Reason.RETRY and outcome.winner is None and attempts.get(outcome.position, 0) + 1 >= most
+    }
+    return [
+        _given_up(outcome, most) if (outcome.winner or outcome.position) in lost else outcome for outcome in outcomes
+    ]
 
 
-def _keep_worse(answers: dict[Position, Outcome], outcome: Outcome) -> None:
-    earlier = answers.get(outcome.position)
-    if earlier is None or SEVERITY[outcome.status] > SEVERITY[earlier.status]:
-        answers[outcome.position] = outcome
-
-
-def _chunks(documents: Iterable[Document], size: int) -> Iterable[list[Document]]:
-    chunk: list[Document] = []
-    for document in documents:
-        chunk.append(document)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
+def _given_up(outcome: Outcome, most: int) -> Outcome:
+    if outcome.winner is not None:
+        return replace(outcome, status=Status.SUCCESS, reason=Reason.SUPERSEDED)
+    note = f"Given up after {most} attempts. {outcome.note or ''}".rstrip()
+    return replace(outcome, status=Status.ERROR, reason=Reason.REFUSED, note=note)

@@ -7,20 +7,27 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from eventlog.model import Change, Document, Event, Outcome, Refusal, Row, RowId
+from eventlog.model import Change, Document, Event, Outcome, Position, Refusal, Row, RowId
 from eventlog.schema import Catalog
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """The events of one cycle. `repeated` says that they were handed out before and never settled."""
+    """The events of one cycle. `repeated` says that they were handed out before and never settled.
+
+    `notes` were made with `Source.note`; `attempts` says how often an event was offered already, where it was;
+    `later` is in how many seconds events come that wait for another attempt.
+    """
 
     events: Sequence[Event]
     now: dt.datetime | None = None
     repeated: bool = False
+    notes: Mapping[str, str] = {}
+    attempts: Mapping[Position, int] = {}
+    later: float | None = None
 
 
 class Source(Protocol):
@@ -29,8 +36,14 @@ class Source(Protocol):
     def read(self, limit: int) -> Batch:
         """The next events; the same batch again until it is settled. `limit` 0 means all; no object is cut in two."""
 
-    def settle(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
-        """Marks what became of the events; durable when it returns. Events with status NEW stay for another time."""
+    def note(self, notes: Mapping[str, str]) -> None:
+        """Keeps notes with the batch in hand; durable when it returns, and handed out with the batch when it is repeated."""
+
+    def settle(self, batch: Batch, outcomes: Sequence[Outcome], notes: Mapping[str, str] | None = None) -> None:
+        """Marks what became of the events; durable when it returns. Events with status NEW stay for another time.
+
+        Former notes go; `notes` are kept for the events that stay.
+        """
 
 
 class RowReader(Protocol):
@@ -49,6 +62,14 @@ class Format(Protocol):
 
     def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document | Refusal]:
         """Documents in the order of the changes; `after` is the id of the last document that the sink has."""
+
+
+@runtime_checkable
+class Beating(Protocol):
+    """A format that can say: all is well, there was nothing to tell."""
+
+    def heartbeat(self) -> Document:
+        """A document that covers nothing; its id sorts before every other, and the next one takes its place."""
 
 
 class Sink(Protocol):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from eventlog.backoff import Backoff
 from eventlog.marks import runs
-from eventlog.model import Outcome, Reason, Status, written
+from eventlog.model import Outcome, Position, Reason, Status, written
 from eventlog.sql.log import id_list
 
 if TYPE_CHECKING:
@@ -27,14 +29,20 @@ class Settling(Protocol):
     @property
     def delete_from_log(self) -> bool: ...
     @property
-    def retry_delay(self) -> float: ...
+    def backoff(self) -> Backoff: ...
 
 
-def settle(connection: Connection, log: Log, outcomes: Sequence[Outcome], settings: Settling) -> None:
-    """Records reasons and attempts while the rows still wait, then marks or deletes those whose time is over."""
-    _note(connection, log, outcomes, settings)
+def settle(
+    connection: Connection, log: Log, outcomes: Sequence[Outcome], settings: Settling, attempts: Mapping[Position, int]
+) -> None:
+    """Records reasons and attempts while the rows still wait, then marks or deletes those whose time is over.
+
+    `attempts` are those of rows that were offered before.
+    """
+    _note(connection, log, outcomes, settings, attempts)
     for status, numbers in by_status(outcomes).items():
-        _end_attempts(connection, log, status, numbers)
+        if attempts:
+            _end_attempts(connection, log, status, numbers)
         if settings.delete_from_log and status in DELETED:
             _change(connection, log, "delete", numbers, {})
         else:
@@ -67,15 +75,21 @@ def note_of(outcome: Outcome) -> str | None:
     return note.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
 
 
-def _note(connection: Connection, log: Log, outcomes: Sequence[Outcome], settings: Settling) -> None:
+def retried(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Those that are offered again after a while."""
+    return [outcome for outcome in outcomes if outcome.status is Status.NEW and outcome.reason is Reason.RETRY]
+
+
+def _note(
+    connection: Connection, log: Log, outcomes: Sequence[Outcome], settings: Settling, attempts: Mapping[Position, int]
+) -> None:
     noted = [_record(outcome) for outcome in outcomes if is_noted(outcome)]
     if noted:
         connection.execute(log.query("note_outcome"), noted)
-    delay = {"delay": settings.retry_delay}
+    chance = secrets.SystemRandom().random()  # one for all, so that what belongs together comes again together
     tried = [
-        _record(outcome) | delay
-        for outcome in outcomes
-        if outcome.status is Status.NEW and outcome.reason is Reason.RETRY
+        _record(outcome) | {"delay": settings.backoff.delay(attempts.get(outcome.position, 0) + 1, chance)}
+        for outcome in retried(outcomes)
     ]
     if tried:
         connection.execute(log.query("note_attempt"), tried)

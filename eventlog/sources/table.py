@@ -8,19 +8,21 @@ numbers lie.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
+from eventlog.backoff import Backoff
 from eventlog.errors import SourceError
-from eventlog.marks import IN_HAND, Marks, read_runs, write_runs
-from eventlog.model import Event, Outcome
+from eventlog.marks import IN_HAND, PUBLISHER, RETRIED, Marks, notes_of, read_runs, write_runs
+from eventlog.model import Event, Outcome, Reason, Status
 from eventlog.rules.identity import Identities
 from eventlog.schema import Catalog
 from eventlog.seams import Batch
-from eventlog.sources.settlement import settle
+from eventlog.sources.retries import Retries, read_retries
+from eventlog.sources.settlement import retried, settle
 from eventlog.sql.log import ALL, Log, id_list
 from eventlog.sql.names import LogNames
 
@@ -29,10 +31,13 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
+    from eventlog.sources.seat import Seat
+
 LOOKAHEAD: Final = 32
 """Rows read past the limit to see whether the last object goes on; four times as many each time that it still does."""
 
 _Rows = list[tuple[Any, ...]]
+_STAY: Final = frozenset({Reason.RETRY, Reason.HELD})
 _OBJECT = slice(2, 4)
 """Where table_name and table_key stand in the rows."""
 
@@ -40,18 +45,23 @@ _OBJECT = slice(2, 4)
 class LogSettings(Struct, frozen=True, kw_only=True):
     """How a log is read and marked.
 
-    `clock` is SQL for the time that event_time is compared with (default: the database's, in UTC); `retry_delay` is
-    how many seconds rows wait after their receiver asked for another time.
+    `clock` is SQL for the time that event_time is compared with (default: the database's, in UTC); `backoff` is how
+    long rows wait after their receiver asked for another time, and `on_retry` what waits with them: everything, or
+    the rows of the same object.
     """
 
     handle_future_events: bool = False
     delete_from_log: bool = False
     clock: str | None = None
-    retry_delay: float = 0.0
+    backoff: Backoff = Backoff()
+    on_retry: Literal["stop", "object"] = "stop"
 
 
 class LogSource:
-    """Reads and settles the log `names`. InstallError when the log, one of its columns or a companion is missing."""
+    """Reads and settles the log `names`. InstallError when the log, one of its columns or a companion is missing.
+
+    With a `seat` it refuses to hand out, note or settle anything once another publisher has taken that.
+    """
 
     def __init__(
         self,
@@ -59,55 +69,143 @@ class LogSource:
         names: LogNames | None = None,
         catalog: Catalog | None = None,
         settings: LogSettings | None = None,
+        seat: Seat | None = None,
     ) -> None:
         self.settings = settings or LogSettings()
         self.log = Log(engine, names or LogNames(), clock=self.settings.clock)
         self.marks = Marks(self.log)
         self._catalog = catalog
+        self._seat = seat
+        self._retries = Retries()
         self.log.check()
 
     def read(self, limit: int) -> Batch:
-        """The batch in hand if there is one, else the next rows, noted durably before they are handed out."""
+        """The batch in hand if there is one, else the next rows, noted before they are handed out."""
         with self._transaction() as connection:
-            noted = self.marks.get(connection, IN_HAND)
-            events = self._noted(connection, read_runs(noted)) if noted else []
+            marks = self.marks.all(connection)
+            if self._seat is not None:
+                self._seat.confirm(marks.get(PUBLISHER))
+            self._retries = read_retries(connection, self.log, read_runs(marks.get(RETRIED, "")))
+            noted = read_runs(marks.get(IN_HAND, ""))
+            if noted and self._retries.waiting and self.settings.on_retry == "stop":
+                return Batch(events=(), later=self._retries.latest)
+            events = self._noted(connection, noted) if noted else []
             if events:
-                return Batch(events=events, repeated=True)
-            events = [event_of(row) for row in self._next(connection, limit)]
-            if events:
-                self.marks.set(connection, IN_HAND, write_runs([event.position[0] for event in events]))
-            elif noted:
-                self.marks.clear(connection, IN_HAND)
-            return Batch(events=events, now=self._now(connection))
+                return self._batch(events, notes_of(marks), repeated=True)
+            return self._next_batch(connection, limit, marks)
 
-    def settle(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+    def note(self, notes: Mapping[str, str]) -> None:
+        """Keeps notes with the batch in hand, durable when it returns."""
+        with self._transaction() as connection:
+            self._assure_seat(connection)
+            self.marks.note(connection, notes)
+
+    def settle(self, batch: Batch, outcomes: Sequence[Outcome], notes: Mapping[str, str] | None = None) -> None:
         """Marks, deletes and records in one transaction, and lets go of the batch; rows with status NEW stay N."""
         if not batch.events:
             return
         with self._transaction() as connection:
-            settle(connection, self.log, outcomes, self.settings)
+            self._assure_seat(connection)
+            settle(connection, self.log, outcomes, self.settings, batch.attempts)
+            self._keep(connection, batch, outcomes)
+            if batch.notes or notes:
+                self.marks.clear_notes(connection)
+            self.marks.note(connection, notes or {})
+
+    def _next_batch(self, connection: Connection, limit: int, marks: Mapping[str, str]) -> Batch:
+        """Takes the next rows in hand; notes that are left speak of rows that wait, or of rows that are gone."""
+        notes = notes_of(marks)
+        if not self._retries.rows:
+            if RETRIED in marks:
+                self.marks.clear(connection, RETRIED)
+            if notes:
+                self.marks.clear_notes(connection)
+                notes = {}
+        events = [event_of(row) for row in self._next(connection, limit)]
+        if events:
+            self._assure_seat(connection)
+            if relax := self.log.query("relax").text:
+                connection.exec_driver_sql(relax)
+            self.marks.set(connection, IN_HAND, write_runs([event.position[0] for event in events]))
+        elif IN_HAND in marks:
             self.marks.clear(connection, IN_HAND)
+        return self._batch(events, notes, now=self._now(connection))
+
+    def _batch(
+        self,
+        events: Sequence[Event],
+        notes: Mapping[str, str],
+        *,
+        now: dt.datetime | None = None,
+        repeated: bool = False,
+    ) -> Batch:
+        retries = self._retries
+        return Batch(
+            events=events,
+            now=now,
+            repeated=repeated,
+            notes=notes,
+            attempts=retries.attempts if retries.rows else {},
+            later=retries.earliest if retries.rows else None,
+        )
+
+    def _keep(self, connection: Connection, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+        """What stays in hand, and which rows wait for another attempt."""
+        staying = [
+            outcome.position[0] for outcome in outcomes if outcome.status is Status.NEW and outcome.reason in _STAY
+        ]
+        if staying and self.settings.on_retry == "stop":
+            self.marks.set(connection, IN_HAND, write_runs(staying))
+        else:
+            self.marks.clear(connection, IN_HAND)
+        before = {row.number for row in self._retries.rows}
+        again = before.difference(event.position[0] for event in batch.events)
+        again.update(outcome.position[0] for outcome in retried(outcomes))
+        if again:
+            self.marks.set(connection, RETRIED, write_runs(sorted(again)))
+        elif before:
+            self.marks.clear(connection, RETRIED)
+
+    def _assure_seat(self, connection: Connection) -> None:
+        if self._seat is not None:
+            self._seat.assure(connection)
 
     def _next(self, connection: Connection, limit: int) -> _Rows:
         """The first `limit` rows, and those after them that belong to the object of the last."""
         if limit <= 0:
-            return self._waiting(connection, ALL)
+            return self._passing(self._waiting(connection, ALL))
         ahead = LOOKAHEAD
         while True:
-            rows = self._waiting(connection, limit + ahead)
+            found = self._waiting(connection, limit + ahead)
+            rows = self._passing(found)
             end = _end_of_object(rows, limit, Identities(self._catalog))
-            if end < len(rows) or len(rows) < limit + ahead:
+            if end < len(rows) or len(found) < limit + ahead:
                 return rows[:end]
             ahead *= 4
 
     def _waiting(self, connection: Connection, limit: int) -> _Rows:
         future = self.settings.handle_future_events
-        among, order = ("among_due", "order_by_time") if future else ("among_all", "order_by_number")
-        return self.log.rows(connection, self.log.query("waiting_rows", among=among, order=order), {"limit": limit})
+        waiting = [row.number for row in self._retries.waiting]
+        query = self.log.query(
+            "waiting_rows",
+            among="among_due" if future else "among_all",
+            **{"except": "except_retried" if waiting else "except_none"},
+            order="order_by_time" if future else "order_by_number",
+        )
+        return self.log.rows(connection, query, {"limit": limit} | ({"retried": id_list(waiting)} if waiting else {}))
+
+    def _passing(self, rows: _Rows) -> _Rows:
+        """The rows without those whose object waits, however they write its key."""
+        if not self._retries.waiting:
+            return rows
+        identities = Identities(self._catalog)
+        kept = self._retries.objects(identities)
+        return [row for row in rows if identities.row_id(*row[_OBJECT]) not in kept]
 
     def _noted(self, connection: Connection, numbers: Sequence[int]) -> list[Event]:
         """The events of the batch in hand in the order in which they were handed out, without those that are gone."""
-        query = self.log.query("waiting_rows", among="among_noted", order="order_by_number")
+        fragments = {"among": "among_noted", "except": "except_none", "order": "order_by_number"}
+        query = self.log.query("waiting_rows", **fragments)
         rows = self.log.rows(connection, query, {"ids": id_list(numbers), "limit": ALL})
         events = {event.position[0]: event for event in map(event_of, rows)}
         return [events[number] for number in numbers if number in events]

@@ -18,15 +18,21 @@ if TYPE_CHECKING:
 @contextmanager
 def transaction(engine: Engine, what: str) -> Iterator[Connection]:
     """A transaction in the session that reading needs; what the database refuses is told as a SourceError."""
+    session = statement(dialect_of(engine), "session")
+    with in_our_words(engine, what), engine.begin() as connection:
+        if session:
+            connection.exec_driver_sql(session)
+        yield connection
+
+
+@contextmanager
+def in_our_words(engine: Engine, what: str) -> Iterator[None]:
+    """Tells what the database refuses as a SourceError."""
     from sqlalchemy.exc import SQLAlchemyError
 
     driver_error = getattr(engine.dialect.loaded_dbapi, "Error", SQLAlchemyError)
-    session = statement(dialect_of(engine), "session")
     try:
-        with engine.begin() as connection:
-            if session:
-                connection.exec_driver_sql(session)
-            yield connection
+        yield
     except (SQLAlchemyError, driver_error) as error:
         raise _source_error(engine, what, error) from error
 

@@ -18,6 +18,9 @@ from eventlog.xds.times import TimeSyntax
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
+HEARTBEAT = "0-heartbeat"
+"""The id of every heartbeat: it sorts before all others, because none has fewer than twenty digits."""
+
 
 class XdsFormat(Struct, frozen=True, kw_only=True):
     """Writes XDS documents. `schema_name` stands in associations where the table has no schema of its own.
@@ -72,6 +75,13 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                 elements, covers = [], {}
         if elements:
             yield Document(id=document_id(positions[-1]), body=_body(opening, elements, closing), covers=covers)
+
+    def heartbeat(self) -> Document:
+        """The document that says that the publisher is alive (reference 7.4)."""
+        opening, closing = self._wrapping()
+        indent = "    " if self.envelope else "  "
+        body = _body(opening, [f'{indent}<status level="success" type="heartbeat"/>\n'], closing)
+        return Document(id=HEARTBEAT, body=body, covers={})
 
     def fragment(self, change: Change, catalog: Catalog | None = None) -> str:
         """The element of one change, without its document; ExpressionError when XDS cannot express the change."""

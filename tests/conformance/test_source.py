@@ -189,32 +189,6 @@ def test_reasons_are_recorded_where_the_letter_says_too_little(log: LogTable, so
     }
 
 
-def test_a_retried_row_stays_new_and_its_attempts_are_counted(log: LogTable, source: LogSource) -> None:
-    log.write_all([1, 2])
-    for attempt in (1, 2):
-        batch = source.read(0)
-        retry = Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY, note=f"busy {attempt}")
-        not_due = Outcome(position=(2,), status=Status.NEW, reason=Reason.NOT_DUE)
-        source.settle(batch, [retry, not_due])
-        assert log.statuses() == {1: "N", 2: "N"}
-        assert log.outcomes() == {1: ("N", "retry", f"busy {attempt}", attempt)}
-    batch = source.read(0)
-    source.settle(batch, outcomes(batch))
-    assert log.outcomes() == {1: ("S", "published", None, 2)}
-    assert log.ask("SELECT next_attempt FROM event_log_outcome") == [(None,)]
-
-
-def test_a_retried_row_waits_until_its_next_attempt(log: LogTable) -> None:
-    source = LogSource(log.engine, log.names, settings=LogSettings(retry_delay=3600))
-    log.write_all([1, 2])
-    batch = source.read(0)
-    source.settle(batch, [Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY)])
-    assert numbers(source.read(0)) == [2]
-    log.run("UPDATE event_log_outcome SET next_attempt = '2000-01-01 00:00:00'")
-    source.settle(Batch(events=[Event(position=(2,), kind=1, table=None, key=None)]), [Outcome(position=(2,))])
-    assert numbers(source.read(0)) == [1]
-
-
 def test_held_rows_are_not_read(log: LogTable, source: LogSource) -> None:
     log.write_all([1, 2, 3])
     log.run("INSERT INTO event_log_outcome (record_id, held) VALUES (2, 1)")

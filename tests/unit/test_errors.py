@@ -18,6 +18,7 @@ from eventlog.errors import (
     InstallError,
     KeySyntaxError,
     MachineError,
+    OccupiedError,
     SinkError,
     SourceError,
     UsageError,
@@ -46,6 +47,7 @@ EXAMPLES = [
     ExpressionError("U+0000 cannot stand in XML"),
     MachineError("The disk is full.", may_pass=False),
     SourceError("The connection was lost.", hint="Is the server up?"),
+    OccupiedError("Another publisher works on the event log event_log."),
     SinkError("The receiver is away.", may_pass=True),
 ]
 

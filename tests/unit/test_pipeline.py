@@ -3,120 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from eventlog import pipeline
+from eventlog import delivery
 from eventlog.errors import SinkError
-from eventlog.model import Change, Document, Event, Kind, Outcome, Position, Reason, Refusal, Row, RowId, Status
+from eventlog.model import Kind, Outcome, Reason, RowId, Status
 from eventlog.pipeline import SEVERITY, Output, Pipeline, Report, settled_outcomes
 from eventlog.rules import Options
-from eventlog.schema import Catalog
-from eventlog.seams import Batch
+from tests.memory import Log, MemoryRows, MemorySink, MemorySource, OneEach, event, inserts
 from tests.strategies import CATALOG
-
-Log = list[str]
-
-
-class MemorySource:
-    """Hands out one batch until it is settled."""
-
-    def __init__(self, log: Log, events: Sequence[Event], now: dt.datetime | None = None) -> None:
-        self.log = log
-        self.batch = Batch(events=events, now=now)
-        self.limits: list[int] = []
-        self.settled: dict[Position, Outcome] = {}
-
-    def read(self, limit: int) -> Batch:
-        self.log.append("read")
-        self.limits.append(limit)
-        return Batch(events=()) if self.settled else self.batch
-
-    def settle(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
-        self.log.append("settle")
-        assert batch is self.batch
-        assert [outcome.position for outcome in outcomes] == [event.position for event in batch.events]
-        self.settled = {outcome.position: outcome for outcome in outcomes}
-
-
-class MemoryRows:
-    """Answers from a dictionary and remembers what was asked."""
-
-    def __init__(self, rows: Mapping[RowId, Row]) -> None:
-        self.known = rows
-        self.asked: list[Mapping[RowId, frozenset[str]]] = []
-
-    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row]:
-        self.asked.append(wanted)
-        return {row: values for row, values in self.known.items() if row in wanted}
-
-
-class OneEach:
-    """One document a change; refuses changes of the object that it is told to."""
-
-    suffix = ".txt"
-
-    def __init__(self, refused: str | None = None) -> None:
-        self.refused = refused
-        self.after: list[str] = []
-
-    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document | Refusal]:
-        self.after.append(after)
-        for change in changes:
-            if change.row.key == self.refused:
-                yield Refusal(positions=change.positions, note="cannot be said.")
-            else:
-                body = f"{change.op} {change.row.key}".encode()
-                yield Document(id=change.event_id, body=body, covers={change.event_id: change.positions})
-
-
-class MemorySink:
-    """Keeps documents and answers for events as it is told to, or fails at a document."""
-
-    def __init__(self, log: Log, answers: Mapping[int, Status] | None = None, fails_at: str | None = None) -> None:
-        self.log = log
-        self.answers = answers or {}
-        self.fails_at = fails_at
-        self.taken: dict[str, bytes] = {}
-        self.sizes: list[int] = []
-
-    def last(self) -> str:
-        return max(self.taken, default="")
-
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
-        self.log.append("write")
-        self.sizes.append(len(documents))
-        for document in documents:
-            if document.id == self.fails_at:
-                raise SinkError("The disk is full.")
-            self.taken[document.id] = document.body
-        covered = [position for document in documents for found in document.covers.values() for position in found]
-        return [_answer(position, self.answers[position[0]]) for position in covered if position[0] in self.answers]
-
-    def close(self) -> None:
-        self.log.append("close")
-
-
-def _answer(position: Position, status: Status) -> Outcome:
-    reason = Reason.RETRY if status is Status.NEW else Reason.REFUSED
-    return Outcome(position=position, status=status, reason=reason, note="said the receiver.")
-
-
-def event(number: int, kind: Kind = Kind.INSERT_FIELD, key: str = "idu=1", column: str | None = "fname") -> Event:
-    time = "2026-01-01 00:00:00"
-    return Event(position=(number,), kind=kind, table="usr", key=key, column=column, new="x", time=time)
-
-
-def inserts(count: int) -> list[Event]:
-    """One new object each."""
-    return [event(number, key=f"idu={number}") for number in range(1, count + 1)]
 
 
 def around(source: MemorySource, *sinks: MemorySink, **facts: Any) -> Pipeline:
-    outputs = [Output(format=OneEach(), sink=sink) for sink in sinks]
+    outputs = [Output(format=OneEach(), sink=sink, name=str(number)) for number, sink in enumerate(sinks)]
     defaults = {"reader": None, "catalog": CATALOG, "outputs": outputs, "options": Options()}
     return Pipeline(source=source, **(defaults | facts))
 
@@ -228,7 +130,7 @@ def test_without_an_answer_the_rules_have_the_last_word() -> None:
 
 @pytest.mark.parametrize("count, sizes", [(1, [1]), (3, [3]), (4, [3, 1]), (6, [3, 3]), (7, [3, 3, 1])])
 def test_documents_come_in_chunks_and_in_order(monkeypatch: pytest.MonkeyPatch, count: int, sizes: list[int]) -> None:
-    monkeypatch.setattr(pipeline, "CHUNK", 3)
+    monkeypatch.setattr(delivery, "CHUNK", 3)
     log: Log = []
     sink = MemorySink(log)
     report = around(MemorySource(log, inserts(count)), sink).go_round()

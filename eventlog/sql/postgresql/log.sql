@@ -15,7 +15,7 @@ SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        waiting./* new_value */new_value, CAST(waiting./* event_time */event_time AS text),
        waiting./* perpetrator */perpetrator
 FROM /* log */event_log AS waiting
-WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
+WHERE waiting./* status */status = 'N' AND /* among */(1 = 1) AND /* except */(1 = 1)
   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
                   WHERE kept.record_id = waiting./* record_id */record_id
                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))

@@ -1,0 +1,146 @@
+"""How far each output is with the batch in hand: notes that are durable before a document is, and survive a crash.
+
+Law: a repeated batch gives every document its former id and only events that were in it, whatever has happened to
+rows and tables meanwhile. So a note says which events a document covers, and a repeat decides each document's events
+by themselves; what was decided by looking at the tables (who had vanished) is not asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from eventlog.errors import DataError
+from eventlog.marks import read_runs, write_runs
+from eventlog.model import Event, Outcome, Position, Reason, Status, written
+
+DECIDED = "decided"
+"""The note about the batch as a whole; every other note is called like its output."""
+
+Positions = str | tuple[Position, ...]
+"""Many positions; those of a log are written as stretches, `60..62,70`."""
+
+
+class Planned(Struct, frozen=True, array_like=True, gc=False):
+    """A document that may be at the output already, and the events in it."""
+
+    id: str
+    positions: tuple[Position, ...]
+
+
+class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One output: the events that are durable there, the documents on their way, and what was answered.
+
+    `after` is the id of the document before the first planned one, from which formats go on counting.
+    """
+
+    done: Positions = ""
+    planned: tuple[Planned, ...] = ()
+    answers: tuple[Outcome, ...] = ()
+    after: str = ""
+
+
+class Decided(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was decided with the tables in sight: whose objects had vanished, and who was superseded by whom."""
+
+    vanished: tuple[Position, ...] = ()
+    superseded: tuple[tuple[Position, Position], ...] = ()
+
+    def with_losers(self, positions: Iterable[Position]) -> set[Position]:
+        """The events, and those that were superseded by one of them."""
+        found = set(positions)
+        return found | {loser for loser, winner in self.superseded if winner in found}
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """What these events end as, each with its reason."""
+        for position in self.vanished:
+            yield Outcome(
+                position=position,
+                status=Status.WARNING,
+                reason=Reason.VANISHED,
+                note="the object did not exist when the event was first read.",
+            )
+        for position, winner in self.superseded:
+            note = f"superseded by event {written(winner)}."
+            yield Outcome(position=position, reason=Reason.SUPERSEDED, winner=winner, note=note)
+
+    def of(self, left: Iterable[Position]) -> Decided:
+        """What of it concerns events that are still to come."""
+        wanted = set(left)
+        return Decided(superseded=tuple(pair for pair in self.superseded if pair[0] in wanted))
+
+
+Note = TypeVar("Note", Progress, Decided)
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """Events that are decided by themselves, for they are in the document `id`; those without are in none yet."""
+
+    id: str | None = None
+    events: Sequence[Event]
+
+
+def decided(outcomes: Iterable[Outcome]) -> Decided:
+    """What of the outcomes a repeat must not decide anew."""
+    vanished: list[Position] = []
+    superseded: list[tuple[Position, Position]] = []
+    for outcome in outcomes:
+        if outcome.winner is not None:
+            superseded.append((outcome.position, outcome.winner))
+        elif outcome.reason is Reason.VANISHED:
+            vanished.append(outcome.position)
+    return Decided(vanished=tuple(vanished), superseded=tuple(superseded))
+
+
+def parts(events: Sequence[Event], progress: Progress, known: Decided) -> list[Part]:
+    """The events that an output still gets: those of each planned document, in its order, then all others."""
+    done = known.with_losers(read_positions(progress.done)).union(known.vanished)
+    place = {position: number for number, plan in enumerate(progress.planned) for position in plan.positions}
+    place |= {loser: place[winner] for loser, winner in known.superseded if winner in place}
+    found: list[list[Event]] = [[] for _ in range(len(progress.planned) + 1)]
+    for event in events:
+        if event.position not in done:
+            found[place.get(event.position, -1)].append(event)
+    planned = [Part(id=plan.id, events=mine) for plan, mine in zip(progress.planned, found, strict=False)]
+    return [part for part in (*planned, Part(events=found[-1])) if part.events]
+
+
+def write_note(note: Progress | Decided) -> str:
+    """A note as text."""
+    return msgspec.json.encode(note).decode()
+
+
+def read_progress(notes: Mapping[str, str], output: str) -> Progress:
+    """What was noted about an output; nothing when it is new."""
+    return _read(notes.get(output), Progress)
+
+
+def read_decided(notes: Mapping[str, str]) -> Decided:
+    """What was noted about the batch."""
+    return _read(notes.get(DECIDED), Decided)
+
+
+def write_positions(positions: Iterable[Position]) -> Positions:
+    """Positions in the shortest form."""
+    ordered = sorted(positions)
+    if all(len(position) == 1 for position in ordered):
+        return write_runs([position[0] for position in ordered])
+    return tuple(ordered)
+
+
+def read_positions(positions: Positions) -> list[Position]:
+    """What `write_positions` wrote."""
+    return [(number,) for number in read_runs(positions)] if isinstance(positions, str) else list(positions)
+
+
+def _read(text: str | None, kind: type[Note]) -> Note:
+    if text is None:
+        return kind()
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError as error:
+        hint = "It is in the log's companion table of marks; without it documents may be published twice."
+        raise DataError(f"A note about the batch in hand cannot be read: {error}.", hint=hint) from error

@@ -1,0 +1,70 @@
+"""Rows that their receiver did not take: how often they were offered, and when they are offered again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from eventlog.model import Position, RowId
+from eventlog.rules.identity import Identities
+from eventlog.sql.log import id_list
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.sql.log import Log
+
+
+class Retry(Struct, frozen=True, kw_only=True, gc=False):
+    """One row that waits for its next attempt, in `seconds` from now; the object as it is written in the row."""
+
+    number: int
+    table: str | None
+    key: str | None
+    attempts: int
+    seconds: float
+
+
+class Retries(Struct, frozen=True, kw_only=True):
+    """All of them in one log."""
+
+    rows: Sequence[Retry] = ()
+
+    @property
+    def waiting(self) -> list[Retry]:
+        """Those whose time has not come."""
+        return [row for row in self.rows if row.seconds > 0]
+
+    @property
+    def earliest(self) -> float | None:
+        """Seconds until the first of them is offered again."""
+        return min((row.seconds for row in self.waiting), default=None)
+
+    @property
+    def latest(self) -> float | None:
+        """Seconds until none of them waits any more."""
+        return max((row.seconds for row in self.waiting), default=None)
+
+    @property
+    def attempts(self) -> Mapping[Position, int]:
+        """How often each was offered."""
+        return {(row.number,): row.attempts for row in self.rows}
+
+    def objects(self, identities: Identities) -> set[RowId]:
+        """The objects that wait."""
+        found = {identities.row_id(row.table, row.key) for row in self.waiting}
+        return {row for row in found if row is not None}
+
+
+def read_retries(connection: Connection, log: Log, numbers: Sequence[int]) -> Retries:
+    """What became of the rows that were offered before: those that somebody settled or sent off meanwhile are gone."""
+    if not numbers:
+        return Retries()
+    found = log.rows(connection, log.query("retried_rows"), {"ids": id_list(numbers)})
+    return Retries(rows=[_retry(*row) for row in found])
+
+
+def _retry(number: Any, table: str | None, key: str | None, attempts: Any, seconds: Any) -> Retry:
+    return Retry(number=int(number), table=table, key=key, attempts=int(attempts or 0), seconds=float(seconds))

@@ -1,0 +1,58 @@
+-- One publisher a log, and what it must know between two batches: who has the seat, whether rows wait, what is retried.
+
+-- marks_read: every mark
+SELECT name, value FROM /* marks */event_log_mark;
+
+-- notes_clear: takes the notes about the batch in hand away
+DELETE FROM /* marks */event_log_mark WHERE name LIKE 'note: %';
+
+-- except_none: condition: no object is passed over
+(1 = 1);
+
+-- except_retried: condition: objects of which a row waits for its next attempt are passed over, whole
+(NOT EXISTS (SELECT 1 FROM /* log */event_log AS tried
+             WHERE tried./* record_id */record_id = ANY (CAST(translate(:retried, '[]', '{}') AS bigint[]))
+               AND tried./* status */status = 'N'
+               AND tried./* table_name */table_name = waiting./* table_name */table_name
+               AND tried./* table_key */table_key = waiting./* table_key */table_key));
+
+-- anything_waiting: finds one row that could be read now, from the index of waiting rows where there is one
+SELECT 1 FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
+  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                  WHERE kept.record_id = waiting./* record_id */record_id
+                    AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
+LIMIT 1;
+
+-- retried_rows: rows that were offered and not taken: their object, the attempts, the seconds to the next one
+SELECT tried./* record_id */record_id, tried./* table_name */table_name, tried./* table_key */table_key,
+       kept.attempts, CAST(EXTRACT(EPOCH FROM kept.next_attempt - /* now */CURRENT_TIMESTAMP) AS double precision)
+FROM /* log */event_log AS tried
+JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = tried./* record_id */record_id
+WHERE tried./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
+  AND tried./* status */status = 'N' AND kept.next_attempt IS NOT NULL;
+
+-- relax: lets this transaction return before it is on disk: the next one, before any document, takes it along
+SELECT set_config('synchronous_commit', 'off', true);
+
+-- seat_lock: takes the lock of the one publisher for as long as this session lives; says whether it was free
+SELECT pg_try_advisory_lock(CAST(1702257011 AS bigint) << 32 | CAST(CAST(CAST(:log AS regclass) AS oid) AS bigint));
+
+-- seat_enter: says who publishes now; the lock above keeps everybody else out
+INSERT INTO /* marks */event_log_mark (name, value)
+VALUES ('publisher', CAST(/* now */CURRENT_TIMESTAMP AS text) || ' ' || CAST(:token AS text))
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- seat_keep: touches the mark of the one publisher if it is still this one; nobody else changes it before the commit
+UPDATE /* marks */event_log_mark SET value = value
+WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text);
+
+-- seat_leave: says that nobody publishes any more
+DELETE FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text);
+
+-- listen: hears what a trigger or a person notifies on the channel of the log
+LISTEN /* channel */event_log;
+
+-- session_limits: no statement runs, and none waits for a lock, for ever
+SELECT set_config('statement_timeout', '/* statement_ms */300000', false),
+       set_config('lock_timeout', '/* lock_ms */30000', false);

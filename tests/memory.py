@@ -1,0 +1,113 @@
+"""A source, rows, a format and a sink that live in memory: they remember what they were told and fail when asked to."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from eventlog.errors import SinkError
+from eventlog.model import Change, Document, Event, Kind, Outcome, Position, Reason, Refusal, Row, RowId, Status
+from eventlog.schema import Catalog
+from eventlog.seams import Batch
+
+Log = list[str]
+
+
+class MemorySource:
+    """Hands out one batch until it is settled."""
+
+    def __init__(self, log: Log, events: Sequence[Event], now: dt.datetime | None = None) -> None:
+        self.log = log
+        self.batch = Batch(events=events, now=now)
+        self.limits: list[int] = []
+        self.settled: dict[Position, Outcome] = {}
+        self.notes: dict[str, str] = {}
+
+    def read(self, limit: int) -> Batch:
+        self.log.append("read")
+        self.limits.append(limit)
+        return Batch(events=()) if self.settled else replace(self.batch, notes=dict(self.notes))
+
+    def note(self, notes: Mapping[str, str]) -> None:
+        self.notes |= notes
+
+    def settle(self, batch: Batch, outcomes: Sequence[Outcome], notes: Mapping[str, str] | None = None) -> None:
+        self.log.append("settle")
+        self.notes = dict(notes or {})
+        assert [outcome.position for outcome in outcomes] == [event.position for event in batch.events]
+        self.settled = {outcome.position: outcome for outcome in outcomes}
+
+
+class MemoryRows:
+    """Answers from a dictionary and remembers what was asked."""
+
+    def __init__(self, rows: Mapping[RowId, Row]) -> None:
+        self.known = rows
+        self.asked: list[Mapping[RowId, frozenset[str]]] = []
+
+    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row]:
+        self.asked.append(wanted)
+        return {row: values for row, values in self.known.items() if row in wanted}
+
+
+class OneEach:
+    """One document a change; refuses changes of the object that it is told to."""
+
+    suffix = ".txt"
+
+    def __init__(self, refused: str | None = None) -> None:
+        self.refused = refused
+        self.after: list[str] = []
+
+    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document | Refusal]:
+        self.after.append(after)
+        for change in changes:
+            if change.row.key == self.refused:
+                yield Refusal(positions=change.positions, note="cannot be said.")
+            else:
+                body = f"{change.op} {change.row.key}".encode()
+                yield Document(id=change.event_id, body=body, covers={change.event_id: change.positions})
+
+
+class MemorySink:
+    """Keeps documents and answers for events as it is told to, or fails at a document."""
+
+    def __init__(self, log: Log, answers: Mapping[int, Status] | None = None, fails_at: str | None = None) -> None:
+        self.log = log
+        self.answers = answers or {}
+        self.fails_at = fails_at
+        self.taken: dict[str, bytes] = {}
+        self.sizes: list[int] = []
+
+    def last(self) -> str:
+        return max(self.taken, default="")
+
+    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        self.log.append("write")
+        self.sizes.append(len(documents))
+        for document in documents:
+            if document.id == self.fails_at:
+                raise SinkError("The disk is full.")
+            self.taken[document.id] = document.body
+        covered = [position for document in documents for found in document.covers.values() for position in found]
+        return [answer(position, self.answers[position[0]]) for position in covered if position[0] in self.answers]
+
+    def close(self) -> None:
+        self.log.append("close")
+
+
+def answer(position: Position, status: Status) -> Outcome:
+    reason = Reason.RETRY if status is Status.NEW else Reason.REFUSED
+    return Outcome(position=position, status=status, reason=reason, note="said the receiver.")
+
+
+def event(number: int, kind: Kind = Kind.INSERT_FIELD, key: str = "idu=1", column: str | None = "fname") -> Event:
+    time = "2026-01-01 00:00:00"
+    return Event(position=(number,), kind=kind, table="usr", key=key, column=column, new="x", time=time)
+
+
+def inserts(count: int) -> list[Event]:
+    """One new object each."""
+    return [event(number, key=f"idu={number}") for number in range(1, count + 1)]
