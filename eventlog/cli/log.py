@@ -1,0 +1,99 @@
+"""`eventlog log`: the rows, readable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from eventlog.cli.show import show_json, show_table
+from eventlog.cli.site import Site, json_option, site_options
+from eventlog.model import Reason
+
+if TYPE_CHECKING:
+    from eventlog.rowcare import LogRow
+
+COLUMNS = ("id", "status", "type", "time", "table", "key", "column", "old", "new", "reason", "note")
+SHOWN = 40
+"""Characters of a value in a table; --json gives all of it."""
+
+EVERYTHING = 2**30
+"""More characters than a value has."""
+
+
+@click.command()
+@click.option(
+    "--status", "letters", metavar="LETTERS", default="", help="Only rows with one of these letters, e.g. EF."
+)
+@click.option("--reason", type=click.Choice([reason.value for reason in Reason]), help="Only rows with this reason.")
+@click.option("--table", metavar="NAME", help="Only rows of this table, as the log names it.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The newest so many rows.")
+@click.option("--follow", "-f", "following", is_flag=True, help="Go on with rows that come or change; Ctrl-C ends it.")
+@json_option
+@site_options
+def log(
+    site: Site, letters: str, reason: str | None, table: str | None, limit: int, following: bool, as_json: bool
+) -> None:
+    """Shows rows of the log and what became of them, the newest last. With --follow, --json gives a line a row.
+
+    Example: eventlog log --status E --database sqlite:///app.db
+    """
+    from eventlog.rowcare import Choice, follow, rows
+    from eventlog.sql.log import Log
+
+    engine = site.engine()
+    found = Log(engine, site.names(engine))
+    found.check()
+    choice = Choice(letters=check_letters(letters), reason=reason, table=table)
+    width = EVERYTHING if as_json else SHOWN + 1
+    if following:
+        _show_lines(follow(found, choice, limit=limit, width=width, pause=time.sleep), as_json=as_json)
+        return
+    chosen = rows(found, choice, limit=limit, width=width)
+    if as_json:
+        show_json(chosen)
+    else:
+        show_table(COLUMNS, map(_cells, chosen), empty="No rows.")
+
+
+def check_letters(letters: str) -> str:
+    """The letters as they are written, each once; UsageError for what cannot be letters."""
+    from eventlog.errors import UsageError
+    from eventlog.rowcare import LETTERS
+
+    found = "".join(dict.fromkeys(letters.replace(",", "")))
+    if len(found) > LETTERS or not found.isprintable():
+        raise UsageError(f"--status takes up to {LETTERS} letters, such as E or EW.")
+    return found
+
+
+def _show_lines(rows: Iterable[LogRow], *, as_json: bool) -> None:
+    import msgspec
+
+    for row in rows:
+        if as_json:
+            click.echo(msgspec.json.encode(row).decode())
+        else:
+            click.echo("  ".join("-" if cell is None else str(cell) for cell in _cells(row)))
+
+
+def _cells(row: LogRow) -> tuple[object, ...]:
+    return (
+        row.record_id,
+        row.status,
+        row.event_type,
+        row.event_time,
+        row.table_name,
+        row.table_key,
+        row.column_name,
+        _cut(row.old_value),
+        _cut(row.new_value),
+        row.reason,
+        row.note,
+    )
+
+
+def _cut(value: str | None) -> str | None:
+    return value if value is None or len(value) <= SHOWN else f"{value[:SHOWN]}…"

@@ -1,0 +1,180 @@
+"""Row care: rows are looked at, held and released, and offered again.
+
+Of a waiting row nothing changes but that it is held or not: the publisher alone decides what becomes of it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from eventlog.errors import UsageError, shortened
+from eventlog.model import Status
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.sql.log import Log
+
+Run = tuple[int, int]
+"""A run of record_ids, first and last."""
+
+EVERYTHING: Final[Run] = (-(2**63), 2**63 - 1)
+PROCESSED: Final = "".join(status for status in Status if status is not Status.NEW)
+"""The letters of rows that the publisher has done with."""
+
+LETTERS: Final = 5
+"""As many letters as a query of care.sql takes."""
+
+LATE: Final = 1000
+"""How far below the highest number a row may appear late and still be followed."""
+
+_run = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?").fullmatch
+_age = re.compile(r"(\d{1,9})\s*([smhdw])").fullmatch
+_seconds = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """Which rows are meant: their letters (none: all), their reason, and their table in whatever case."""
+
+    letters: str = ""
+    reason: str | None = None
+    table: str | None = None
+
+    def parameters(self) -> dict[str, Any]:
+        """What the queries of care.sql take."""
+        letters = (self.letters or "?") * LETTERS
+        return {
+            **{f"letter_{place + 1}": letters[place] for place in range(LETTERS)},
+            "any_status": int(not self.letters),
+            "any_table": int(self.table is None),
+            "named": self.table or "",
+            "any_reason": int(self.reason is None),
+            "reason": self.reason or "",
+        }
+
+
+class LogRow(Struct, frozen=True, kw_only=True):
+    """One row of the log and what was recorded about it. Values are as long as was asked for."""
+
+    record_id: int
+    status: str | None
+    event_type: str | None
+    event_time: str | None
+    perpetrator: str | None
+    table_name: str | None
+    table_key: str | None
+    column_name: str | None
+    old_value: str | None
+    new_value: str | None
+    reason: str | None
+    note: str | None
+    attempts: int | None
+    next_attempt: str | None
+    document: str | None
+
+
+def read_runs_of_ids(texts: Iterable[str]) -> list[Run]:
+    """Reads `5` and `7-9`; the runs come in order and do not overlap. UsageError names what is neither."""
+    found: list[Run] = []
+    for text in texts:
+        match = _run(text)
+        run = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if run[0] > run[1]:
+            raise UsageError(f"{shortened(text)!r} is no record_id; write numbers and ranges, such as 5 7-9.")
+        found.append(run)
+    return _joined(sorted(found))
+
+
+def read_age(text: str) -> int:
+    """Reads `30d`, `12h`, `90m`, `45s` or `2w` as seconds; UsageError for anything else."""
+    match = _age(text.strip())
+    if match is None:
+        raise UsageError(f"{shortened(text)!r} is no age; write a number with s, m, h, d or w, such as 30d.")
+    return int(match[1]) * _seconds[match[2]]
+
+
+def rows(log: Log, choice: Choice, *, limit: int, width: int) -> list[LogRow]:
+    """The newest rows that are meant, the newest last, with the first `width` characters of their values."""
+    return _rows(log, choice, "newest_first", after=EVERYTHING[0], limit=limit, width=width)[::-1]
+
+
+def follow(log: Log, choice: Choice, *, limit: int, width: int, pause: Callable[[float], object]) -> Iterator[LogRow]:
+    """The newest rows, then every row that comes or changes, for ever; `pause` is given the seconds until the next look.
+
+    A look reads the log's newest rows, which may take long where there is no index; nine tenths of the time are pauses.
+    """
+    seen: dict[int, LogRow] = {}
+    spent = 0.0
+    found = rows(log, choice, limit=limit, width=width)
+    while True:
+        yield from (row for row in found if seen.get(row.record_id) != row)
+        seen |= {row.record_id: row for row in found}
+        after = max(seen, default=LATE) - LATE
+        seen = {number: row for number, row in seen.items() if number > after}
+        pause(max(1.0, 9 * spent))
+        start = time.monotonic()
+        found = _rows(log, choice, "oldest_first", after=after, limit=100 * LATE, width=width)
+        spent = time.monotonic() - start
+
+
+def hold(log: Log, runs: Sequence[Run]) -> int:
+    """Keeps waiting rows from being published until they are released; says how many of the runs are held now.
+
+    Rows of a batch that is on its way already are not held up.
+    """
+    with log.transaction() as connection:
+        return sum(_hold(log, connection, run) for run in runs)
+
+
+def release(log: Log, runs: Sequence[Run]) -> int:
+    """Lets held rows go; says how many."""
+    with log.transaction() as connection:
+        return sum(_changed(log, connection, "release_run", _bounds(run)) for run in runs)
+
+
+def requeue(log: Log, runs: Sequence[Run], choice: Choice) -> int:
+    """Lets processed rows wait again, as if they had never been read; says how many."""
+    with log.transaction() as connection:
+        return sum(_requeue(log, connection, _bounds(run) | choice.parameters()) for run in runs)
+
+
+def _hold(log: Log, connection: Connection, run: Run) -> int:
+    connection.execute(log.query("hold_run"), _bounds(run))
+    return int(connection.execute(log.query("count_held"), _bounds(run)).scalar_one())
+
+
+def _requeue(log: Log, connection: Connection, parameters: dict[str, Any]) -> int:
+    count = _changed(log, connection, "requeue_run", parameters)
+    connection.execute(log.query("forget_run"), parameters)
+    return count
+
+
+def _changed(log: Log, connection: Connection, query: str, parameters: dict[str, Any]) -> int:
+    return int(connection.execute(log.query(query), parameters).rowcount)
+
+
+def _bounds(run: Run) -> dict[str, Any]:
+    return {"first": run[0], "last": run[1]}
+
+
+def _rows(log: Log, choice: Choice, order: str, *, after: int, limit: int, width: int) -> list[LogRow]:
+    parameters = choice.parameters() | {"after": after, "limit": limit, "width": width}
+    with log.transaction() as connection:
+        found = log.rows(connection, log.query("log_rows", order=order), parameters)
+    return [LogRow(**dict(zip(LogRow.__struct_fields__, row, strict=True))) for row in found]
+
+
+def _joined(runs: Iterable[Run]) -> list[Run]:
+    """Runs in order, those that touch made one."""
+    found: list[Run] = []
+    for first, last in runs:
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return found

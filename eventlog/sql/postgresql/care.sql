@@ -1,0 +1,119 @@
+-- Row care: looking at rows, holding and releasing them, offering them again, taking old ones away.
+-- A log has no index on its processed rows, so old ones are taken away in stretches of the table itself: `ctid` says in
+-- which page a row stands, and PostgreSQL 14 and later read just these pages.
+
+-- log_rows: rows with what the companion table says of them, those after a number, in the order asked for
+SELECT * FROM (
+    SELECT entry./* record_id */record_id AS record_id, CAST(entry./* status */status AS text) AS status,
+           CAST(entry./* event_type */event_type AS text) AS event_type,
+           CAST(entry./* event_time */event_time AS text) AS event_time,
+           CAST(entry./* perpetrator */perpetrator AS text) AS perpetrator,
+           CAST(entry./* table_name */table_name AS text) AS table_name,
+           CAST(entry./* table_key */table_key AS text) AS table_key,
+           CAST(entry./* column_name */column_name AS text) AS column_name,
+           substr(CAST(entry./* old_value */old_value AS text), 1, CAST(:width AS integer)) AS old_value,
+           substr(CAST(entry./* new_value */new_value AS text), 1, CAST(:width AS integer)) AS new_value,
+           CASE WHEN entry./* status */status = 'N' AND kept.held <> 0 THEN 'held'
+                WHEN entry./* status */status = 'S' AND kept.reason IS NULL THEN 'published'
+                ELSE kept.reason END AS reason,
+           kept.note, kept.attempts, CAST(kept.next_attempt AS text) AS next_attempt, kept.document
+    FROM /* log */event_log AS entry
+    LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+    WHERE entry./* record_id */record_id > :after
+      AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
+      AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
+) AS entries
+WHERE :any_reason = 1 OR reason = :reason
+ORDER BY /* order */record_id
+LIMIT :limit;
+
+-- newest_first: order: the last written first
+record_id DESC;
+
+-- oldest_first: order: as they were written
+record_id;
+
+-- hold_run: keeps the waiting rows of a run from being published
+INSERT INTO /* outcomes */event_log_outcome (record_id, held)
+SELECT DISTINCT entry./* record_id */record_id, 1 FROM /* log */event_log AS entry
+WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N'
+ON CONFLICT (record_id) DO UPDATE SET held = 1;
+
+-- count_held: how many waiting rows of a run are held
+SELECT count(*) FROM /* log */event_log AS entry
+JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N' AND kept.held <> 0;
+
+-- release_run: lets the held rows of a run go
+UPDATE /* outcomes */event_log_outcome SET held = 0 WHERE held <> 0 AND record_id BETWEEN :first AND :last;
+
+-- requeue_run: lets processed rows of a run wait again
+UPDATE /* log */event_log SET /* status */status = 'N'
+WHERE /* record_id */record_id BETWEEN :first AND :last
+  AND /* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND (:any_table = 1 OR lower(/* table_name */table_name) = lower(:named));
+
+-- forget_run: clears what was recorded about rows of a run that wait again
+DELETE FROM /* outcomes */event_log_outcome AS kept
+WHERE kept.record_id BETWEEN :first AND :last
+  AND kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND EXISTS (SELECT 1 FROM /* log */event_log AS entry
+              WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N');
+
+-- cutoff: the time before which rows are old
+SELECT CAST(CAST(/* clock */CURRENT_TIMESTAMP AS timestamp) - CAST(:age AS double precision) * INTERVAL '1 second'
+            AS text);
+
+-- stretch_begin: where the first stretch of the log begins
+SELECT '(0,0)';
+
+-- stretch_end: where the stretch after a place ends, or NULL when there is none; of partitions the longest counts
+SELECT CASE WHEN begin < pages THEN '(' || begin + greatest(CAST(:many AS bigint) / 64, 1) || ',0)' END
+FROM (SELECT CAST(split_part(trim(LEADING '(' FROM CAST(:after AS text)), ',', 1) AS bigint) AS begin,
+             (SELECT greatest(pg_relation_size(CAST(CAST(:log AS text) AS regclass)), max(pg_relation_size(relid)))
+                     / CAST(current_setting('block_size') AS bigint)
+              FROM pg_partition_tree(CAST(CAST(:log AS text) AS regclass))) AS pages) AS place;
+
+-- in_stretch: condition: the rows of a stretch
+(entry.ctid >= CAST(:after AS tid) AND entry.ctid < CAST(:until AS tid));
+
+-- in_past: condition: rows that ended long ago; those without a time go by when they were settled
+(entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+ AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
+ AND coalesce(entry./* event_time */event_time, kept.settled_at) < CAST(:cutoff AS timestamp));
+
+-- old_rows: the rows to take away, as an archive keeps them
+SELECT entry./* record_id */record_id, CAST(entry./* status */status AS text), entry./* event_type */event_type,
+       CAST(entry./* event_time */event_time AS text), CAST(entry./* perpetrator */perpetrator AS text),
+       CAST(entry./* table_name */table_name AS text), CAST(entry./* table_key */table_key AS text),
+       CAST(entry./* column_name */column_name AS text),
+       CAST(entry./* old_value */old_value AS text), CAST(entry./* new_value */new_value AS text),
+       kept.reason, kept.note
+FROM /* log */event_log AS entry
+LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+WHERE /* stretch */(1 = 1) AND /* past */(1 = 1)
+ORDER BY 1;
+
+-- old_numbers: the rows to take away, by their numbers alone
+SELECT entry./* record_id */record_id
+FROM /* log */event_log AS entry
+LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+WHERE /* stretch */(1 = 1) AND /* past */(1 = 1);
+
+-- take_away: deletes rows that were found old and still are what they were
+DELETE FROM /* log */event_log AS entry
+WHERE /* stretch */(1 = 1)
+  AND entry./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
+  AND entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
+
+-- forget_rows: deletes what was recorded about rows that are gone, and nothing about those that wait again
+DELETE FROM /* outcomes */event_log_outcome
+WHERE record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
+  AND status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
+
+-- forget_orphans: deletes old records about rows that were deleted when they were published
+DELETE FROM /* outcomes */event_log_outcome AS kept
+WHERE kept.settled_at < CAST(:cutoff AS timestamp)
+  AND kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND NOT EXISTS (SELECT 1 FROM /* log */event_log AS entry
+                  WHERE entry./* record_id */record_id = kept.record_id);

@@ -1,0 +1,160 @@
+"""Row care on every database: looking, holding, releasing, offering again."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.backoff import Backoff
+from eventlog.model import Outcome, Reason, Status
+from eventlog.rowcare import EVERYTHING, PROCESSED, Choice, LogRow, follow, hold, release, requeue, rows
+from eventlog.sources.table import LogSettings, LogSource
+from eventlog.sql.log import Log
+from tests.conformance.event_logs import LogTable, installed
+
+
+@pytest.fixture
+def table(engine: Engine) -> LogTable:
+    return installed(engine)
+
+
+@pytest.fixture
+def log(table: LogTable) -> Log:
+    return Log(table.engine, table.names)
+
+
+def offered(log: Log) -> list[int]:
+    batch = LogSource(log.engine, log.names).read(0)
+    return [event.position[0] for event in batch.events]
+
+
+def settle(log: Log, *outcomes: Outcome, delay: float = 0.0) -> None:
+    source = LogSource(log.engine, log.names, settings=LogSettings(backoff=Backoff(first=delay, longest=delay)))
+    source.settle(source.read(0), outcomes)
+
+
+def seen(log: Log, limit: int = 50, **choice: str) -> list[int]:
+    return [row.record_id for row in rows(log, Choice(**choice), limit=limit, width=10)]
+
+
+def test_rows_are_shown_with_their_reasons_the_newest_last(table: LogTable, log: Log) -> None:
+    for number in (1, 2, 3, 4, 5):
+        table.write(number, f"idu={number}", new_value="x" * 30, perpetrator="me")
+    settle(
+        log,
+        Outcome(position=(1,)),
+        Outcome(position=(2,), status=Status.ERROR, reason=Reason.REFUSED, note="no such group"),
+        Outcome(position=(3,), status=Status.NEW, reason=Reason.RETRY, note="busy"),
+        delay=3600,
+    )
+    hold(log, [(4, 4)])
+    found = rows(log, Choice(), limit=50, width=10)
+    assert [(row.record_id, row.status, row.reason, row.note, row.attempts) for row in found] == [
+        (1, "S", "published", None, None),
+        (2, "E", "refused", "no such group", 0),
+        (3, "N", "retry", "busy", 1),
+        (4, "N", "held", None, 0),
+        (5, "N", None, None, None),
+    ]
+    assert found[2].next_attempt is not None
+    assert found[0] == LogRow(
+        record_id=1,
+        status="S",
+        event_type="1",
+        event_time="2025-03-23 10:57:19",
+        perpetrator="me",
+        table_name="usr",
+        table_key="idu=1",
+        column_name="fname",
+        old_value=None,
+        new_value="x" * 10,
+        reason="published",
+        note=None,
+        attempts=None,
+        next_attempt=None,
+        document=None,
+    )
+
+
+def test_rows_are_chosen_by_letter_reason_and_table(table: LogTable, log: Log) -> None:
+    for number, status, name in [(1, "S", "usr"), (2, "E", "USR"), (3, "X", "grp"), (4, "N", "usr"), (5, "F", "grp")]:
+        table.write(number, f"idu={number}", status=status, table_name=name)
+    hold(log, [(4, 4)])
+    assert seen(log) == [1, 2, 3, 4, 5]
+    assert seen(log, limit=2) == [4, 5]
+    assert seen(log, letters="EF") == [2, 5]
+    assert seen(log, letters="X") == [3]
+    assert seen(log, table="Usr") == [1, 2, 4]
+    assert seen(log, reason="held") == [4]
+    assert seen(log, reason="published", table="usr") == [1]
+    assert seen(log, letters="E", table="grp") == []
+
+
+def test_following_tells_what_comes_and_what_changes(table: LogTable, log: Log) -> None:
+    table.write_all([2000, 2001])
+    pauses: list[float] = []
+
+    def meanwhile(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 1:
+            settle(log, Outcome(position=(2001,)))
+            table.write(2002)
+            table.write(1500)  # drawn before, committed late
+
+    told = islice(follow(log, Choice(), limit=10, width=10, pause=meanwhile), 5)
+    assert [(row.record_id, row.status) for row in told] == [
+        (2000, "N"),
+        (2001, "N"),
+        (1500, "N"),
+        (2001, "S"),
+        (2002, "N"),
+    ]
+    assert all(seconds >= 1 for seconds in pauses)
+
+
+def test_following_an_empty_log_waits(table: LogTable, log: Log) -> None:
+    told = follow(log, Choice(), limit=10, width=10, pause=lambda _: table.write(1))
+    assert next(told).record_id == 1
+
+
+def test_held_rows_are_not_offered_until_they_are_released(table: LogTable, log: Log) -> None:
+    for number in range(1, 7):
+        table.write(number, f"idu={number}", status="S" if number == 6 else "N")
+    assert hold(log, [(2, 3), (5, 9)]) == 3
+    assert hold(log, [(2, 2)]) == 1
+    assert table.statuses()[2] == "N"
+    settle(log)
+    assert offered(log) == [1, 4]
+    assert release(log, [(3, 4)]) == 1
+    assert release(log, [(3, 4)]) == 0
+    assert release(log, [EVERYTHING]) == 2
+    settle(log)
+    assert offered(log) == [1, 2, 3, 4, 5]
+
+
+def test_requeued_rows_wait_as_if_they_had_never_been_read(table: LogTable, log: Log) -> None:
+    for number in range(1, 6):
+        table.write(number, f"idu={number}", table_name="usr" if number < 4 else "grp")
+    refused = {"status": Status.ERROR, "reason": Reason.REFUSED, "note": "no"}
+    settle(log, Outcome(position=(1,)), *(Outcome(position=(number,), **refused) for number in (2, 3, 4)))  # type: ignore[arg-type]  # one value of each kind
+    table.run("UPDATE event_log SET status = 'X' WHERE record_id = 5")
+    assert requeue(log, [EVERYTHING], Choice(letters="E", table="USR")) == 2
+    assert table.statuses() == {1: "S", 2: "N", 3: "N", 4: "E", 5: "X"}
+    assert set(table.outcomes()) == {4}
+    assert requeue(log, [(1, 5)], Choice(letters=PROCESSED)) == 2
+    assert table.statuses() == {1: "N", 2: "N", 3: "N", 4: "N", 5: "X"}
+    assert table.outcomes() == {}
+    assert offered(log) == [1, 2, 3, 4]
+
+
+def test_requeueing_leaves_waiting_rows_alone(table: LogTable, log: Log) -> None:
+    table.write_all([1, 2])
+    settle(log, Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY, note="busy"), delay=3600)
+    hold(log, [(2, 2)])
+    assert requeue(log, [EVERYTHING], Choice(letters=PROCESSED)) == 0
+    assert [(row.reason, row.note) for row in rows(log, Choice(), limit=9, width=9)] == [
+        ("retry", "busy"),
+        ("held", None),
+    ]

@@ -1,0 +1,215 @@
+"""Purging on every database: what goes and what stays, archives before deletions, and every place to break off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+from sqlalchemy import Engine
+
+from eventlog.archive import Archive, ArchiveFile
+from eventlog.errors import SinkError
+from eventlog.purge import Purge, Purged, purge
+from eventlog.rowcare import Choice, hold, requeue
+from eventlog.sql.log import Log
+from tests.conformance.event_logs import LogTable, installed
+
+DAY = 86_400
+OLD = "2020-01-01 00:00:00"
+
+
+@pytest.fixture
+def table(engine: Engine) -> LogTable:
+    return installed(engine)
+
+
+@pytest.fixture
+def log(table: LogTable) -> Log:
+    return Log(table.engine, table.names)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "archive"
+
+
+def done(log: Log, archive: Archive | None = None, **wanted: Any) -> Purged:
+    *_, last = purge(log, Purge(age=wanted.pop("age", DAY), **wanted), archive)
+    return last
+
+
+def archived(folder: Path) -> list[dict[str, Any]]:
+    tables: list[Any] = [parquet.read_table(path) for path in sorted(folder.glob("*.parquet"))]
+    return [row for table in tables for row in table.to_pylist()]
+
+
+def note(table: LogTable, number: int, status: str, settled: str = OLD) -> None:
+    table.run(
+        "INSERT INTO event_log_outcome (record_id, status, reason, note, settled_at)"
+        " VALUES (:n, :s, 'refused', 'why', :t)",
+        {"n": number, "s": status, "t": settled},
+    )
+
+
+def test_old_processed_rows_go_and_everything_else_stays(table: LogTable, log: Log) -> None:
+    for number, status in enumerate("SWENFX", start=1):
+        table.write(number, status=status, event_time=OLD)
+    table.write(7, status="S", event_time="2999-01-01 00:00:00")
+    table.write(8, status="E", event_time=None)
+    table.write(9, status="E", event_time=None)
+    note(table, 3, "E")
+    note(table, 5, "F")
+    note(table, 9, "E")
+    assert done(log) == Purged(rows=4)
+    assert table.statuses() == {4: "N", 5: "F", 6: "X", 7: "S", 8: "E"}
+    assert set(table.outcomes()) == {5}
+
+
+def test_letters_and_table_narrow_the_choice(table: LogTable, log: Log) -> None:
+    for number, (status, name) in enumerate([("S", "usr"), ("E", "usr"), ("E", "grp"), ("F", "usr"), ("N", "usr")], 1):
+        table.write(number, status=status, table_name=name, event_time=OLD)
+    assert done(log, letters="E", table="USR").rows == 1
+    assert done(log, letters="FN").rows == 2
+    assert table.statuses() == {1: "S", 3: "E"}
+
+
+def test_the_age_is_counted_back_from_the_databases_clock(table: LogTable, log: Log) -> None:
+    with log.transaction() as connection:
+        ago = {age: connection.execute(log.query("cutoff"), {"age": age * 3600.0}).scalar_one() for age in (1, 3)}
+    for number, time in enumerate(ago.values(), start=1):
+        table.write(number, status="S", event_time=str(time))
+    assert done(log, age=2 * 3600).rows == 1
+    assert table.statuses() == {1: "S"}
+
+
+def test_records_about_rows_that_were_deleted_when_published_go_in_time(table: LogTable, log: Log) -> None:
+    note(table, 1, "W")
+    note(table, 2, "W", "2999-01-01 00:00:00")
+    note(table, 3, "F")
+    hold(log, [(1, 9)])
+    assert done(log) == Purged()
+    assert set(table.outcomes()) == {2, 3}
+
+
+def test_rows_stand_in_the_archive_as_they_were(table: LogTable, log: Log, folder: Path) -> None:
+    table.write(1, status="S", event_time="2020-01-01 10:11:12", old_value="", new_value="Jörg", perpetrator="me")
+    table.write(2, status="E", event_time=OLD, column_name=None)
+    note(table, 2, "E")
+    found = done(log, Archive(folder, log.name))
+    assert (found.rows, found.archived, len(found.files)) == (2, 2, 1)
+    first, second = archived(folder)
+    assert first == {
+        "record_id": 1,
+        "status": "S",
+        "event_type": 1,
+        "event_time": "2020-01-01T10:11:12",
+        "perpetrator": "me",
+        "table_name": "usr",
+        "table_key": "idu=1",
+        "column_name": "fname",
+        "old_value": "",
+        "new_value": "Jörg",
+        "reason": None,
+        "note": None,
+    }
+    assert (second["column_name"], second["reason"], second["note"]) == (None, "refused", "why")
+    assert table.statuses() == {}
+
+
+def test_nothing_old_makes_no_file(table: LogTable, log: Log, folder: Path) -> None:
+    table.write(1)
+    assert done(log, Archive(folder, log.name)) == Purged()
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stretches of ten rows (PostgreSQL: a page) and files of twenty-five."""
+    monkeypatch.setattr("eventlog.purge.STRETCH", 10)
+    monkeypatch.setattr("eventlog.purge.FILE_ROWS", 25)
+
+
+@pytest.fixture
+def many(table: LogTable, pieces: None) -> list[int]:
+    """Old rows over several stretches, waiting ones between them, gaps in the numbers."""
+    sql = (
+        "INSERT INTO event_log (record_id, table_key, status, event_type, event_time, table_name, column_name, new_value)"
+        " VALUES (:n, 'idu=1', :s, 1, :t, 'usr', 'fname', :v)"
+    )
+    numbers = [number * 3 for number in range(1, 301)]
+    rows = [{"n": n, "s": "N" if n % 5 == 0 else "S", "t": OLD, "v": "x" * 200} for n in numbers]
+    table.run(sql, rows)
+    return [number for number in numbers if number % 5]
+
+
+def test_many_rows_go_in_pieces_and_are_archived_once(table: LogTable, log: Log, many: list[int], folder: Path) -> None:
+    steps = list(purge(log, Purge(age=DAY), Archive(folder, log.name)))
+    assert steps[-1].rows == steps[-1].archived == len(many)
+    assert len(steps[-1].files) >= 3
+    assert len({step.rows for step in steps}) > 5
+    assert sorted(row["record_id"] for row in archived(folder)) == many
+    assert set(table.statuses().values()) == {"N"}
+
+
+@pytest.mark.parametrize("stop", [1, 4, 9])
+def test_broken_off_anywhere_no_row_is_lost_and_a_repeat_finishes(
+    table: LogTable, log: Log, many: list[int], folder: Path, stop: int
+) -> None:
+    steps = purge(log, Purge(age=DAY), Archive(folder, log.name))
+    for _ in range(stop):
+        next(steps)
+    steps.close()  # type: ignore[attr-defined]  # it is a generator
+    kept = {row["record_id"] for row in archived(folder)}
+    assert kept | set(table.statuses()) >= set(many)
+    done(log, Archive(folder, log.name))
+    numbers = [row["record_id"] for row in archived(folder)]
+    assert set(numbers) == set(many)
+    assert max(map(numbers.count, numbers)) <= 2
+    assert not list(folder.glob(".*"))
+
+
+def test_a_crash_between_archive_and_deletion_repeats_the_same_file(
+    table: LogTable, log: Log, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.write(1, status="S", event_time=OLD)
+    with monkeypatch.context() as crash:
+        crash.setattr("eventlog.purge._take_away", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            done(log, Archive(folder, log.name))
+    assert (len(archived(folder)), table.statuses()) == (1, {1: "S"})
+    done(log, Archive(folder, log.name))
+    assert (len(archived(folder)), table.statuses()) == (1, {})
+
+
+def test_an_archive_that_cannot_be_written_deletes_nothing(
+    table: LogTable, log: Log, many: list[int], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("eventlog.archive._make_durable", full)
+    with pytest.raises(SinkError, match="No space left"):
+        done(log, Archive(folder, log.name))
+    assert set(table.statuses()) >= set(many)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_row_that_is_requeued_after_it_was_archived_stays_with_what_is_known_of_it(
+    table: LogTable, log: Log, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2):
+        table.write(number, status="E", event_time=OLD)
+        note(table, number, "E")
+    original = ArchiveFile.finish
+
+    def meanwhile(self: ArchiveFile) -> Path | None:
+        requeue(log, [(2, 2)], Choice(letters="E"))
+        hold(log, [(2, 2)])
+        return original(self)
+
+    monkeypatch.setattr(ArchiveFile, "finish", meanwhile)
+    assert done(log, Archive(folder, log.name)).rows == 1
+    assert table.statuses() == {2: "N"}
+    assert set(table.outcomes()) == {2}
