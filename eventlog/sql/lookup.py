@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from eventlog.errors import ConfigError
 from eventlog.schema import Column
-from eventlog.sql import keyforms
+from eventlog.sql import keyforms, mysqlkeys
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.dialect import Dialect
+from eventlog.sql.oracletypes import OracleKeyForm, has_order, oracle_form, oracle_value
 from eventlog.sql.queries import statement
 from eventlog.sqltypes import Category
 
@@ -87,7 +89,92 @@ class ListLookup:
         return found
 
 
-LOOKUPS: Final[Mapping[str, Lookup]] = {"postgresql": ArrayLookup(), "sqlite": ListLookup()}
+class MysqlLookup:
+    """The keys as one JSON text, which the server reads as a table whose columns have the types of the key's."""
+
+    as_text: Final = frozenset({Category.DATE, Category.TIME, Category.TIMESTAMP})
+    """Read as text: a date of MySQL may be zero, and its times are no times of day."""
+    at_once: Final = 10_000
+    """Keys in a statement, because the server takes none longer than max_allowed_packet."""
+
+    def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
+        from sqlalchemy import text
+
+        forms = [mysqlkeys.mysql_form(column.type) for column in question.matched]
+        numbers, columns = _readable([form.read for form in forms], keys)
+        if not numbers:
+            return []
+        holes = _holes(dialect, question, self._selected, [False] * len(forms), spell=in_text)
+        holes["match"] = " AND ".join(self._compared(connection, dialect, question, forms))
+        values = [f", k{place} {form.bound} PATH '$[{place + 1}]'" for place, form in enumerate(forms)]
+        query = text(statement(dialect, "rows_by_key", values="".join(values), **holes))
+        rows = list(zip(numbers, *columns, strict=True))
+        found: list[Answer] = []
+        for start, end in _stretches(len(rows), self.at_once):
+            found += fetched(connection, query, {"keys": msgspec.json.encode(rows[start:end]).decode()})
+        return found
+
+    def _compared(
+        self, connection: Connection, dialect: Dialect, question: Question, forms: Sequence[mysqlkeys.MysqlKeyForm]
+    ) -> list[str]:
+        names = [column.name for column in question.matched]
+        known = self._collations(connection, dialect, question) if any(form.collated for form in forms) else {}
+        return [
+            mysqlkeys.comparison(form, f"found.{in_text(dialect.quoted(name))}", f"asked.k{place}", known.get(name))
+            for place, (name, form) in enumerate(zip(names, forms, strict=True))
+        ]
+
+    def _collations(
+        self, connection: Connection, dialect: Dialect, question: Question
+    ) -> dict[str, mysqlkeys.Collation]:
+        from sqlalchemy import text
+
+        where = {"schema": question.schema, "table": question.table}
+        rows = fetched(connection, text(statement(dialect, "column_collations")), where)
+        return {name: mysqlkeys.Collation(charset=charset, name=collation) for name, charset, collation in rows}
+
+    def _selected(self, name: str, column: Column) -> str:
+        if column.category in self.as_text:
+            return f"CAST({name} AS CHAR)"
+        return mysqlkeys.selected(name, column.type)
+
+
+class JsonTableLookup:
+    """All keys in one JSON document of any length, bound as a LOB; comparisons by the rules of Oracle's types."""
+
+    def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
+        from eventlog.sql.longtext import with_long_text
+
+        forms = [oracle_form(column.type) for column in question.matched]
+        numbers, columns = _readable([form.read for form in forms], keys)
+        if not numbers:
+            return []
+        holes = _holes(dialect, question, lambda name, column: oracle_value(column.type, name), [], spell=in_text)
+        query = statement(dialect, "rows_by_key", **holes | self._taken_apart(dialect, question, forms))
+        document = _numbers_as_such.encode(list(zip(numbers, *columns, strict=True))).decode()
+        return fetched(connection, with_long_text(query, "keys"), {"keys": document})
+
+    def _taken_apart(self, dialect: Dialect, question: Question, forms: Sequence[OracleKeyForm]) -> dict[str, str]:
+        """The document's columns, how they meet the table's, and an order without what cannot be sorted by."""
+        names = [f"k{place} {form.bound} PATH '$[{place + 1}]'" for place, form in enumerate(forms)]
+        found = [f"found.{in_text(dialect.quoted(column.name))}" for column in question.matched]
+        match = [form.match.format(column=found[place], key=f"asked.k{place}") for place, form in enumerate(forms)]
+        ordered = [2 + place for place, column in enumerate(question.selected) if has_order(column.type)]
+        return {
+            "names": ", ".join(["n NUMBER PATH '$[0]'", *names]),
+            "match": " AND ".join(match),
+            "order": ", ".join(map(str, [1, *(ordered if question.several else [])])),
+        }
+
+
+_numbers_as_such: Final = msgspec.json.Encoder(decimal_format="number")
+
+LOOKUPS: Final[Mapping[str, Lookup]] = {
+    "postgresql": ArrayLookup(),
+    "sqlite": ListLookup(),
+    "mysql": MysqlLookup(),
+    "oracle": JsonTableLookup(),
+}
 
 
 def lookup_of(dialect: Dialect) -> Lookup:

@@ -140,7 +140,9 @@ class Schema:
         query = statement(self._dialect, "declared_types")
         if not query:
             return {}
-        return {row.name: row.type for row in self._connection.execute(text(query), {"table": table})}
+        return {
+            row.name: row.type for row in self._connection.execute(text(query), {"schema": self.name, "table": table})
+        }
 
     def _type(self, type_: Any) -> str:
         domain = getattr(type_, "data_type", None)  # a domain is what it is made of

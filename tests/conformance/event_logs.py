@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
+from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 
@@ -61,9 +62,10 @@ def installed(engine: Engine) -> LogTable:
 
 def make_log(engine: Engine) -> None:
     """A log as somebody else made it."""
+    time = "DATETIME(6)" if dialect_of(engine).name == "mysql" else "TIMESTAMP"  # MySQL's ends in 2038
     ddl = (
         "CREATE TABLE event_log (record_id BIGINT NOT NULL, table_key VARCHAR(4000), status VARCHAR(3),"
-        " event_type INTEGER, event_time TIMESTAMP, perpetrator VARCHAR(40), table_name VARCHAR(80),"
+        f" event_type INTEGER, event_time {time}, perpetrator VARCHAR(40), table_name VARCHAR(80),"
         " column_name VARCHAR(80), old_value TEXT, new_value TEXT)"
     )
     with engine.begin() as connection:

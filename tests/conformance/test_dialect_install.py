@@ -6,9 +6,10 @@ import logging
 
 import pytest
 from sqlalchemy import Engine, inspect, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 from eventlog.errors import InstallError
+from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install, is_installed, uninstall, upgrade, upgrade_sql
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames
 
@@ -61,7 +62,10 @@ def test_a_row_gets_its_number_its_letter_and_its_time(engine: Engine) -> None:
 )
 def test_the_log_refuses_what_no_valid_writer_writes(engine: Engine, wrong: dict[str, object]) -> None:
     install(engine)
-    with pytest.raises(IntegrityError):
+    if "record_id" in wrong and not dialect_of(engine).checks_identity:
+        pytest.skip("MariaDB and MySQL let no CHECK speak of a column that numbers itself")
+    # PyMySQL has no class of its own for a failed CHECK.
+    with pytest.raises((IntegrityError, OperationalError), match=r"(?i)constraint|cannot be null"):
         write(engine, ROW | wrong)
 
 

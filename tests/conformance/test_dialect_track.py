@@ -163,8 +163,10 @@ def test_there_must_be_a_log(engine: Engine) -> None:
 
 def test_a_script_makes_what_tracking_would(usr: Engine) -> None:
     script = track_sql(usr, ["usr"])
-    end = dialect_of(usr).script_end
-    parts = [part.strip() for part in script.split(f"{end}\n\n") if part.strip()]
+    dialect = dialect_of(usr)
+    assert script.startswith(dialect.script_start)
+    statements = script.removeprefix(dialect.script_start).split(f"{dialect.script_end}\n\n")
+    parts = [part.strip() for part in statements if part.strip()]
     assert trigger_states(usr) == []
     run(usr, *parts)
     assert found_states(usr) == {State.CURRENT}

@@ -82,6 +82,7 @@ def _make_log(names: LogNames, order: tuple[str, ...]) -> None:
     checks = [
         sa.CheckConstraint(text, name=dialect.shortened(f"{names.table}_{what}_ck"))
         for what, text in _meanings({name: dialect.quoted(names.column(name)) for name in STANDARD}).items()
+        if what != "id" or dialect.checks_identity
     ]
     ordered = [columns[name] for name in order]
     op.create_table(names.table, *ordered, *checks, schema=names.schema, sqlite_autoincrement=True, **_options)

@@ -1,0 +1,36 @@
+-- What the database's own catalog tells of tables and triggers.
+
+-- declared_types: whole numbers without the display widths that mean nothing; types that SQLAlchemy may not know
+SELECT column_name AS name,
+       CASE WHEN data_type IN ('smallint', 'mediumint', 'int', 'bigint')
+            THEN CONCAT(IF(data_type = 'int', 'INTEGER', UPPER(data_type)),
+                        IF(INSTR(column_type, 'unsigned'), ' UNSIGNED', ''))
+            ELSE UPPER(column_type) END AS type
+FROM information_schema.columns
+WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table
+  AND data_type IN ('smallint', 'mediumint', 'int', 'bigint', 'uuid', 'inet4', 'inet6', 'vector', 'geometry', 'point',
+                    'linestring', 'polygon', 'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection');
+
+-- column_collations: how a table's columns compare texts
+SELECT column_name AS name, character_set_name AS charset, collation_name AS collation
+FROM information_schema.columns
+WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table AND collation_name IS NOT NULL;
+
+-- our_triggers: every trigger that bears our marker, with its text; of other databases those that write to a log by its
+-- full name, for a bare name means the log beside the table
+SELECT trigger_name AS trigger_name, NULLIF(trigger_schema, DATABASE()) AS table_schema,
+       event_object_table AS table_name,
+       COALESCE(CONVERT(FROM_BASE64(SUBSTRING_INDEX(SUBSTRING(action_statement,
+         LOCATE('DO ''eventlog ', action_statement) + 13), '''', 1)) USING utf8mb4), '') AS marker,
+       action_statement AS source, 1 AS enabled
+FROM information_schema.triggers
+WHERE LOCATE('DO ''eventlog ', action_statement) > 0
+ORDER BY trigger_schema, trigger_name;
+
+-- instead_of_triggers: there are none on views, whatever table and schema they have
+SELECT 0 FROM DUAL WHERE :table <> :schema OR 1 = 1;
+
+-- settle_names: conditions are tried as triggers see them
+
+-- try_condition: whether a condition can be asked of a table
+SELECT COUNT(*) FROM /* target */usr WHERE /* condition */(1 = 1) AND 1 = 0;

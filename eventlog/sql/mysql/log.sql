@@ -1,0 +1,123 @@
+-- The log's everyday: reading what waits, marking what became of it. Every mark and delete repeats status = 'N',
+-- which keeps it off rows that somebody else changed meanwhile.
+-- The first comparison with 'N' finds the rows by an index, the second does not take 'n' or 'N ' for it, as most
+-- collations do. event_time is read as text: a zero date has no value in Python and must not stop the batch.
+-- Lists of record_ids come as JSON, '[1,2,3]': one parameter whatever their number. They drive a STRAIGHT_JOIN, because
+-- MariaDB 10.11 tries a list in an UPDATE's IN against every waiting row: 105 s for 2,834 of 100,000 rows, not 0.04 s.
+
+-- session: what reading needs, in several statements; READ COMMITTED keeps marks from blocking writers in the gaps
+SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
+SET SESSION time_zone = '+00:00', lock_wait_timeout = 30, innodb_lock_wait_timeout = 30,
+    sql_mode = REPLACE(@@SESSION.sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '');
+
+-- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out
+SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
+       waiting./* table_name */table_name, waiting./* table_key */table_key,
+       waiting./* column_name */column_name,
+       waiting./* old_value */old_value,
+       waiting./* new_value */new_value,
+       IF(MICROSECOND(waiting./* event_time */event_time) = 0,
+          CAST(CAST(waiting./* event_time */event_time AS DATETIME) AS CHAR),
+          CAST(waiting./* event_time */event_time AS CHAR)),
+       waiting./* perpetrator */perpetrator
+FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N' AND /* among */(1 = 1) AND /* except */(1 = 1)
+  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                  WHERE kept.record_id = waiting./* record_id */record_id
+                    AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
+ORDER BY /* order */record_id
+LIMIT :limit;
+
+-- among_all: condition: every row
+(1 = 1);
+
+-- among_due: condition: rows whose time has come; rows without a readable time are for the rules to judge
+(waiting./* event_time */event_time IS NULL
+ OR waiting./* event_time */event_time <= /* clock */CURRENT_TIMESTAMP);
+
+-- among_noted: condition: the rows of the batch in hand
+(waiting./* record_id */record_id IN
+ (SELECT noted.id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS noted));
+
+-- order_by_number: order: as the rows were numbered
+waiting./* record_id */record_id;
+
+-- order_by_time: order: as the events take effect
+waiting./* event_time */event_time, waiting./* record_id */record_id;
+
+-- clock_now: the clock that event_time is compared with
+SELECT /* clock */CURRENT_TIMESTAMP;
+
+-- mark_rows: gives a status to rows that still wait
+UPDATE JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
+       STRAIGHT_JOIN /* log */event_log AS waiting ON waiting./* record_id */record_id = listed.id
+SET waiting./* status */status = :status
+WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N';
+
+-- mark_run: gives a status to the waiting rows of a run of numbers without gaps
+UPDATE /* log */event_log SET /* status */status = :status
+WHERE /* record_id */record_id BETWEEN :first AND :last
+  AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N';
+
+-- delete_rows: removes rows that still wait
+DELETE waiting
+FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
+     STRAIGHT_JOIN /* log */event_log AS waiting ON waiting./* record_id */record_id = listed.id
+WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N';
+
+-- delete_run: removes the waiting rows of a run of numbers without gaps
+DELETE FROM /* log */event_log
+WHERE /* record_id */record_id BETWEEN :first AND :last
+  AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N';
+
+-- note_outcome: records why a waiting row ends as it does
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, settled_at)
+SELECT :record_id, :status, :reason, :note, /* now */CURRENT_TIMESTAMP
+FROM /* log */event_log
+WHERE /* record_id */record_id = :record_id
+  AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N'
+LIMIT 1
+ON DUPLICATE KEY UPDATE
+    status = :status, reason = :reason, note = :note, settled_at = /* now */CURRENT_TIMESTAMP, next_attempt = NULL;
+
+-- note_attempt: counts an attempt of a row that goes on waiting, and says from when on it is offered again
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, attempts, next_attempt)
+SELECT :record_id, :status, :reason, :note, 1, TIMESTAMPADD(MICROSECOND, :delay * 1000000, /* now */CURRENT_TIMESTAMP)
+FROM /* log */event_log
+WHERE /* record_id */record_id = :record_id
+  AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N'
+LIMIT 1
+ON DUPLICATE KEY UPDATE
+    attempts = COALESCE(attempts, 0) + 1, status = :status, reason = :reason, note = :note,
+    next_attempt = TIMESTAMPADD(MICROSECOND, :delay * 1000000, /* now */CURRENT_TIMESTAMP);
+
+-- end_attempts: closes the record of rows that were tried before and now ended well
+UPDATE JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
+       STRAIGHT_JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = listed.id
+SET kept.status = :status, kept.reason = :reason, kept.note = NULL, kept.next_attempt = NULL,
+    kept.settled_at = /* now */CURRENT_TIMESTAMP
+WHERE kept.next_attempt IS NOT NULL;
+
+-- mark_read: what a mark holds
+SELECT value FROM /* marks */event_log_mark WHERE name = :name;
+
+-- mark_write: makes or replaces a mark
+INSERT INTO /* marks */event_log_mark (name, value) VALUES (:name, :value)
+ON DUPLICATE KEY UPDATE value = :value;
+
+-- mark_clear: takes a mark away
+DELETE FROM /* marks */event_log_mark WHERE name = :name;
+
+-- count_by_status: how many rows carry each letter; letters that a collation holds to be equal are counted apart
+SELECT CONVERT(letter USING utf8mb4), number
+FROM (SELECT CAST(/* status */status AS BINARY) AS letter, COUNT(*) AS number
+      FROM /* log */event_log GROUP BY 1) AS counted;
+
+-- oldest_waiting: the row that waits longest
+SELECT waiting./* record_id */record_id,
+       IF(MICROSECOND(waiting./* event_time */event_time) = 0,
+          CAST(CAST(waiting./* event_time */event_time AS DATETIME) AS CHAR),
+          CAST(waiting./* event_time */event_time AS CHAR))
+FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
+ORDER BY waiting./* record_id */record_id LIMIT 1;

@@ -1,0 +1,2 @@
+-- clock: the database's own time, in the form that event_time has
+SELECT UTC_TIMESTAMP(6);

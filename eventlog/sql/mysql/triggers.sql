@@ -1,0 +1,108 @@
+-- What triggers are made of, the same names in every database. MariaDB and MySQL have row triggers only: what belongs to
+-- statement triggers and to functions has no text here. Texts become utf8mb4 first, because columns of two character
+-- sets cannot be joined. `before_trigger` settles the sql_mode that a trigger keeps, so '\\' is one backslash here.
+
+-- text_of_string: a text as it is
+CONVERT(/* value */NEW.fname USING utf8mb4);
+
+-- text_of_shape: a geometry in words
+ST_AsText(/* value */NEW.place);
+
+-- text_of_char: padding is no matter here
+-- text_of_other: every type that is not listed is text_of_string's
+-- sets: values of all types can be compared
+-- by_event: each event has a trigger of its own
+
+-- text_of_octet: binary as Base64 without line breaks
+REPLACE(TO_BASE64(/* value */NEW.photo), CHAR(10 USING utf8mb4), '');
+
+-- text_of_int: a whole number, also a ZEROFILL one without its zeros
+CAST(/* value */NEW.idu + 0 AS CHAR);
+
+-- text_of_state: true and false are 1 and 0 already, as a number or as a bit
+CAST(/* value */NEW.active + 0 AS CHAR);
+
+-- text_of_number: a number as the server writes it
+CAST(/* value */NEW.share AS CHAR);
+
+-- text_of_date: a date
+CAST(/* value */NEW.born AS CHAR);
+
+-- text_of_time: a time of day, or a span
+CAST(/* value */NEW.starts AS CHAR);
+
+-- text_of_timestamp: date and time with nine digits of a second
+DATE_FORMAT(/* value */NEW.seen, '%Y-%m-%d %H:%i:%s.%f000');
+
+-- text_of_zoned: a TIMESTAMP in UTC, whatever the session's time zone; the zero date is no moment and stays as it is
+IF(UNIX_TIMESTAMP(/* value */NEW.seen) = 0, DATE_FORMAT(/* value */NEW.seen, '%Y-%m-%d %H:%i:%s.%f000'),
+  DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL UNIX_TIMESTAMP(/* value */NEW.seen) SECOND, '%Y-%m-%d %H:%i:%s.%f000'));
+
+-- quoted: a key's value, in quotes where the grammar of table_key asks for them
+CASE WHEN /* text */NEW.idu REGEXP '[,;''+"=<>\\\\]' OR CAST(LEFT(/* text */NEW.idu, 1) AS BINARY) = ' '
+  OR CAST(RIGHT(/* text */NEW.idu, 1) AS BINARY) = ' '
+THEN CONCAT('"', REPLACE(REPLACE(/* text */NEW.idu, '\\', '\\\\'), '"', '\\"'), '"') ELSE COALESCE(/* text */NEW.idu, '') END;
+
+-- differs: whether a value changed
+NOT (/* before */OLD.fname <=> /* after */NEW.fname);
+
+-- differs_as_text: the same byte by byte, because most collations take 'a' for 'A'
+NOT (CAST(/* before */OLD.fname AS BINARY) <=> CAST(/* after */NEW.fname AS BINARY));
+
+-- same_key: of statement triggers
+-- same_key_as_text: of statement triggers
+
+-- holds: whether the row is one that the condition is about
+EXISTS (SELECT 1 FROM (SELECT /* columns */NEW.idu) AS /* row */usr WHERE /* condition */(1 = 1));
+
+-- parent_stands: whether the parent of a child row is there, and one that the condition is about
+EXISTS (SELECT 1 FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = OLD.idu) AND /* condition */(1 = 1));
+
+-- log_row: one row of the log, if its condition holds
+-- Not INSERT … SELECT … WHERE: that holds the table's AUTO-INC lock until the writer's whole statement has ended.
+IF /* condition */(1 = 1) THEN
+INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
+  /* old_value */old_value, /* new_value */new_value)
+VALUES (/* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr', /* column */NULL,
+  /* old */NULL, /* new */NULL);
+END IF;
+
+-- fact: of statement triggers
+-- fact_of_all: of statement triggers
+-- log_facts: of statement triggers
+-- taken_over: keys are checked row by row here, so no row takes over the key of one that moves later
+-- child_side: of statement triggers
+-- log_child_values: of statement triggers
+-- log_child_reads: of statement triggers
+-- function: the trigger holds its own text
+-- settings: of functions
+-- settings_of_statements: of functions
+-- settings_of_children: of functions
+
+-- before_trigger: the sql_mode that the trigger keeps, whatever its writers have
+SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION';
+
+-- row_trigger: fires for each row, with the rights of whoever made it, so that writers need none on the log
+CREATE TRIGGER /* trigger */event_log_usr_insert /* time */AFTER /* event */INSERT ON /* target */usr FOR EACH ROW BEGIN
+/* marker */
+/* body */;
+END;
+
+-- after_trigger: the session has its own sql_mode again
+SET SESSION sql_mode = @eventlog_sql_mode;
+
+-- statement_trigger: there are none
+-- truncate_trigger: there are none
+-- mark_trigger: the marker stands in the trigger's text
+
+-- hold_table: keeps writers waiting while a trigger is replaced, which takes two statements that commit by themselves
+LOCK TABLES /* target */usr WRITE;
+
+-- release_table: lets writers go on
+UNLOCK TABLES;
+
+-- drop_trigger: takes a trigger off
+DROP TRIGGER IF EXISTS /* trigger */event_log_usr_insert;
+
+-- drop_function: the trigger holds its own text
