@@ -33,6 +33,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     identifier_bytes: int
     case_sensitive: bool = False
     """Whether undelimited identifiers are (reference 8.2)."""
+    oldest_server: tuple[int, ...] = ()
+    """The oldest version that the tests run on; empty where only one was tried."""
     embedded: bool = False
     """The database is a file of this machine, which connecting would make."""
     schemas: bool = True
@@ -56,6 +58,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Types whose text is written by a fragment of their own."""
     lob_parameters: bool = False
     """A text longer than the longest string must be bound as a LOB."""
+    reserved: frozenset[str] = frozenset()
+    """Words that need quotes in the language of triggers, besides those of SQL."""
+    trigger_bytes: int | None = None
+    """How long a trigger's text may be."""
     upper_case: bool = False
     """Names that nobody quotes are upper-case."""
     row_names: tuple[str, str] = ("OLD", "NEW")
@@ -99,6 +105,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     def quoted(self, name: str) -> str:
         """The identifier as it stands in SQL, in quotes where it needs them."""
+        if name.upper() in self.reserved:
+            return f'"{name.upper() if name.islower() else name}"'
         return _preparer(self.name).quote(self.normalised(name) if name.isupper() else name)
 
     def beside(self, name: str, neighbour: str) -> str:
@@ -143,7 +151,7 @@ _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp"
 """PostgreSQL's types that have one text for one value, and none of the characters that a table_key quotes."""
 
 _ORACLE_EXACT = frozenset({"number", "float", "date", "timestamp"})
-"""Oracle's; a bare NUMBER may be so large that its text has a plus."""
+"""Oracle's types whose values are equal when their texts are."""
 
 SQLITE = Dialect(
     name="sqlite",
@@ -161,6 +169,7 @@ SQLITE = Dialect(
 POSTGRESQL = Dialect(
     name="postgresql",
     folder="postgresql",
+    oldest_server=(13,),
     identifier_bytes=63,
     transition_tables=True,
     truncate_triggers=True,
@@ -193,8 +202,15 @@ ORACLE = Dialect(
     lob_parameters=True,
     upper_case=True,
     plain_types=_ORACLE_EXACT | {"raw", "binary_float", "binary_double"},
-    unquoted_types=_ORACLE_EXACT - {"number"} | {"int"},
+    unquoted_types=frozenset({"int", "date", "timestamp"}),
+    reserved=frozenset(
+        ["BEGIN", "CASE", "CLUSTERS", "COLAUTH", "COLUMNS", "CRASH", "CURSOR", "DECLARE", "END", "EXCEPTION", "FETCH"]
+        + ["FUNCTION", "GOTO", "IF", "INDEXES", "OVERLAPS", "PROCEDURE", "SQL", "SUBTYPE", "TABAUTH", "TYPE", "VIEWS"]
+        + ["WHEN"]
+    ),
+    trigger_bytes=32_760,
     row_names=(":OLD", ":NEW"),
+    script_start="SET DEFINE OFF\nSET SQLBLANKLINES ON\n\n",
     script_end="\n/",
     now="CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)",
     user="SYS_CONTEXT('USERENV', 'SESSION_USER')",

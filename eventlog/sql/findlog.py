@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from eventlog.errors import ConfigError, InstallError
 from eventlog.schema import Column
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames
@@ -30,7 +32,7 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
     if table is None:
         raise InstallError(f"There is no log table {names.table}.", hint="`eventlog install` makes it.")
     found = chosen(schema.shape(table).columns, wanted, table)
-    return LogNames(table=names.table, schema=names.schema, columns=found)
+    return replace(names, columns=found)
 
 
 def has_log(connection: Connection, names: LogNames) -> bool:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ALL = 2**62
 """A LIMIT that no log reaches."""
+ID_LISTS = ("ids", "retried")
+"""Parameters that grow with the batch."""
 
 
 class Log:
@@ -37,12 +39,13 @@ class Log:
 
     def query(self, name: str, **fragments: str) -> TextClause:
         """A query of log.sql; `fragments` names the queries of that file which fill its further holes."""
-        from sqlalchemy import text
+        from eventlog.sql.longtext import with_long_text
 
         wanted = (name, *fragments.values())
         if wanted not in self._queries:
             parts = {hole: statement(self.dialect, part, **self._holes) for hole, part in fragments.items()}
-            self._queries[wanted] = text(statement(self.dialect, name, **self._holes, **parts))
+            long = ID_LISTS if self.dialect.lob_parameters else ()
+            self._queries[wanted] = with_long_text(statement(self.dialect, name, **self._holes, **parts), *long)
         return self._queries[wanted]
 
     def rows(

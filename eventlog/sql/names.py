@@ -42,21 +42,27 @@ class LogNames(Struct, frozen=True, kw_only=True):
     table: str = "event_log"
     schema: str | None = None
     columns: tuple[str, ...] = STANDARD
+    sequence: str | None = None
+    """Where record_ids come from if the table does not number its rows itself, as databases older than identities."""
 
     @property
     def outcomes(self) -> str:
         """Companion: reasons, attempts, next attempts, documents and holds, one row per record_id that needs one."""
-        return f"{self.table}_outcome"
+        return self._beside("_outcome")
 
     @property
     def marks(self) -> str:
         """Companion: what must survive a crash, by name."""
-        return f"{self.table}_mark"
+        return self._beside("_mark")
 
     @property
     def version(self) -> str:
         """Alembic's version table, one for each log so that several logs can share a database."""
-        return f"{self.table}_version"
+        return self._beside("_version")
+
+    def _beside(self, ending: str) -> str:
+        """The log's name with an ending, upper-case where it is: so databases report what nobody quotes."""
+        return self.table + (ending.upper() if self.table.isupper() else ending)
 
     def column(self, standard: str) -> str:
         """The actual name of the column that STANDARD calls so."""

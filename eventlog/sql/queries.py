@@ -18,7 +18,7 @@ from eventlog.sql.names import STANDARD, LogNames
 
 _header = re.compile(r"^-- ([a-z][a-z0-9_]*): .+$", re.MULTILINE)
 _comment_line = re.compile(r"^\s*--.*\n?", re.MULTILINE)
-_sample = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[\w$.]+|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"""
+_sample = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|:?[\w$.]+|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"""
 _hole = re.compile(rf"/\*\s*([a-z][a-z0-9_]*)\s*\*/(?:{_sample})?")
 
 

@@ -5,6 +5,13 @@
 -- text_of_string: any value as text
 /* value */n.fname::text;
 
+-- text_of_shape: what the type's text is, is text_of_string's to say
+
+-- text_of_char: padding is no matter here
+-- text_of_other: every type that is not listed is text_of_string's
+-- sets: values of all types can be compared
+-- by_event: each event has a trigger of its own
+
 -- text_of_octet: binary as Base64 without line breaks
 replace(encode(/* value */n.photo, 'base64'), E'\n', '');
 
@@ -133,6 +140,10 @@ FOR EACH STATEMENT EXECUTE FUNCTION /* function */event_log_usr_truncate();
 -- mark_trigger: what the trigger was planned from
 COMMENT ON TRIGGER /* trigger */event_log_usr_insert ON /* target */usr IS /* marker */'eventlog {}';
 
+-- before_trigger: nothing to settle
+-- after_trigger: nothing to settle
+-- hold_table: a trigger is replaced in one transaction
+-- release_table: a trigger is replaced in one transaction
 -- drop_trigger: takes a trigger off
 DROP TRIGGER IF EXISTS /* trigger */event_log_usr_insert ON /* target */usr;
 

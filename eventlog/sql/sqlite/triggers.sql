@@ -4,6 +4,13 @@
 -- text_of_string: a text as it is
 CAST(/* value */NEW.fname AS TEXT);
 
+-- text_of_shape: what the type's text is, is text_of_string's to say
+
+-- text_of_char: padding is no matter here
+-- text_of_other: every type that is not listed is text_of_string's
+-- sets: values of all types can be compared
+-- by_event: each event has a trigger of its own
+
 -- text_of_octet: binary as Base64, three bytes at a time; json_each counts, for a trigger may not use WITH
 CASE typeof(/* value */NEW.photo)
 WHEN 'blob' THEN (
@@ -106,6 +113,10 @@ END;
 -- statement_trigger: SQLite has none
 -- truncate_trigger: SQLite has none
 -- mark_trigger: the marker stands in the trigger's text
+-- before_trigger: nothing to settle
+-- after_trigger: nothing to settle
+-- hold_table: a trigger is replaced in one transaction
+-- release_table: a trigger is replaced in one transaction
 -- drop_trigger: takes a trigger off
 DROP TRIGGER IF EXISTS /* trigger */event_log_usr_insert;
 

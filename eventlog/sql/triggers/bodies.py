@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
 from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
-from eventlog.sql.triggers.facts import Fact, Side, When, child_facts, facts
+from eventlog.sql.triggers.facts import EVERY, Fact, Side, When, child_facts, facts
 from eventlog.sql.triggers.plan import ChildPlan, Plan, Style
 from eventlog.sql.triggers.words import Row, same_key
 
@@ -34,6 +34,18 @@ class RowBodies(Struct, frozen=True, kw_only=True):
         if when is When.UPDATE and self.child is None and not self.plan.table.view:
             written.append(self._taken_over(clauses))
         return SEPARATOR.join(written)
+
+    def by_event(self) -> str:
+        """What one trigger does that fires for every event."""
+        clauses = _clauses(self.dialect, self.plan, self.child, *self.dialect.row_names)
+        return statement(
+            self.dialect,
+            "by_event",
+            old_key=clauses.key_text(Side.OLD),
+            new_key=clauses.key_text(Side.NEW),
+            moved=clauses.keys_differ(),
+            **{event.value: self.body(event) for event in EVERY},
+        )
 
     def _questions(self, clauses: Clauses, when: When) -> list[str]:
         """What has to be asked before, where conditions hold no queries."""
@@ -71,7 +83,7 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
         if self.child is not None:
             return SEPARATOR.join(_ChildStatements(clauses=clauses, child=self.child, log=self.log).written(when))
         source = self._source(clauses, when)
-        if when is When.UPDATE and self.plan.options.style is Style.ROW_BACK:
+        if when is When.UPDATE and self.plan.options.style == Style.ROW_BACK:
             return statement(self.dialect, "log_facts", **self.log, source=source, facts=self._fact_of_all(clauses))
         return log_facts(self.dialect, self.log, source, [clauses.holes(fact) for fact in facts(self.plan, when)])
 
@@ -89,6 +101,9 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
     def _fact_of_all(self, clauses: Clauses) -> str:
         """An update's row-back facts in one: half the work for each row of a bulk statement."""
         left, came, stayed = facts(self.plan, When.UPDATE)
+        conditions = [clauses.condition(fact) for fact in (left, came)]
+        # Beside "left or came" the change need not say "neither left nor came", unless a condition looks at both rows.
+        conditions.append(clauses.changed(stayed) if self.plan.options.when is None else clauses.condition(stayed))
         return statement(
             self.dialect,
             "fact_of_all",
@@ -96,7 +111,7 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
             came=f"({clauses.missing(Side.OLD)})",
             old_key=clauses.key(Side.OLD),
             new_key=clauses.key(Side.NEW),
-            condition=any_of([clauses.condition(fact) for fact in (left, came, stayed)]),
+            condition=any_of(conditions),
         )
 
 
@@ -108,7 +123,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
     log: Mapping[str, str]
 
     def written(self, when: When) -> list[str]:
-        if self.clauses.plan.options.style is Style.ROW_BACK:
+        if self.clauses.plan.options.style == Style.ROW_BACK:
             values = tuple(watched.column for watched in self.child.watched)
             fact = child_facts(self.clauses.plan, self.child, When.INSERT)[0]
             sides = self._both(when, [self._side(side, when, fact, len(values)) for side in Side])
@@ -119,7 +134,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
 
     def _field(self, fact: Fact, when: When) -> list[str]:
         old, new = (self._side(side, when, fact, 1) for side in Side)
-        if self.clauses.plan.options.style is Style.FIELD_BACK:
+        if self.clauses.plan.options.style == Style.FIELD_BACK:
             return [self._query("log_child_reads", fact, self._both(when, [old, new]))]
         written = []
         if when is not When.INSERT:

@@ -63,6 +63,10 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return tuple(by_name[name] for name in self.child.child.parent_key)
 
     def key(self, side: Side) -> str:
+        """The key of the row on one side; a variable where each trigger works it out once."""
+        return _variable(side, "key") if self.dialect.procedural_triggers else self.key_text(side)
+
+    def key_text(self, side: Side) -> str:
         return self.row(side).key(self.key_columns, self.plan.table.key)
 
     def condition(self, fact: Fact) -> str:
@@ -73,6 +77,9 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return all_of(parts)
 
     def moved(self) -> str:
+        return "(moved > 0)" if self.dialect.procedural_triggers else self.keys_differ()
+
+    def keys_differ(self) -> str:
         return any_of([self._differs(column) for column in self.key_columns])
 
     def missing(self, side: Side) -> str:
@@ -86,7 +93,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         """What `when` says about one side of the class's own row; nothing where there is no condition."""
         if self.plan.options.when is None:
             return ALWAYS
-        return f"{_answer(side)} > 0" if self.dialect.procedural_triggers else self.question(side)
+        return f"{_variable(side, 'holds')} > 0" if self.dialect.procedural_triggers else self.question(side)
 
     def question(self, side: Side) -> str:
         """The query about one side that `when` makes necessary."""
@@ -95,11 +102,13 @@ class Clauses(Struct, frozen=True, kw_only=True):
         columns = self.row(side).list(self.plan.table.columns)
         row = self.dialect.quoted(self.plan.table.name)
         condition = f"({self.plan.options.when})"
-        return statement(self.dialect, "holds", columns=columns, row=row, condition=condition, answer=_answer(side))
+        return statement(
+            self.dialect, "holds", columns=columns, row=row, condition=condition, answer=_variable(side, "holds")
+        )
 
     def parent_stands(self, side: Side) -> str:
         """Whether the parent of a child's row is there, and one that `when` is about."""
-        return f"{_answer(side)} > 0" if self.dialect.procedural_triggers else self._parent_stands(side)
+        return f"{_variable(side, 'holds')} > 0" if self.dialect.procedural_triggers else self._parent_stands(side)
 
     def _parent_stands(self, side: Side) -> str:
         parent = Row(dialect=self.dialect, alias=self.dialect.quoted(self.plan.table.name))
@@ -111,7 +120,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
             row=parent.alias,
             match=" AND ".join(f"{parent.value(own)} = {self.row(side).value(held)}" for own, held in pairs),
             condition=f"({self.plan.options.when or '1 = 1'})",
-            answer=_answer(side),
+            answer=_variable(side, "holds"),
         )
 
     def under_a_parent(self, side: Side, *, may_be_gone: bool) -> list[str]:
@@ -170,17 +179,23 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return differs(self.dialect, column, self.old.value(column), self.new.value(column))
 
 
-def _answer(side: Side) -> str:
-    """The variable that holds what a question about one side found, where conditions hold no queries."""
-    return f"{side.name.lower()}_holds"
+def _variable(side: Side, what: str) -> str:
+    """The variable in which a trigger keeps what it found out about one side of the row."""
+    return f"{side.name.lower()}_{what}"
 
 
 def all_of(parts: Sequence[str]) -> str:
-    return f"({' AND '.join(parts)})" if parts else ALWAYS
+    return f"({_joined(parts, 'AND')})" if parts else ALWAYS
 
 
 def any_of(parts: Sequence[str]) -> str:
-    return f"({' OR '.join(parts)})"
+    return f"({_joined(parts, 'OR')})"
+
+
+def _joined(parts: Sequence[str], word: str) -> str:
+    """The parts in one line when that is short, for SQL*Plus takes no line of more than 2499 characters."""
+    line = f" {word} ".join(parts)
+    return line if len(line) < 120 else f"\n  {word} ".join(parts)
 
 
 def qualified(dialect: Dialect, schema: str | None, name: str) -> str:

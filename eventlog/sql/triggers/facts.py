@@ -24,6 +24,10 @@ class When(StrEnum):
     TRUNCATE = "truncate"
 
 
+EVERY = (When.INSERT, When.UPDATE, When.DELETE)
+"""What one trigger fires for where it can ask which it was."""
+
+
 class Side(Enum):
     """The row as it was, or as it is."""
 
@@ -91,9 +95,9 @@ def facts(plan: Plan, when: When) -> list[Fact]:
 def _arrival(plan: Plan, fate: Fate) -> list[Fact]:
     """One row for each value that is there. An object without any must not be lost: then its first column speaks."""
     style = plan.options.style
-    if style is Style.ROW_BACK:
+    if style == Style.ROW_BACK:
         return [Fact(kind=Kind.INSERT_ROW_BACK, side=Side.NEW, fate=fate)]
-    kind, new = _inserted[style], style is not Style.FIELD_BACK
+    kind, new = _inserted[style], style != Style.FIELD_BACK
     first = plan.watched[0]
     speaker = Fact(
         kind=kind,
@@ -110,18 +114,18 @@ def _arrival(plan: Plan, fate: Fate) -> list[Fact]:
 def _changes(plan: Plan) -> list[Fact]:
     style, watched = plan.options.style, plan.watched
     stayed = Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, fate=Fate.STAYED, test=Test.CHANGED, watched=watched)
-    if style is Style.ROW_BACK:
+    if style == Style.ROW_BACK:
         return [stayed]
-    kind, valued = _updated[style], style is not Style.FIELD_BACK
+    kind, valued = _updated[style], style != Style.FIELD_BACK
     return [replace(stayed, kind=kind, watched=(one,), column=one.name, old=valued, new=valued) for one in watched]
 
 
 def child_facts(plan: Plan, child: ChildPlan, when: When) -> list[Fact]:
     """What a statement on a child table writes, all of it under the parent's key (reference 5.4)."""
     style = plan.options.style
-    if style is Style.ROW_BACK:
+    if style == Style.ROW_BACK:
         return _child_read_back(Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, watched=child.watched), when)
-    if style is Style.FIELD_BACK:
+    if style == Style.FIELD_BACK:
         each = [_value(Kind.UPDATE_FIELD_BACK, one, Side.NEW, valued=False) for one in child.watched]
         return [fact for one in each for fact in _child_read_back(one, when)]
     test = Test.CHANGED_OR_MOVED if when is When.UPDATE else Test.NONE

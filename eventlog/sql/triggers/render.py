@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from eventlog.errors import InstallError
 from eventlog.schema import Column
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import log_holes, statement
 from eventlog.sql.triggers.bodies import RowBodies, StatementBodies
 from eventlog.sql.triggers.clauses import logged_name, qualified
-from eventlog.sql.triggers.facts import When
+from eventlog.sql.triggers.facts import EVERY, When
 from eventlog.sql.triggers.marker import Marker, hash_of, write_marker
 from eventlog.sql.triggers.plan import ChildPlan, Plan
 from eventlog.sql.triggers.words import settled
@@ -50,44 +52,81 @@ class _Writer(Struct, frozen=True, kw_only=True):
     plan: Plan
 
     def triggers(self, child: ChildPlan | None) -> Iterator[Trigger]:
+        if self.dialect.procedural_triggers:
+            yield self._trigger(child, EVERY)
+            return
         for when in When:
             if when is not When.TRUNCATE or (self.dialect.truncate_triggers and not self.plan.table.view):
-                yield self._trigger(child, when)
+                yield self._trigger(child, (when,))
 
-    def _trigger(self, child: ChildPlan | None, when: When) -> Trigger:
-        name = self._name(child, when)
+    def _trigger(self, child: ChildPlan | None, events: tuple[When, ...]) -> Trigger:
+        name = self._name(child, events[0] if len(events) == 1 else "change")
         table = child.child.name if child else self.plan.table.name
-        holes = {
-            "trigger": self._trigger_name(name),
-            "function": self.dialect.qualified(self.names.schema, name),
-            "target": qualified(self.dialect, self.plan.table.schema, table),
-            "event": when.upper(),
-            "time": "INSTEAD OF" if self.plan.table.view else "AFTER",
-            "rows": ROWS.get(when, ""),
-            "result": self._result(when),
-            "body": self._body(child, when),
-            "settings": self._settings(child, when),
-        }
-        form = self._form(when)
+        holes = self._holes(child, events, name, table) | self._log() | self._settling(name)
+        form = self._form(events[0])
         digest = hash_of(self._statement(query, **holes, marker="") for query in ("function", form))
         mark = self._mark(digest)
-        texts = {query: self._statement(query, **holes, marker=mark) for query in ("function", form, "mark_trigger")}
+        texts = {query: self._statement(query, **holes, marker=mark) for query in _parts(form)}
+        self._check_length(table, texts[form])
         return Trigger(
             name=name,
             table=table,
             schema=self.plan.table.schema,
             create=tuple(text for text in texts.values() if text),
             drop=tuple(filter(None, (self._statement(query, **holes) for query in ("drop_trigger", "drop_function")))),
-            source=texts["function"] or texts[form],
+            source="\n".join((texts["function"], texts[form])),
             hash=digest,
         )
 
-    def _body(self, child: ChildPlan | None, when: When) -> str:
+    def _holes(self, child: ChildPlan | None, events: tuple[When, ...], name: str, table: str) -> dict[str, str]:
+        return {
+            "trigger": self._trigger_name(name),
+            "function": self._function_name(name),
+            "target": qualified(self.dialect, self.plan.table.schema, table),
+            "event": " OR ".join(events).upper(),
+            "time": "INSTEAD OF" if self.plan.table.view else "AFTER",
+            "rows": ROWS.get(events[0], ""),
+            "result": self._result(events[0]),
+            "body": self._body(child, events, self._function_name(name)),
+            "settings": self._settings(child, events[0]),
+        }
+
+    def _settling(self, name: str) -> dict[str, str]:
+        """What fills the holes of a look at the trigger once it stands."""
+        literal, schema, called = self.dialect.literal, self.plan.table.schema, self._trigger_name(name)
+        return {
+            "name": literal(self.dialect.reported(name)),
+            "owner": literal(schema) if schema else "USER",
+            "disable": literal(f"ALTER TRIGGER {called} DISABLE"),
+            "complaint": literal(
+                f"The trigger {name} does not compile and is disabled. May the owner of its table insert into the log?"
+            ),
+        }
+
+    def _check_length(self, table: str, text: str) -> None:
+        limit, length = self.dialect.trigger_bytes, len(text.encode())
+        if limit is not None and length > limit:
+            message = f"The trigger on {table} would be {length} bytes long, and {self.dialect.name} takes {limit}."
+            raise InstallError(message, hint="Choose --events row-back, or fewer columns with --columns.")
+
+    def _log(self) -> dict[str, str]:
+        """What fills the holes of a row of the log that are the same for all."""
         table = self.dialect.literal(logged_name(self.plan, self.names))
         log = self.names if self.dialect.qualified_in_triggers else _without_schema(self.names)
-        holes = log_holes(self.dialect, log) | {"table": table, "now": self.dialect.now, "user": self.dialect.user}
-        bodies = StatementBodies if self._by_statement(when) else RowBodies
-        return bodies(dialect=self.dialect, plan=self.plan, child=child, log=holes).body(when)
+        sequence = self.dialect.qualified(log.schema, log.sequence) if log.sequence else None
+        number = {"number_name": "", "number": ""}
+        if sequence:
+            name = self.dialect.quoted(log.column("record_id"))
+            number = {"number_name": f", {name}", "number": f", {sequence}.NEXTVAL"}
+        own = {"table": table, "now": self.dialect.now, "user": self.dialect.user}
+        return log_holes(self.dialect, log) | own | number
+
+    def _body(self, child: ChildPlan | None, events: tuple[When, ...], function: str) -> str:
+        log = self._log() | {"function": function}
+        if len(events) > 1:
+            return RowBodies(dialect=self.dialect, plan=self.plan, child=child, log=log).by_event()
+        bodies = StatementBodies if self._by_statement(events[0]) else RowBodies
+        return bodies(dialect=self.dialect, plan=self.plan, child=child, log=log).body(events[0])
 
     def _by_statement(self, when: When) -> bool:
         if when is When.TRUNCATE:
@@ -123,11 +162,15 @@ class _Writer(Struct, frozen=True, kw_only=True):
         text = write_marker(Marker(log=log, table=called, options=self.plan.options, hash=digest))
         return self.dialect.marked(text)
 
-    def _name(self, child: ChildPlan | None, when: When) -> str:
+    def _name(self, child: ChildPlan | None, what: str) -> str:
         table = self.plan.table
         foreign = table.schema if table.schema != self.names.schema else None
         owner = "_".join(filter(None, (self.names.table, foreign, table.name)))
-        return self.dialect.shortened(f"{owner}__{child.child.name}_{when}" if child else f"{owner}_{when}")
+        name = self.dialect.shortened(f"{owner}__{child.child.name}_{what}" if child else f"{owner}_{what}")
+        return self.dialect.beside(name, table.name)
+
+    def _function_name(self, trigger: str) -> str:
+        return function_name(self.dialect, self.names, self.plan.table.schema, trigger)
 
     def _trigger_name(self, name: str) -> str:
         """A trigger lives in its table's schema, where the database does not already say so by the table."""
@@ -138,5 +181,18 @@ class _Writer(Struct, frozen=True, kw_only=True):
         return statement(self.dialect, query, **holes)
 
 
+def function_name(dialect: Dialect, names: LogNames, schema: str | None, trigger: str) -> str:
+    """What a trigger runs: beside the log, or beside the trigger where that is what has rights on the log."""
+    if dialect.procedural_triggers:
+        called = dialect.beside(dialect.shortened(f"{trigger}_log"), trigger)
+        return dialect.qualified(schema, called)
+    return dialect.qualified(names.schema, trigger)
+
+
+def _parts(form: str) -> tuple[str, ...]:
+    """The queries that make a trigger, one after another."""
+    return ("before_trigger", "function", "guard_function", form, "mark_trigger", "after_trigger")
+
+
 def _without_schema(names: LogNames) -> LogNames:
-    return LogNames(table=names.table, columns=names.columns)
+    return replace(names, schema=None)

@@ -17,7 +17,7 @@ from eventlog.sql.reflect import reflect
 from eventlog.sql.shapes import Schema
 from eventlog.sql.triggers.installed import Installed, TriggerState, compare, installed, is_current, states
 from eventlog.sql.triggers.plan import Options, Plan, plan
-from eventlog.sql.triggers.render import render
+from eventlog.sql.triggers.render import Trigger, function_name, render
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -33,8 +33,11 @@ def track(
     """Makes or replaces the triggers of these classes, all or none; what is current is left alone."""
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
-        for statement_text in _needed(connection, tables, options or Options(), log, schema):
-            _execute(connection, statement_text)
+        try:
+            for statement_text in _needed(connection, tables, options or Options(), log, schema):
+                _execute(connection, statement_text)
+        finally:
+            _execute(connection, statement(dialect_of(connection), "release_table"))
         return _of_classes(connection, tables, log, schema, options or Options())
 
 
@@ -94,7 +97,7 @@ def with_schema(connection: Connection, names: LogNames) -> LogNames:
 
 def script(statements: Sequence[str], dialect: Dialect) -> str:
     """Statements one after another, each ended as the database's own shell expects."""
-    return "".join(f"{text}{dialect.script_end}\n\n" for text in statements)
+    return dialect.script_start * bool(statements) + "".join(f"{text}{dialect.script_end}\n\n" for text in statements)
 
 
 def _needed(
@@ -111,11 +114,18 @@ def _needed(
             there = mine.pop(trigger.name, None)
             if there is not None and is_current(trigger, there) and there.marker.options == options:
                 continue
-            if there is not None:
-                yield from trigger.drop
-            yield from trigger.create
+            held = _held(dialect, wanted, trigger) if there is not None else ""
+            in_the_way = trigger.drop if there and not dialect.procedural_triggers else ()
+            yield from filter(None, [held, *in_the_way, *trigger.create])
+            if held:
+                yield statement(dialect, "release_table")
         for stray in mine.values():
             yield from _drops(dialect, names, stray)
+
+
+def _held(dialect: Dialect, wanted: Plan, trigger: Trigger) -> str:
+    """Keeps writers from the table while its trigger is replaced, where that is not one transaction."""
+    return statement(dialect, "hold_table", target=dialect.qualified(wanted.table.schema, trigger.table))
 
 
 def _plans(connection: Connection, tables: Sequence[str], options: Options, schema: str | None) -> list[Plan]:
@@ -128,6 +138,12 @@ def _plans(connection: Connection, tables: Sequence[str], options: Options, sche
 def _check(connection: Connection, wanted: Plan, names: LogNames) -> None:
     """Refuses what would only fail when somebody writes to the table."""
     table = wanted.table
+    if table.view and not dialect_of(connection).instead_of_triggers:
+        message = f"{table.name} is a view, and this database has no triggers on views."
+        raise InstallError(message, hint="Track the tables beneath it.")
+    if table.schema and not names.schema and dialect_of(connection).qualified_in_triggers:
+        message = f"{table.name} stands in {table.schema}, where a trigger would look for {names.table} too."
+        raise InstallError(message, hint=f"Say where the log is: --log DATABASE.{names.table}.")
     if table.view and not _is_written(connection, table):
         message = f"The view {table.name} has no INSTEAD OF trigger that writes; ours would swallow every change."
         raise InstallError(message, hint="Make that trigger first, or track the tables beneath the view.")
@@ -172,7 +188,7 @@ def _remove(connection: Connection, names: LogNames, triggers: Sequence[Installe
 def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[str]:
     holes = {
         "trigger": dialect.qualified(trigger.schema if dialect.triggers_in_schemas else None, trigger.name),
-        "function": dialect.qualified(names.schema, trigger.name),
+        "function": function_name(dialect, names, trigger.schema, trigger.name),
         "target": dialect.qualified(trigger.schema, trigger.table),
     }
     for query in ("drop_trigger", "drop_function"):

@@ -1,0 +1,39 @@
+-- What the database's own catalog tells of tables and triggers.
+
+-- declared_types: the types of a table's columns in Oracle's words, since SQLAlchemy does not know them all
+SELECT column_name AS name,
+       CASE
+           WHEN data_type IN ('VARCHAR2', 'CHAR', 'NVARCHAR2', 'NCHAR') THEN data_type || '(' || char_length || ')'
+           WHEN data_type = 'RAW' THEN 'RAW(' || data_length || ')'
+           WHEN data_type = 'FLOAT' THEN 'FLOAT(' || data_precision || ')'
+           WHEN data_type = 'NUMBER' AND data_scale IS NOT NULL
+               THEN 'NUMBER(' || NVL(data_precision, 38) || ',' || data_scale || ')'
+           ELSE data_type
+       END AS type
+FROM all_tab_columns
+WHERE owner = :schema AND table_name = :table;
+
+-- column_collations: texts are compared with the column's own collation without being told
+
+-- our_triggers: every trigger that bears our marker, with its text; one that is disabled or does not compile sleeps
+SELECT all_triggers.trigger_name AS trigger_name, all_triggers.table_owner AS table_schema,
+       all_triggers.table_name AS table_name, all_source.text AS marker,
+       CASE WHEN all_triggers.status = 'ENABLED' AND all_objects.status = 'VALID' THEN 1 ELSE 0 END AS enabled,
+       all_triggers.trigger_body AS source
+FROM all_triggers
+JOIN all_source ON all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
+JOIN all_objects ON all_objects.owner = all_triggers.owner AND all_objects.object_name = all_triggers.trigger_name
+WHERE all_source.type = 'TRIGGER' AND all_objects.object_type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%'
+ORDER BY all_triggers.table_owner, all_triggers.trigger_name;
+
+-- instead_of_triggers: how many triggers, not ours, do the writing of a view
+SELECT COUNT(*) FROM all_triggers
+WHERE table_owner = :schema AND table_name = :table AND trigger_type = 'INSTEAD OF'
+  AND NOT EXISTS (SELECT 1 FROM all_source
+                  WHERE all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
+                    AND all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%');
+
+-- settle_names: a condition is tried in the names that the trigger sees too
+
+-- try_condition: whether a condition can be asked of a table
+SELECT COUNT(*) FROM /* target */usr WHERE /* condition */(1 = 1) AND 1 = 0;

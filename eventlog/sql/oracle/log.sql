@@ -1,0 +1,125 @@
+-- The log's everyday: reading what waits, marking what became of it. Every mark and delete repeats status = 'N',
+-- which keeps it off rows that somebody else changed meanwhile.
+-- event_time is DATE or TIMESTAMP, whoever made the log, so it is cast before it is written.
+-- Lists of record_ids come as JSON, '[1,2,3]': one parameter whatever their number. It is bound as a CLOB, because
+-- SQL takes no longer text than 4000 bytes. PL/SQL takes any, hence the blocks round what writes notes and marks.
+-- ROWNUM and not FETCH FIRST: it lets the index on status end the reading early.
+
+-- session: times in one form and in UTC, text compared byte by byte, whatever the client's locale is
+ALTER SESSION SET NLS_DATE_FORMAT = 'YYYY-MM-DD HH24:MI:SS'
+    NLS_TIMESTAMP_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF' NLS_TIMESTAMP_TZ_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF TZH:TZM'
+    NLS_NUMERIC_CHARACTERS = '.,' NLS_CALENDAR = 'GREGORIAN' NLS_COMP = BINARY NLS_SORT = BINARY TIME_ZONE = '+00:00';
+
+-- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out
+SELECT * FROM (
+    SELECT waiting./* record_id */record_id AS record_id, waiting./* event_type */event_type AS event_type,
+           waiting./* table_name */table_name AS table_name, waiting./* table_key */table_key AS table_key,
+           waiting./* column_name */column_name AS column_name,
+           waiting./* old_value */old_value AS old_value,
+           waiting./* new_value */new_value AS new_value,
+           TO_CHAR(CAST(waiting./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6') AS event_time,
+           waiting./* perpetrator */perpetrator AS perpetrator
+    FROM /* log */event_log waiting
+    WHERE waiting./* status */status = 'N' AND /* among */(1 = 1) AND /* except */(1 = 1)
+      AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
+                      WHERE kept.record_id = waiting./* record_id */record_id
+                        AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))
+    ORDER BY /* order */record_id
+) WHERE ROWNUM <= :limit;
+
+-- among_all: condition: every row
+(1 = 1);
+
+-- among_due: condition: rows whose time has come; rows without a time are for the rules to judge
+(waiting./* event_time */event_time IS NULL
+ OR waiting./* event_time */event_time <= /* clock */SYSDATE);
+
+-- among_noted: condition: the rows of the batch in hand
+(waiting./* record_id */record_id IN
+ (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed));
+
+-- order_by_number: order: as the rows were numbered
+waiting./* record_id */record_id;
+
+-- order_by_time: order: as the events take effect
+waiting./* event_time */event_time NULLS FIRST, waiting./* record_id */record_id;
+
+-- clock_now: the clock that event_time is compared with
+SELECT /* clock */SYSDATE FROM dual;
+
+-- mark_rows: gives a status to rows that still wait
+UPDATE /* log */event_log SET /* status */status = :status
+WHERE /* record_id */record_id IN
+      (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
+  AND /* status */status = 'N';
+
+-- mark_run: gives a status to the waiting rows of a run of numbers without gaps
+UPDATE /* log */event_log SET /* status */status = :status
+WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
+
+-- delete_rows: removes rows that still wait
+DELETE FROM /* log */event_log
+WHERE /* record_id */record_id IN
+      (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
+  AND /* status */status = 'N';
+
+-- delete_run: removes the waiting rows of a run of numbers without gaps
+DELETE FROM /* log */event_log
+WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
+
+-- note_outcome: records why a waiting row ends as it does
+BEGIN
+    MERGE INTO /* outcomes */event_log_outcome kept
+    USING (SELECT waiting./* record_id */record_id AS record_id FROM /* log */event_log waiting
+           WHERE waiting./* record_id */record_id = :record_id AND waiting./* status */status = 'N') given
+    ON (kept.record_id = given.record_id)
+    WHEN MATCHED THEN UPDATE SET kept.status = :status, kept.reason = :reason, kept.note = :note,
+        kept.settled_at = SYS_EXTRACT_UTC(SYSTIMESTAMP), kept.next_attempt = NULL
+    WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, settled_at)
+        VALUES (given.record_id, :status, :reason, :note, SYS_EXTRACT_UTC(SYSTIMESTAMP));
+END;
+
+-- note_attempt: counts an attempt of a row that goes on waiting, and says from when on it is offered again
+BEGIN
+    MERGE INTO /* outcomes */event_log_outcome kept
+    USING (SELECT waiting./* record_id */record_id AS record_id FROM /* log */event_log waiting
+           WHERE waiting./* record_id */record_id = :record_id AND waiting./* status */status = 'N') given
+    ON (kept.record_id = given.record_id)
+    WHEN MATCHED THEN UPDATE SET kept.status = :status, kept.reason = :reason, kept.note = :note,
+        kept.next_attempt = SYS_EXTRACT_UTC(SYSTIMESTAMP) + NUMTODSINTERVAL(:delay, 'SECOND'),
+        kept.attempts = NVL(kept.attempts, 0) + 1
+    WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, attempts, next_attempt)
+        VALUES (given.record_id, :status, :reason, :note, 1,
+                SYS_EXTRACT_UTC(SYSTIMESTAMP) + NUMTODSINTERVAL(:delay, 'SECOND'));
+END;
+
+-- end_attempts: closes the record of rows that were tried before and now ended well
+UPDATE /* outcomes */event_log_outcome
+SET status = :status, reason = :reason, note = NULL, next_attempt = NULL, settled_at = SYS_EXTRACT_UTC(SYSTIMESTAMP)
+WHERE next_attempt IS NOT NULL
+  AND record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);
+
+-- mark_read: what a mark holds
+SELECT value FROM /* marks */event_log_mark WHERE name = :name;
+
+-- mark_write: makes or replaces a mark
+BEGIN
+    UPDATE /* marks */event_log_mark SET value = :value WHERE name = :name;
+    IF SQL%ROWCOUNT = 0 THEN
+        INSERT INTO /* marks */event_log_mark (name, value) VALUES (:name, :value);
+    END IF;
+END;
+
+-- mark_clear: takes a mark away
+DELETE FROM /* marks */event_log_mark WHERE name = :name;
+
+-- count_by_status: how many rows carry each letter
+SELECT /* status */status, COUNT(*) FROM /* log */event_log GROUP BY /* status */status;
+
+-- oldest_waiting: the row that waits longest
+SELECT * FROM (
+    SELECT waiting./* record_id */record_id AS record_id,
+           TO_CHAR(CAST(waiting./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6') AS event_time
+    FROM /* log */event_log waiting
+    WHERE waiting./* status */status = 'N' ORDER BY waiting./* record_id */record_id
+) WHERE ROWNUM = 1;
