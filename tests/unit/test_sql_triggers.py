@@ -1,0 +1,138 @@
+"""Planning and rendering without a database: what is refused, what is remembered, and what a hash notices."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.errors import InstallError, UsageError
+from eventlog.schema import Child, Column, Table
+from eventlog.sql.dialect import POSTGRESQL, SQLITE, Dialect
+from eventlog.sql.names import LogNames
+from eventlog.sql.triggers import Options, Plan, Style, plan, render
+from eventlog.sql.triggers.installed import Installed, State, compare
+from eventlog.sql.triggers.marker import Marker, read_marker, write_marker
+from eventlog.sqltypes import bare_type
+
+USR = Table(
+    name="usr",
+    columns=(Column(name="idu", type="INTEGER", key=1), Column(name="fname"), Column(name="photo", type="BLOB")),
+    children=(
+        Child(
+            name="usr_phone", parent_key=("idu",), columns=(Column(name="idu", type="INTEGER"), Column(name="phoneno"))
+        ),
+    ),
+)
+NAMES = LogNames()
+
+
+def watched(found: Plan) -> list[str]:
+    own = [one.name for one in found.watched]
+    return own + [one.name for child in found.children for one in child.watched]
+
+
+def test_everything_but_keys_is_watched_unless_said_otherwise() -> None:
+    assert watched(plan(USR)) == ["fname", "photo", "usr_phone.phoneno"]
+    assert watched(plan(USR, Options(columns=("FNAME", "usr_phone.phoneno")))) == ["fname", "usr_phone.phoneno"]
+    assert watched(plan(USR, Options(exclude=("photo", "usr_phone.phoneno")))) == ["fname"]
+
+
+def test_options_that_leave_nothing_are_refused() -> None:
+    with pytest.raises(UsageError, match="nothing of usr is watched"):
+        plan(USR, Options(exclude=("fname", "photo", "usr_phone.phoneno")))
+
+
+@pytest.mark.parametrize("name", ["a=b", "a+b", 'a"b', " a", "a ", "a,b", "a\\b"])
+def test_a_key_column_that_a_table_key_cannot_carry_is_refused(name: str) -> None:
+    with pytest.raises(InstallError, match="cannot carry"):
+        plan(Table(name="t", columns=(Column(name=name, key=1),)))
+
+
+def test_a_view_is_watched_by_what_its_prefixes_leave() -> None:
+    view = Table(
+        name="v", view=True, columns=(Column(name="pk_id"), Column(name="sv_name"), Column(name="fk__id__boss"))
+    )
+    assert watched(plan(view)) == ["name", "fk_boss"]
+    assert watched(plan(view, Options(columns=("sv_name",)))) == ["name"]
+
+
+@pytest.mark.parametrize("dialect", [SQLITE, POSTGRESQL], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("style", Style)
+def test_the_same_plan_gives_the_same_triggers_and_no_two_have_one_name(dialect: Dialect, style: Style) -> None:
+    once, again = (render(plan(USR, Options(style=style)), dialect, NAMES) for _ in range(2))
+    assert once == again
+    assert len({trigger.name for trigger in once}) == len(once) == (8 if dialect.truncate_triggers else 6)
+
+
+def test_a_hash_notices_what_changes_a_trigger_and_nothing_else() -> None:
+    def hashes(table: Table, options: Options) -> dict[str, str]:
+        return {trigger.name: trigger.hash for trigger in render(plan(table, options), SQLITE, NAMES)}
+
+    field = Options(style=Style.FIELD)
+    more = Table(name="usr", columns=(*USR.columns, Column(name="mail")), children=USR.children)
+    differing = {name for name, digest in hashes(USR, field).items() if hashes(more, field)[name] != digest}
+    assert differing == {"event_log_usr_insert", "event_log_usr_update"}
+    assert hashes(USR, Options(style=Style.FIELD, exclude=("nothing",)[:0])) == hashes(USR, field)
+
+
+def test_a_trigger_of_a_table_and_one_of_a_child_never_share_a_name() -> None:
+    child = Table(name="usr_phone", columns=(Column(name="id", key=1), Column(name="x")))
+    names = [trigger.name for table in (USR, child) for trigger in render(plan(table), SQLITE, NAMES)]
+    assert len(set(names)) == len(names)
+
+
+options = st.builds(
+    Options,
+    style=st.sampled_from(Style),
+    columns=st.lists(st.text(max_size=9), max_size=3).map(tuple),
+    children=st.lists(st.text(max_size=9), max_size=2).map(tuple),
+    when=st.none() | st.text(max_size=30) | st.sampled_from(["a /* b */ = '*/'", "/*", "x = '\n'"]),
+    rows=st.booleans(),
+)
+
+
+@given(options=options, log=st.text(max_size=9), before=st.sampled_from(["", "CREATE TRIGGER x\n/* "]))
+def test_a_marker_reads_back_out_of_a_comment_and_never_ends_it(options: Options, log: str, before: str) -> None:
+    marker = Marker(log=log, table="t", options=options, hash="0")
+    text = write_marker(marker)
+    assert "*/" not in text
+    assert "\n" not in text
+    assert read_marker(f"{before}{text} */\nBEGIN") == marker
+
+
+def test_what_bears_no_marker_is_none_of_ours() -> None:
+    assert read_marker("CREATE TRIGGER x /* mine */") is None
+    assert read_marker('eventlog {"hash": 1}') is None
+
+
+def test_states_are_told_from_what_stands_and_what_is_wanted() -> None:
+    wanted = render(plan(USR), SQLITE, NAMES)
+    stands = [
+        Installed(
+            name=trigger.name,
+            schema=None,
+            table=trigger.table,
+            marker=Marker(log="event_log", table="usr", options=Options(), hash=trigger.hash),
+            source=trigger.source,
+            enabled=place != 1,
+        )
+        for place, trigger in enumerate(wanted[:3])
+    ]
+    stray = Installed(name="old", schema=None, table="usr", marker=stands[0].marker, source="x", enabled=True)
+    found = {state.name: state.state for state in compare(wanted, [*stands, stray], "usr")}
+    assert list(found.values()) == [State.CURRENT, State.DISABLED, State.CURRENT, *[State.MISSING] * 3, State.STRAY]
+
+
+@pytest.mark.parametrize(
+    "sql_type, bare",
+    [
+        ("INTEGER", "integer"),
+        ("VARCHAR(64)", "varchar"),
+        ("TIMESTAMP(3) WITHOUT TIME ZONE", "timestamp"),
+        ("TIMESTAMP WITH TIME ZONE", "timestamp with time zone"),
+        ("NUMERIC(9, 2)", "numeric"),
+    ],
+)
+def test_types_are_known_by_their_bare_names(sql_type: str, bare: str) -> None:
+    assert bare_type(sql_type) == bare
