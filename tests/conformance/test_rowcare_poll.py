@@ -1,0 +1,137 @@
+"""History out of the hot index: a poll reads the index of waiting rows, however many processed rows there are."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event, text
+
+from eventlog.model import Outcome
+from eventlog.sources.table import LogSettings, LogSource
+from eventlog.sql.install import install
+
+PROCESSED = 200_000
+FILL = {
+    "postgresql": (
+        "INSERT INTO event_log (table_key, status, event_type, table_name, column_name)"
+        " SELECT 'idu=' || n % 5000, 'S', 2, 'usr', 'fname' FROM generate_series(1, :count) AS n"
+    ),
+    "sqlite": (
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :count)"
+        " INSERT INTO event_log (table_key, status, event_type, table_name, column_name)"
+        " SELECT 'idu=' || n % 5000, 'S', 2, 'usr', 'fname' FROM numbers"
+    ),
+}
+Statement = tuple[str, Any]
+
+
+def fill(engine: Engine, count: int = PROCESSED) -> None:
+    install(engine)
+    with engine.begin() as connection:
+        connection.execute(text(FILL[engine.dialect.name]), {"count": count})
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("ANALYZE"))
+
+
+@contextmanager
+def statements(engine: Engine) -> Iterator[list[Statement]]:
+    """What is sent to the database meanwhile that speaks of the log itself."""
+    sent: list[Statement] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if "FROM event_log AS" in statement:
+            sent.append((statement, parameters))
+
+    event.listen(engine, "before_cursor_execute", note)
+    yield sent
+    event.remove(engine, "before_cursor_execute", note)
+
+
+def polls(engine: Engine, **settings: bool) -> list[Statement]:
+    """The statements of a poll that finds nothing."""
+    source = LogSource(engine, settings=LogSettings(**settings))  # type: ignore[arg-type]  # only flags are set here
+    with statements(engine) as sent:
+        assert source.read(10_000).events == []
+    assert sent
+    return sent
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for inner in plan.get("Plans", []):
+        yield from nodes(inner)
+
+
+@pytest.mark.parametrize("future", [False, True])
+def test_postgresql_polls_by_the_index_of_waiting_rows(postgresql: Engine, future: bool) -> None:
+    fill(postgresql)
+    for statement, parameters in polls(postgresql, handle_future_events=future):
+        with postgresql.connect() as connection:
+            explained = connection.exec_driver_sql(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", parameters)
+            found = explained.scalar_one()
+        plan = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]
+        reading = [node for node in nodes(plan) if node.get("Relation Name") == "event_log"]
+        assert [node["Node Type"] for node in reading] in (["Index Scan"], ["Bitmap Heap Scan"])
+        assert {node["Index Name"] for node in nodes(plan) if "Index Name" in node} >= {"event_log_new"}
+        assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 20
+
+
+@pytest.mark.parametrize("future", [False, True])
+def test_sqlite_polls_by_the_index_of_waiting_rows(sqlite: Engine, future: bool) -> None:
+    fill(sqlite)
+    for statement, parameters in polls(sqlite, handle_future_events=future):
+        with sqlite.connect() as connection:
+            plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            details = [str(row[-1]) for row in plan]
+        assert any("waiting USING INDEX event_log_new" in detail for detail in details), details
+        assert not any(detail == "SCAN waiting" for detail in details)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_processed_rows_do_not_slow_a_poll(database: str, request: pytest.FixtureRequest) -> None:
+    """Against a scan of the same rows, which is what a poll without the index would be."""
+    engine: Engine = request.getfixturevalue(database)
+    fill(engine)
+    source = LogSource(engine)
+    source.read(10)
+
+    def poll() -> None:
+        assert source.read(10_000).events == []
+
+    def scan() -> None:
+        with engine.connect() as connection:
+            assert connection.execute(text("SELECT count(*) FROM event_log WHERE event_type = 7")).scalar_one() == 0
+
+    assert _quickest(poll) < _quickest(scan) / 2
+
+
+def test_rows_just_marked_do_not_stand_in_the_way_for_long(postgresql: Engine) -> None:
+    """Their index entries die with the mark; the polls after it pay for them at most once more."""
+    fill(postgresql, 1)
+    with postgresql.begin() as connection:
+        connection.execute(text(FILL["postgresql"].replace("'S'", "'N'")), {"count": 50_000})
+    source = LogSource(postgresql)
+    batch = source.read(0)
+    source.settle(batch, [Outcome(position=found.position) for found in batch.events])
+    assert source.read(10).events == []
+    (statement, parameters), *_ = polls(postgresql)
+    with postgresql.connect() as connection:
+        found = connection.exec_driver_sql(
+            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", parameters
+        ).scalar_one()
+    plan = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]
+    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 500
+
+
+def _quickest(run: Any) -> float:
+    times = []
+    for _ in range(7):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
