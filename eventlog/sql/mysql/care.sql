@@ -1,0 +1,124 @@
+-- Row care: looking at rows, holding and releasing them, offering them again, taking old ones away.
+-- Letters are compared as bytes, because most collations take 'n' for 'N'. Old rows are taken away in stretches of
+-- record_ids, which is the order that the table has.
+
+-- log_rows: rows with what the companion table says of them, those after a number, in the order asked for
+SELECT * FROM (
+    SELECT entry./* record_id */record_id AS record_id, CAST(entry./* status */status AS CHAR) AS status,
+           CAST(entry./* event_type */event_type AS CHAR) AS event_type,
+           IF(MICROSECOND(entry./* event_time */event_time) = 0,
+              CAST(CAST(entry./* event_time */event_time AS DATETIME) AS CHAR),
+              CAST(entry./* event_time */event_time AS CHAR)) AS event_time,
+           entry./* perpetrator */perpetrator AS perpetrator,
+           entry./* table_name */table_name AS table_name,
+           entry./* table_key */table_key AS table_key,
+           entry./* column_name */column_name AS column_name,
+           substr(entry./* old_value */old_value, 1, :width) AS old_value,
+           substr(entry./* new_value */new_value, 1, :width) AS new_value,
+           CASE WHEN CAST(entry./* status */status AS BINARY) = 'N' AND kept.held <> 0 THEN 'held'
+                WHEN entry./* status */status = 'S' AND kept.reason IS NULL THEN 'published'
+                ELSE kept.reason END AS reason,
+           kept.note, kept.attempts, CAST(kept.next_attempt AS CHAR) AS next_attempt, kept.document
+    FROM /* log */event_log AS entry
+    LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+    WHERE entry./* record_id */record_id > :after
+      AND (:any_status = 1
+           OR CAST(entry./* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
+      AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
+) AS entries
+WHERE :any_reason = 1 OR reason = :reason
+ORDER BY /* order */record_id
+LIMIT :limit;
+
+-- newest_first: order: the last written first
+record_id DESC;
+
+-- oldest_first: order: as they were written
+record_id;
+
+-- hold_run: keeps the waiting rows of a run from being published
+INSERT INTO /* outcomes */event_log_outcome (record_id, held)
+SELECT DISTINCT entry./* record_id */record_id, 1 FROM /* log */event_log AS entry
+WHERE entry./* record_id */record_id BETWEEN :first AND :last AND CAST(entry./* status */status AS BINARY) = 'N'
+ON DUPLICATE KEY UPDATE held = 1;
+
+-- count_held: how many waiting rows of a run are held
+SELECT count(*) FROM /* log */event_log AS entry
+JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+WHERE entry./* record_id */record_id BETWEEN :first AND :last AND CAST(entry./* status */status AS BINARY) = 'N'
+  AND kept.held <> 0;
+
+-- release_run: lets the held rows of a run go
+UPDATE /* outcomes */event_log_outcome SET held = 0 WHERE held <> 0 AND record_id BETWEEN :first AND :last;
+
+-- requeue_run: lets processed rows of a run wait again
+UPDATE /* log */event_log SET /* status */status = 'N'
+WHERE /* record_id */record_id BETWEEN :first AND :last
+  AND CAST(/* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND (:any_table = 1 OR lower(/* table_name */table_name) = lower(:named));
+
+-- forget_run: clears what was recorded about rows of a run that wait again
+DELETE kept FROM /* outcomes */event_log_outcome AS kept
+WHERE kept.record_id BETWEEN :first AND :last
+  AND kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND EXISTS (SELECT 1 FROM /* log */event_log AS entry
+              WHERE entry./* record_id */record_id = kept.record_id AND CAST(entry./* status */status AS BINARY) = 'N');
+
+-- cutoff: the time before which rows are old
+SELECT CAST(TIMESTAMPADD(MICROSECOND, -:age * 1000000, /* clock */CURRENT_TIMESTAMP) AS CHAR);
+
+-- stretch_begin: where the first stretch of the log begins
+SELECT coalesce(min(/* record_id */record_id), 1) - 1 FROM /* log */event_log;
+
+-- stretch_end: where the stretch after a place ends, or NULL when there is none
+SELECT max(place)
+FROM (SELECT /* record_id */record_id AS place FROM /* log */event_log
+      WHERE /* record_id */record_id > :after ORDER BY /* record_id */record_id LIMIT :many) AS places;
+
+-- in_stretch: condition: the rows of a stretch
+(entry./* record_id */record_id > :after AND entry./* record_id */record_id <= :until);
+
+-- in_past: condition: rows that ended long ago; those without a time go by when they were settled
+(CAST(entry./* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+ AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
+ AND coalesce(entry./* event_time */event_time, kept.settled_at) < CAST(:cutoff AS DATETIME(6)));
+
+-- old_rows: the rows to take away, as an archive keeps them
+SELECT entry./* record_id */record_id, CAST(entry./* status */status AS CHAR), entry./* event_type */event_type,
+       IF(MICROSECOND(entry./* event_time */event_time) = 0,
+              CAST(CAST(entry./* event_time */event_time AS DATETIME) AS CHAR),
+              CAST(entry./* event_time */event_time AS CHAR)), entry./* perpetrator */perpetrator,
+       entry./* table_name */table_name, entry./* table_key */table_key,
+       entry./* column_name */column_name,
+       entry./* old_value */old_value, entry./* new_value */new_value,
+       kept.reason, kept.note
+FROM /* log */event_log AS entry
+LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+WHERE /* stretch */(1 = 1) AND /* past */(1 = 1)
+ORDER BY 1;
+
+-- old_numbers: the rows to take away, by their numbers alone
+SELECT entry./* record_id */record_id
+FROM /* log */event_log AS entry
+LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+WHERE /* stretch */(1 = 1) AND /* past */(1 = 1);
+
+-- take_away: deletes rows that were found old and still are what they were
+DELETE entry
+FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
+     STRAIGHT_JOIN /* log */event_log AS entry ON entry./* record_id */record_id = listed.id
+WHERE /* stretch */(1 = 1)
+  AND CAST(entry./* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
+
+-- forget_rows: deletes what was recorded about rows that are gone, and nothing about those that wait again
+DELETE kept
+FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
+     STRAIGHT_JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = listed.id
+WHERE kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
+
+-- forget_orphans: deletes old records about rows that were deleted when they were published
+DELETE kept FROM /* outcomes */event_log_outcome AS kept
+WHERE kept.settled_at < CAST(:cutoff AS DATETIME(6))
+  AND kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND NOT EXISTS (SELECT 1 FROM /* log */event_log AS entry
+                  WHERE entry./* record_id */record_id = kept.record_id);

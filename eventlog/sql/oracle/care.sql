@@ -1,0 +1,123 @@
+-- Row care: looking at rows, holding and releasing them, offering them again, taking old ones away.
+-- Old rows are taken away in stretches of record_ids.
+
+-- log_rows: rows with what the companion table says of them, those after a number, in the order asked for
+SELECT * FROM (
+  SELECT * FROM (
+    SELECT entry./* record_id */record_id AS record_id, entry./* status */status AS status,
+           TO_CHAR(entry./* event_type */event_type) AS event_type,
+           TO_CHAR(CAST(entry./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6') AS event_time,
+           entry./* perpetrator */perpetrator AS perpetrator,
+           entry./* table_name */table_name AS table_name,
+           entry./* table_key */table_key AS table_key,
+           entry./* column_name */column_name AS column_name,
+           SUBSTR(entry./* old_value */old_value, 1, :width) AS old_value,
+           SUBSTR(entry./* new_value */new_value, 1, :width) AS new_value,
+           CASE WHEN entry./* status */status = 'N' AND kept.held <> 0 THEN 'held'
+                WHEN entry./* status */status = 'S' AND kept.reason IS NULL THEN 'published'
+                ELSE kept.reason END AS reason,
+           kept.note, kept.attempts, TO_CHAR(kept.next_attempt, 'YYYY-MM-DD HH24:MI:SS.FF6') AS next_attempt,
+           kept.document
+    FROM /* log */event_log entry
+    LEFT JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
+    WHERE entry./* record_id */record_id > :after
+      AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
+      AND (:any_table = 1 OR LOWER(entry./* table_name */table_name) = LOWER(:named))
+  ) WHERE :any_reason = 1 OR reason = :reason
+  ORDER BY /* order */record_id
+) WHERE ROWNUM <= :limit;
+
+-- newest_first: order: the last written first
+record_id DESC;
+
+-- oldest_first: order: as they were written
+record_id;
+
+-- hold_run: keeps the waiting rows of a run from being published
+MERGE INTO /* outcomes */event_log_outcome kept
+USING (SELECT DISTINCT entry./* record_id */record_id AS record_id FROM /* log */event_log entry
+       WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N') given
+ON (kept.record_id = given.record_id)
+WHEN MATCHED THEN UPDATE SET kept.held = 1
+WHEN NOT MATCHED THEN INSERT (record_id, held) VALUES (given.record_id, 1);
+
+-- count_held: how many waiting rows of a run are held
+SELECT COUNT(*) FROM /* log */event_log entry
+JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
+WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N' AND kept.held <> 0;
+
+-- release_run: lets the held rows of a run go
+UPDATE /* outcomes */event_log_outcome SET held = 0 WHERE held <> 0 AND record_id BETWEEN :first AND :last;
+
+-- requeue_run: lets processed rows of a run wait again
+UPDATE /* log */event_log SET /* status */status = 'N'
+WHERE /* record_id */record_id BETWEEN :first AND :last
+  AND /* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND (:any_table = 1 OR LOWER(/* table_name */table_name) = LOWER(:named));
+
+-- forget_run: clears what was recorded about rows of a run that wait again
+DELETE FROM /* outcomes */event_log_outcome kept
+WHERE kept.record_id BETWEEN :first AND :last
+  AND kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND EXISTS (SELECT 1 FROM /* log */event_log entry
+              WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N');
+
+-- cutoff: the time before which rows are old
+SELECT TO_CHAR(CAST(/* clock */SYSDATE AS TIMESTAMP) - NUMTODSINTERVAL(:age, 'SECOND'), 'YYYY-MM-DD HH24:MI:SS.FF6')
+FROM dual;
+
+-- stretch_begin: where the first stretch of the log begins
+SELECT COALESCE(MIN(/* record_id */record_id), 1) - 1 FROM /* log */event_log;
+
+-- stretch_end: where the stretch after a place ends, or NULL when there is none
+SELECT MAX(place)
+FROM (SELECT /* record_id */record_id AS place FROM /* log */event_log
+      WHERE /* record_id */record_id > :after ORDER BY /* record_id */record_id)
+WHERE ROWNUM <= :many;
+
+-- in_stretch: condition: the rows of a stretch
+(entry./* record_id */record_id > :after AND entry./* record_id */record_id <= :until);
+
+-- in_past: condition: rows that ended long ago; those without a time go by when they were settled
+(entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+ AND (:any_table = 1 OR LOWER(entry./* table_name */table_name) = LOWER(:named))
+ AND COALESCE(CAST(entry./* event_time */event_time AS TIMESTAMP), kept.settled_at)
+     < TO_TIMESTAMP(:cutoff, 'YYYY-MM-DD HH24:MI:SS.FF6'));
+
+-- old_rows: the rows to take away, as an archive keeps them
+SELECT entry./* record_id */record_id, entry./* status */status, entry./* event_type */event_type,
+       TO_CHAR(CAST(entry./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6'),
+       entry./* perpetrator */perpetrator,
+       entry./* table_name */table_name, entry./* table_key */table_key,
+       entry./* column_name */column_name,
+       entry./* old_value */old_value, entry./* new_value */new_value,
+       kept.reason, kept.note
+FROM /* log */event_log entry
+LEFT JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
+WHERE /* stretch */(1 = 1) AND /* past */(1 = 1)
+ORDER BY 1;
+
+-- old_numbers: the rows to take away, by their numbers alone
+SELECT entry./* record_id */record_id
+FROM /* log */event_log entry
+LEFT JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
+WHERE /* stretch */(1 = 1) AND /* past */(1 = 1);
+
+-- take_away: deletes rows that were found old and still are what they were
+DELETE FROM /* log */event_log entry
+WHERE /* stretch */(1 = 1)
+  AND entry./* record_id */record_id IN
+      (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
+  AND entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
+
+-- forget_rows: deletes what was recorded about rows that are gone, and nothing about those that wait again
+DELETE FROM /* outcomes */event_log_outcome
+WHERE record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
+  AND status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
+
+-- forget_orphans: deletes old records about rows that were deleted when they were published
+DELETE FROM /* outcomes */event_log_outcome kept
+WHERE kept.settled_at < TO_TIMESTAMP(:cutoff, 'YYYY-MM-DD HH24:MI:SS.FF6')
+  AND kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND NOT EXISTS (SELECT 1 FROM /* log */event_log entry
+                  WHERE entry./* record_id */record_id = kept.record_id);
