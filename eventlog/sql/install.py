@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from eventlog.errors import InstallError
-from eventlog.sql.dialect import ddl_transaction, dialect_of
+from eventlog.errors import ConfigError, InstallError
+from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import has_log, log_columns
 from eventlog.sql.names import NEW_ORDER, STANDARD, LogNames
 from eventlog.sql.queries import log_holes, statement
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def install(engine: Engine, names: LogNames | None = None, order: Sequence[str] = NEW_ORDER) -> None:
     """Makes what is missing. A log that somebody else made gets companions and is not altered; twice is once."""
     names = names or LogNames()
+    _check_sequence(dialect_of(engine), names)
     with ddl_transaction(engine) as connection:
         if _found_revision(connection, names) is None and has_log(connection, names):
             log_columns(connection, names, "auto" if names.columns == STANDARD else names.columns)
@@ -29,7 +30,9 @@ def install(engine: Engine, names: LogNames | None = None, order: Sequence[str] 
 
 def install_sql(url: str, names: LogNames | None = None, order: Sequence[str] = NEW_ORDER) -> str:
     """The statements of `install` for the database that the URL names, without connecting to it."""
-    return _printed(url, names or LogNames(), "head", tuple(order))
+    names = names or LogNames()
+    _check_sequence(dialect_of(url), names)
+    return _printed(url, names, "head", tuple(order))
 
 
 def upgrade(engine: Engine, names: LogNames | None = None) -> None:
@@ -72,6 +75,21 @@ def is_installed(engine: Engine, names: LogNames | None = None) -> bool:
         return _found_revision(connection, names or LogNames()) is not None
 
 
+def revisions(engine: Engine, names: LogNames) -> tuple[str | None, str]:
+    """The migration that this log is at, None for one without companions, and the newest that there is."""
+    from alembic.script import ScriptDirectory
+
+    with engine.connect() as connection:
+        found = _found_revision(connection, names)
+    return found, str(ScriptDirectory.from_config(_config(names, NEW_ORDER)).get_current_head())
+
+
+def _check_sequence(dialect: Dialect, names: LogNames) -> None:
+    if names.sequence and dialect.next_number is None:
+        message = f"{dialect.name} numbers the rows of a log itself, so source.sequence has no meaning there."
+        raise ConfigError(message, hint="Leave it out.")
+
+
 def _waiting(connection: Connection, names: LogNames) -> int:
     from sqlalchemy import text
 
@@ -108,7 +126,7 @@ def _printed(url: str, names: LogNames, goal: str, order: tuple[str, ...]) -> st
     config = _config(names, order, url=url, transactional=dialect_of(url).transactional_ddl)
     config.output_buffer = StringIO()
     command.upgrade(config, goal, sql=True)
-    return config.output_buffer.getvalue()
+    return config.output_buffer.getvalue() + dialect_of(url).script_commit
 
 
 def _config(names: LogNames, order: tuple[str, ...], **settings: Any) -> Config:

@@ -1,0 +1,69 @@
+"""Says whether a publisher could work here: configuration, database, log, triggers, outputs; changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from eventlog.check.log import log_points
+from eventlog.check.outputs import output_points
+from eventlog.check.point import Level, Point, failure, ok, points
+from eventlog.check.server import local_time, server_points
+from eventlog.config import Config
+from eventlog.errors import ConfigError, EventlogError
+from eventlog.sql.names import read_log_name
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from sqlalchemy import Engine
+
+__all__ = ["Level", "Point", "check"]
+
+
+def check(read: Callable[[], Config], clock: Callable[[], dt.datetime] | None = None) -> Iterator[Point]:
+    """Every point in the order in which they build on each other; what needs a part that failed is left out.
+
+    `clock` is this machine's time in UTC.
+    """
+    try:
+        config = read()
+        source = f"source.url of {config.source.kind}" if config.source.url else None
+    except EventlogError as error:
+        yield failure("configuration", error)
+        return
+    if source is None:
+        yield failure(
+            "configuration", ConfigError("No database is named.", hint="Say --database URL or --config FILE.")
+        )
+    else:
+        yield ok("configuration", f"{len(config.output) or 1} output(s), log {config.source.log}")
+        yield from _database_points(config, clock or local_time)
+    yield from output_points(config)
+
+
+def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterator[Point]:
+    engine, found = _connected(config)
+    yield found
+    if engine is None:
+        return
+    try:
+        yield from points("server", lambda: server_points(engine, clock))
+        yield from log_points(engine, read_log_name(config.source.log), config)
+    finally:
+        engine.dispose()
+
+
+def _connected(config: Config) -> tuple[Engine | None, Point]:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from eventlog.sql.connect import connect, in_words
+
+    try:
+        engine = connect(config.source.url)
+        with engine.connect():
+            return engine, ok("connection", engine.url.render_as_string(hide_password=True))
+    except EventlogError as error:
+        return None, failure("connection", error)
+    except SQLAlchemyError as error:
+        return None, failure("connection", in_words(error, "The database cannot be reached"))

@@ -1,0 +1,121 @@
+"""Points about the log: its tables and their version, what the connected user may do, its triggers, its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from eventlog.check.point import Point, failure, ok, points, warning
+from eventlog.check.triggers import trigger_points
+from eventlog.config import Config
+from eventlog.errors import InstallError, SourceError
+from eventlog.model import Status
+from eventlog.rules.screen import moment
+from eventlog.sources.backlog import Backlog, backlog
+from eventlog.sql.access import transaction
+from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.install import revisions
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import log_holes, statement
+from eventlog.sql.triggers import tracked
+from eventlog.sql.triggers.track import with_schema
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+PATIENCE = 10
+"""Polling intervals after which a waiting row is one that nobody fetches; never less than a minute."""
+
+
+def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    """The points of one log; without the log itself there is nothing more to ask."""
+    try:
+        found = log_columns(engine, names, config.source.columns)
+    except InstallError as error:
+        yield failure("log", error)
+        return
+    yield ok("log", f"{config.source.log} has its ten columns: {', '.join(found.columns)}")
+    yield from points("companions", lambda: [_companions(engine, found)])
+    yield from points("rights", lambda: _rights(engine, found, config))
+    yield from points("triggers", lambda: trigger_points(engine, found))
+    yield from points("rows", lambda: _rows(engine, found, config))
+
+
+def _companions(engine: Engine, names: LogNames) -> Point:
+    Log(engine, names).check()
+    current, newest = revisions(engine, names)
+    if current is None:
+        message = f"The log {names.table} bears no migration version."
+        raise InstallError(message, hint=f"`eventlog install --log {names.table}` adopts it.")
+    if current != newest:
+        raise InstallError(
+            f"The log is at migration {current}; {newest} is the newest.", hint="Run `eventlog upgrade`."
+        )
+    return ok("companions", f"{names.outcomes} and {names.marks} are there, at migration {current}")
+
+
+def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    """Tries every kind of statement that a publisher runs, on no row."""
+    dialect = dialect_of(engine)
+    missing = 0
+    for what, sql in _attempts(engine, dialect, names, config):
+        try:
+            with transaction(engine, what) as connection:
+                connection.exec_driver_sql(sql)
+        except SourceError as error:
+            missing += 1
+            hint = "`eventlog rights --publisher ROLE` gives what a publisher needs."
+            yield failure("rights", InstallError(error.message, hint=hint))
+    if not missing:
+        yield ok("rights", "the connected user may do all that a publisher does")
+
+
+def _attempts(engine: Engine, dialect: Dialect, names: LogNames, config: Config) -> Iterator[tuple[str, str]]:
+    """What is tried, and the statement for it."""
+    own = {"event log": ("attempt_read", "attempt_mark"), names.outcomes: ("attempt_outcome",), names.marks: ()}
+    own[names.marks] = ("attempt_mark_write",)
+    if config.publisher.delete_from_log:
+        own["event log"] += ("attempt_delete",)
+    holes = log_holes(dialect, names)
+    for what, queries in own.items():
+        for query in queries:
+            for part in statement(dialect, query, **holes).split(";\n"):
+                yield f"The {what}", part
+    for table in _captured(engine, names):
+        yield f"The table {table}", statement(dialect, "attempt_table", target=table)
+
+
+def _captured(engine: Engine, names: LogNames) -> Iterator[str]:
+    dialect = dialect_of(engine)
+    with engine.connect() as connection:
+        classes = tracked(connection, with_schema(connection, names))
+    for table in classes:
+        yield from (dialect.qualified(table.schema, one) for one in (table.name, *(c.name for c in table.children)))
+
+
+def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    log = Log(engine, names)
+    counted = backlog(log)
+    with log.transaction() as connection:
+        now = moment(log.rows(connection, log.query("clock_now"))[0][0])
+    since = moment(counted.oldest_time) if counted.oldest_time else None
+    lag = 0.0 if since is None or now is None else max(0.0, (now - since).total_seconds())
+    most = max(60, PATIENCE * config.publisher.polling_interval)
+    if lag > most:
+        said = f"{counted.waiting} row(s) wait; row {counted.oldest} has waited for {lag:.0f} s."
+        yield warning("rows", said, "See that `eventlog run` runs; `eventlog status` says what is stuck.")
+    else:
+        yield ok("rows", f"{counted.waiting} row(s) wait, the oldest for {lag:.0f} s")
+    yield from _letters(counted)
+
+
+def _letters(counted: Backlog) -> Iterator[Point]:
+    for letter, number in counted.other.items():
+        mend = "Set their status to N to have them published."
+        yield warning("rows", f"{number} row(s) carry {letter!r}, which nobody picks up.", mend)
+    bad = counted.by_status[Status.ERROR] + counted.by_status[Status.FATAL]
+    if bad:
+        mend = "`eventlog log --status E` lists them, `eventlog requeue` offers them again."
+        yield warning("rows", f"{bad} row(s) ended as errors.", mend)

@@ -1,0 +1,62 @@
+"""Points about triggers: whether each stands as it would be made today, and the command that mends it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from eventlog.check.point import Level, Point, ok, warning
+from eventlog.errors import EX_CONFIG
+from eventlog.sql.names import LogNames
+from eventlog.sql.triggers import Options, State, TriggerState, installed
+from eventlog.sql.triggers.installed import states
+from eventlog.sql.triggers.track import with_schema
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+LOSES = {State.MISSING, State.DISABLED}
+"""States in which changes go by unseen."""
+
+
+def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
+    """A line for each trigger that is not current, or one that says how many are."""
+    with engine.connect() as connection:
+        log = with_schema(connection, names)
+        asked = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, log)}
+        found = states(connection, log)
+    if not found:
+        said = f"No trigger that the connected user can see writes to {names.table}."
+        yield warning("triggers", said, "`eventlog track TABLE` makes some.")
+    other = [one for one in found if one.state is not State.CURRENT]
+    for one in other:
+        yield _point(one, asked[one.owner])
+    if found and not other:
+        yield ok("triggers", f"{len(found)} trigger(s) on {len(asked)} table(s) are current")
+
+
+def _point(found: TriggerState, options: Options) -> Point:
+    loses = found.state in LOSES
+    return Point(
+        name="triggers",
+        level=Level.FAILURE if loses else Level.WARNING,
+        said=f"The trigger {found.name} on {found.table} is {found.state}{': ' + found.note if found.note else ''}.",
+        mend=f"Run `{mending(found, options)}`.",
+        exit_code=EX_CONFIG if loses else 0,
+    )
+
+
+def mending(found: TriggerState, options: Options) -> str:
+    """The command that makes the triggers of this class current, with the options that they were made with."""
+    if found.state is State.STRAY:
+        return shlex.join(["eventlog", "untrack", found.owner])
+    words = ["eventlog", "track", found.owner, "--events", options.style]
+    for option, names in (
+        ("--columns", options.columns),
+        ("--exclude", options.exclude),
+        ("--child", options.children),
+    ):
+        words += [option, ",".join(names)] if names else []
+    words += ["--when", options.when] if options.when else []
+    return shlex.join([*words, *(["--row-triggers"] if options.rows else [])])

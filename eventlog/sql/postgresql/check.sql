@@ -1,0 +1,60 @@
+-- What `eventlog check` asks. A finding is a row of three texts: level (warning or failure), what was found, what mends it.
+-- An attempt touches no row; it fails where the connected user lacks the right.
+
+-- server_version: what runs
+SELECT 'PostgreSQL ' || current_setting('server_version');
+
+-- server_states: findings about a server that does not write, or whose triggers are silent
+SELECT 'failure', 'The server is a standby that only reads.', 'Connect to the primary.' WHERE pg_is_in_recovery()
+UNION ALL
+SELECT 'failure', 'Transactions of this user only read: default_transaction_read_only is on.',
+       'Set it to off for this user and database.'
+WHERE NOT pg_is_in_recovery() AND current_setting('default_transaction_read_only') = 'on'
+UNION ALL
+SELECT 'warning', format('Sessions%s%s run with %s, in which triggers are silent.', ' of ' || nullif(setrole, 0)::regrole,
+       ' in ' || datname, setting), 'Take that setting away, unless these sessions only repeat what was captured elsewhere.'
+FROM pg_db_role_setting CROSS JOIN unnest(setconfig) AS setting LEFT JOIN pg_database ON pg_database.oid = setdatabase
+WHERE setting = 'session_replication_role=replica' AND (datname IS NULL OR datname = current_database());
+
+-- long_transactions: findings about transactions whose rows, or the end of whose snapshot, the publisher waits for
+SELECT 'warning', format('Process %s of %s has had a transaction open for %s s (%s).', pid, usename,
+       round(EXTRACT(EPOCH FROM clock_timestamp() - xact_start)), state),
+       'What it wrote is published when it commits, and no vacuum cleans the log before; end it.'
+FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+  AND xact_start < clock_timestamp() - :seconds * INTERVAL '1 second'
+UNION ALL
+SELECT 'warning', format('The prepared transaction %s of %s waits for its end since %s.', gid, owner, prepared),
+       'COMMIT PREPARED or ROLLBACK PREPARED it.'
+FROM pg_prepared_xacts
+WHERE database = current_database() AND prepared < clock_timestamp() - :seconds * INTERVAL '1 second'
+UNION ALL
+SELECT 'ok', format('%s session(s) of other users are hidden from this one', count(*)),
+       'A member of pg_read_all_stats would see them.'
+FROM pg_stat_activity
+WHERE datname = current_database() AND usename <> current_user AND backend_type IS NULL
+HAVING count(*) > 0;
+
+-- attempt_read: reads every column of the log
+SELECT /* record_id */record_id, /* status */status, /* event_type */event_type, /* event_time */event_time,
+       /* perpetrator */perpetrator, /* table_name */table_name, /* table_key */table_key, /* column_name */column_name,
+       /* old_value */old_value, /* new_value */new_value
+FROM /* log */event_log WHERE 1 = 0;
+
+-- attempt_mark: gives rows their letter
+UPDATE /* log */event_log SET /* status */status = /* status */status WHERE 1 = 0;
+
+-- attempt_delete: removes rows
+DELETE FROM /* log */event_log WHERE 1 = 0;
+
+-- attempt_outcome: writes the books about rows
+INSERT INTO /* outcomes */event_log_outcome (record_id, held) SELECT record_id, held FROM /* outcomes */event_log_outcome WHERE 1 = 0;
+UPDATE /* outcomes */event_log_outcome SET note = note WHERE 1 = 0;
+
+-- attempt_mark_write: writes what survives a crash
+INSERT INTO /* marks */event_log_mark (name, value) SELECT name, value FROM /* marks */event_log_mark WHERE 1 = 0;
+UPDATE /* marks */event_log_mark SET value = value WHERE 1 = 0;
+DELETE FROM /* marks */event_log_mark WHERE 1 = 0;
+
+-- attempt_table: reads a captured table
+SELECT 1 FROM /* target */usr WHERE 1 = 0;

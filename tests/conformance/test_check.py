@@ -1,0 +1,171 @@
+"""`eventlog check` on every database: what is well is said in one line each, and everything that can be wrong is found."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from eventlog.check import Level, Point, check
+from eventlog.check.server import local_time, version_point
+from eventlog.check.triggers import mending
+from eventlog.config import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
+from eventlog.sql.dialect import POSTGRESQL
+from eventlog.sql.install import install
+from eventlog.sql.triggers import Options, State, Style, TriggerState, track
+from tests.logged import USR, run
+
+
+@pytest.fixture
+def usr(engine: Engine) -> Engine:
+    """A database where all is well."""
+    install(engine)
+    run(engine, *USR)
+    track(engine, ["usr"])
+    return engine
+
+
+def config(engine: Engine) -> Config:
+    return Config(source=SourceConfig(url=engine.url.render_as_string(hide_password=False)))
+
+
+def found(engine: Engine, name: str) -> list[Point]:
+    """The points of this name that are not well."""
+    return [point for point in check(lambda: config(engine)) if point.name == name and point.level is not Level.OK]
+
+
+def test_where_all_is_well_every_point_is_ok_and_nothing_is_changed(usr: Engine) -> None:
+    points = list(check(lambda: config(usr)))
+    assert [point.said for point in points if point.level is not Level.OK] == []
+    names = [point.name for point in points]
+    assert names[:3] == ["configuration", "connection", "server"]
+    assert {"clock", "log", "companions", "rights", "triggers", "rows"} < set(names)
+    assert all(point.exit_code == 0 for point in points)
+
+
+def test_a_configuration_that_cannot_be_read_is_the_only_point() -> None:
+    def read() -> Config:
+        raise ConfigError("publisher.batch_sise is not a key.", hint="Did you mean batch_size?")
+
+    (point,) = check(read)
+    assert (point.name, point.level, point.exit_code) == ("configuration", Level.FAILURE, EX_CONFIG)
+    assert point.mend == "Did you mean batch_size?"
+
+
+def test_a_configuration_without_a_database_fails_and_its_outputs_are_looked_at(tmp_path: Path) -> None:
+    points = list(check(lambda: Config(output=(FilesOutput(path=str(tmp_path)),))))
+    assert [(point.name, point.level) for point in points] == [
+        ("configuration", Level.FAILURE),
+        ("output 1", Level.OK),
+    ]
+
+
+@pytest.mark.parametrize(
+    "url,code", [("postgresql+psycopg://idm:s3cret@127.0.0.1:1/app", EX_UNAVAILABLE), ("sqlite:///none.db", EX_CONFIG)]
+)
+def test_a_database_that_does_not_answer_is_told_without_its_password(
+    url: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, point = check(lambda: Config(source=SourceConfig(url=url)))
+    assert (point.name, point.level, point.exit_code) == ("connection", Level.FAILURE, code)
+    assert "s3cret" not in point.said
+
+
+def test_a_missing_log_ends_the_questions(engine: Engine) -> None:
+    if engine.dialect.name == "sqlite":
+        run(engine, "CREATE TABLE t (a INTEGER)")  # so that there is a file
+    *_, point = check(lambda: config(engine))
+    assert (point.name, point.level, point.exit_code) == ("log", Level.FAILURE, EX_CONFIG)
+    assert point.mend == "`eventlog install` makes it."
+
+
+def test_a_missing_column_is_named(usr: Engine) -> None:
+    run(usr, "ALTER TABLE event_log RENAME COLUMN old_value TO former")
+    (point,) = found(usr, "log")
+    assert "old_value" in point.said
+
+
+def test_a_missing_companion_is_named(usr: Engine) -> None:
+    run(usr, "DROP TABLE event_log_mark")
+    (point,) = found(usr, "companions")
+    assert "event_log_mark" in point.said
+    assert (point.level, point.exit_code) == (Level.FAILURE, EX_CONFIG)
+
+
+@pytest.mark.parametrize(
+    "statement,said",
+    [
+        ("UPDATE event_log_version SET version_num = '0000'", "at migration 0000"),
+        ("DELETE FROM event_log_version", "no migration version"),
+    ],
+)
+def test_a_log_of_another_version_is_told(usr: Engine, statement: str, said: str) -> None:
+    run(usr, statement)
+    (point,) = found(usr, "companions")
+    assert said in point.said
+    assert "eventlog " in str(point.mend)
+
+
+def test_a_clock_that_is_wrong_is_told_with_its_direction(usr: Engine) -> None:
+    for seconds, side in ((5, "behind"), (-5, "ahead of")):
+        shift = dt.timedelta(seconds=seconds)
+        points = check(lambda: config(usr), lambda shift=shift: local_time() + shift)  # type: ignore[misc]  # a default in a lambda
+        (point,) = (point for point in points if point.name == "clock")
+        assert point.level is Level.WARNING
+        assert f"s {side} this machine's" in point.said
+
+
+def test_rows_that_nobody_fetches_are_told(usr: Engine) -> None:
+    columns = "INSERT INTO event_log (table_key, event_type, table_name, status, event_time) VALUES "
+    run(usr, columns + "('idu=1', 6, 'usr', 'N', '2020-01-01 00:00:00')")
+    (point,) = found(usr, "rows")
+    assert "row 1 has waited" in point.said
+    run(
+        usr,
+        columns + "('idu=2', 6, 'usr', 'X', '2020-01-01 00:00:00'), ('idu=3', 6, 'usr', 'E', '2020-01-01 00:00:00')",
+    )
+    assert [point.said for point in found(usr, "rows")][1:] == [
+        "1 row(s) carry 'X', which nobody picks up.",
+        "1 row(s) ended as errors.",
+    ]
+
+
+def test_a_row_that_waits_for_less_than_ten_polls_is_no_matter(usr: Engine) -> None:
+    run(usr, "INSERT INTO event_log (table_key, event_type, table_name) VALUES ('idu=1', 6, 'usr')")
+    patient = replace(config(usr), publisher=PublisherConfig(polling_interval=10))
+    (point,) = (point for point in check(lambda: patient) if point.name == "rows")
+    assert point.said.startswith("1 row(s) wait")
+
+
+def test_triggers_that_are_not_current_come_with_the_command_that_mends(usr: Engine) -> None:
+    track(usr, ["usr"], Options(style=Style.FIELD))
+    run(usr, "ALTER TABLE usr ADD COLUMN email VARCHAR(64)")
+    points = found(usr, "triggers")
+    assert points
+    assert all("OUTDATED" in point.said and "--events field" in str(point.mend) for point in points)
+    track(usr, ["usr"], Options(style=Style.FIELD))
+    assert found(usr, "triggers") == []
+
+
+def test_a_log_that_nothing_writes_to_is_told(engine: Engine) -> None:
+    install(engine)
+    (point,) = found(engine, "triggers")
+    assert "No trigger" in point.said
+
+
+def test_the_mending_command_repeats_what_was_asked_for() -> None:
+    options = Options(style=Style.FIELD, columns=("a", "b"), children=("c",), when="idu > 1", rows=True)
+    state = TriggerState(name="t", table="usr", owner="app.usr", state=State.MISSING)
+    asked = "eventlog track app.usr --events field --columns a,b --child c --when 'idu > 1' --row-triggers"
+    assert mending(state, options) == asked
+    assert mending(replace(state, state=State.STRAY), options) == "eventlog untrack app.usr"
+
+
+def test_a_server_older_than_the_tests_is_told() -> None:
+    assert version_point(POSTGRESQL, (13, 0), "PostgreSQL 13.0").level is Level.OK
+    assert "older than 13" in version_point(POSTGRESQL, (12, 22), "PostgreSQL 12.22").said

@@ -1,0 +1,174 @@
+"""What `eventlog check` finds on PostgreSQL: missing rights, silent triggers, standbys, forgotten transactions."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+
+from eventlog.check import Level, Point, check
+from eventlog.check.server import local_time, server_points
+from eventlog.config import Config, PublisherConfig, SourceConfig
+from eventlog.errors import EX_CONFIG, EX_UNAVAILABLE
+from eventlog.sql.install import install
+from eventlog.sql.rights import Roles, give_rights
+from eventlog.sql.triggers import track
+from tests import servers
+from tests.logged import USR, run
+
+
+@pytest.fixture
+def usr(postgresql: Engine) -> Engine:
+    install(postgresql)
+    run(postgresql, *USR)
+    track(postgresql, ["usr"])
+    return postgresql
+
+
+@contextmanager
+def role(admin: Engine, name: str) -> Iterator[Engine]:
+    """A connection as a role that has nothing but its login."""
+    run(admin, f"CREATE ROLE {name} LOGIN")
+    engine = create_engine(admin.url.set(username=name))
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+        run(admin, f"DROP OWNED BY {name}", f"DROP ROLE {name}")
+
+
+def found(engine: Engine, name: str, *, deletes: bool = False) -> list[Point]:
+    """The points of this name that are not well."""
+    source = SourceConfig(url=engine.url.render_as_string(hide_password=False))
+    config = Config(source=source, publisher=PublisherConfig(delete_from_log=deletes))
+    return [point for point in check(lambda: config) if point.name == name and point.level is not Level.OK]
+
+
+def test_every_right_that_a_publisher_lacks_is_told_with_the_command_that_gives_it(usr: Engine) -> None:
+    with role(usr, "check_publisher") as publisher:
+        lacking = found(publisher, "rights", deletes=True)
+        assert {point.said.partition(" cannot")[0] for point in lacking} == {
+            "The event log",
+            "The event_log_outcome",
+            "The event_log_mark",
+            "The table public.usr",
+            "The table public.usr_phone",
+        }
+        assert all(
+            point.exit_code == EX_CONFIG and "eventlog rights --publisher" in str(point.mend) for point in lacking
+        )
+        give_rights(usr, Roles(publisher="check_publisher"))
+        assert found(publisher, "rights", deletes=True) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "REVOKE SELECT ON event_log FROM check_less",
+        "REVOKE UPDATE (status) ON event_log FROM check_less",
+        "REVOKE DELETE ON event_log FROM check_less",
+        "REVOKE INSERT ON event_log_outcome FROM check_less",
+        "REVOKE UPDATE ON event_log_outcome FROM check_less",
+        "REVOKE INSERT ON event_log_mark FROM check_less",
+        "REVOKE UPDATE ON event_log_mark FROM check_less",
+        "REVOKE DELETE ON event_log_mark FROM check_less",
+        "REVOKE SELECT ON usr_phone FROM check_less",
+    ],
+)
+def test_no_right_that_is_given_could_be_left_out(usr: Engine, statement: str) -> None:
+    with role(usr, "check_less") as publisher:
+        give_rights(usr, Roles(publisher="check_less"))
+        run(usr, statement)
+        assert found(publisher, "rights", deletes=True)
+
+
+def test_a_trigger_that_is_gone_or_asleep_fails(usr: Engine) -> None:
+    run(usr, "ALTER TABLE usr DISABLE TRIGGER event_log_usr_insert", "DROP TRIGGER event_log_usr_update ON usr")
+    told = {point.said: point for point in found(usr, "triggers")}
+    assert set(told) == {
+        "The trigger event_log_usr_insert on usr is DISABLED.",
+        "The trigger event_log_usr_update on usr is MISSING.",
+    }
+    for point in told.values():
+        assert (point.level, point.exit_code) == (Level.FAILURE, EX_CONFIG)
+        assert point.mend == "Run `eventlog track public.usr --events row-back`."
+    track(usr, ["public.usr"])
+    assert found(usr, "triggers") == []
+
+
+def test_triggers_of_a_class_that_is_none_any_more_are_stray(usr: Engine) -> None:
+    run(usr, "ALTER TABLE usr RENAME TO person")
+    points = found(usr, "triggers")
+    assert points
+    assert all("STRAY" in point.said and point.mend == "Run `eventlog untrack public.usr`." for point in points)
+
+
+def test_sessions_whose_triggers_are_silent_are_told(usr: Engine) -> None:
+    with role(usr, "check_replica"):
+        run(usr, f"ALTER ROLE check_replica IN DATABASE {usr.url.database} SET session_replication_role = 'replica'")
+        (point,) = found(usr, "writing")
+    assert point.level is Level.WARNING
+    assert f"of check_replica in {usr.url.database} run with session_replication_role=replica" in point.said
+
+
+def test_a_user_whose_transactions_only_read_is_told(usr: Engine) -> None:
+    with role(usr, "check_reader") as reader:
+        run(usr, "ALTER ROLE check_reader SET default_transaction_read_only = on")
+        give_rights(usr, Roles(publisher="check_reader"))
+        (point,) = found(reader, "writing")
+        assert "default_transaction_read_only" in point.said
+        assert (point.level, point.exit_code) == (Level.FAILURE, EX_UNAVAILABLE)
+        assert found(reader, "rights")
+
+
+def test_a_standby_is_told() -> None:
+    with standby() as engine:
+        (point,) = found(engine, "writing")
+    assert point.said == "The server is a standby that only reads."
+    assert (point.level, point.exit_code) == (Level.FAILURE, EX_UNAVAILABLE)
+
+
+@contextmanager
+def standby() -> Iterator[Engine]:
+    """A server of its own that waits for a primary; there is none, but it answers."""
+    binaries = servers._postgres_binaries()
+    if binaries is None:
+        servers.absent("postgres", "it has no binaries")
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-", dir="/tmp"))
+    server = None
+    try:
+        owner = servers.server_owner(folder)
+        servers._initialise(binaries, folder, owner)
+        (folder / "data" / "standby.signal").touch()
+        port = servers.free_port()
+        server = servers._started(binaries, folder, port, owner)
+        engine = create_engine(f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres")
+        yield engine
+        engine.dispose()
+    finally:
+        if server is not None:
+            server.send_signal(signal.SIGINT)
+            server.wait(timeout=30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_forgotten_transaction_is_told(usr: Engine) -> None:
+    with usr.connect() as forgotten:
+        pid = forgotten.execute(text("SELECT pg_backend_pid()")).scalar_one()
+        points = {point.name: point for point in server_points(usr, local_time, long=0)}
+    assert points["transactions"].level is Level.WARNING
+    assert f"Process {pid} of postgres has had a transaction open" in points["transactions"].said
+
+
+def test_sessions_that_cannot_be_seen_are_counted(usr: Engine) -> None:
+    with role(usr, "check_blind") as blind, usr.connect() as open_one:
+        open_one.execute(text("SELECT 1"))
+        points = {point.name: point for point in server_points(blind, local_time)}
+    assert points["transactions"].level is Level.OK
+    assert "hidden from this one" in points["transactions"].said

@@ -1,0 +1,114 @@
+"""What `eventlog check` says of outputs: folders that cannot be written, addresses where nobody listens; and the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from eventlog.check import Level, Point
+from eventlog.check.outputs import output_points
+from eventlog.config import Config, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
+from eventlog.errors import EX_CONFIG, EX_UNAVAILABLE
+from tests.acceptance.command import eventlog, ok
+
+
+def of(output: OutputConfig) -> Point:
+    (point,) = output_points(Config(output=(output,)))
+    return point
+
+
+def test_a_folder_that_stands_is_ok_and_stays_as_it_is(tmp_path: Path) -> None:
+    assert of(FilesOutput(path=str(tmp_path))).level is Level.OK
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_still_to_be_made_is_a_warning(tmp_path: Path) -> None:
+    point = of(FilesOutput(path=str(tmp_path / "mount" / "out")))
+    assert (point.level, point.exit_code) == (Level.WARNING, 0)
+    assert not (tmp_path / "mount").exists()
+
+
+@pytest.mark.parametrize("below", ["", "/out"])
+def test_a_file_where_the_folder_should_be_fails(tmp_path: Path, below: str) -> None:
+    (tmp_path / "taken").touch()
+    point = of(FilesOutput(path=f"{tmp_path}/taken{below}"))
+    assert (point.level, point.exit_code) == (Level.FAILURE, EX_CONFIG)
+    assert f"{tmp_path}/taken is something else" in point.said
+
+
+def test_a_folder_that_may_not_be_written_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o500)
+    if os.geteuid() == 0:  # whom the system lets write everywhere
+        monkeypatch.setattr(os, "access", lambda path, mode: mode & ~(Path(path).stat().st_mode >> 6) == 0)
+    point = of(FilesOutput(path=str(tmp_path)))
+    assert (point.level, point.exit_code) == (Level.FAILURE, EX_CONFIG)
+    assert "cannot be written" in point.said
+
+
+@contextmanager
+def listener() -> Iterator[int]:
+    """Takes connections and says nothing on them."""
+    with socket.create_server(("127.0.0.1", 0)) as open_port:
+        taker = threading.Thread(target=_take_one, args=(open_port,))
+        taker.start()
+        yield open_port.getsockname()[1]
+        taker.join()
+
+
+def _take_one(open_port: socket.socket) -> None:
+    taken, _ = open_port.accept()
+    taken.close()
+
+
+def test_an_address_where_somebody_listens_is_ok() -> None:
+    with listener() as port:
+        assert of(HttpOutput(url=f"http://127.0.0.1:{port}/in?token=s3cret")).level is Level.OK
+
+
+def test_an_address_where_nobody_listens_fails_and_shows_no_secret() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    point = of(HttpOutput(url=f"http://127.0.0.1:{port}/in?token=s3cret"))
+    assert (point.level, point.exit_code) == (Level.FAILURE, EX_UNAVAILABLE)
+    assert f"http://127.0.0.1:{port} cannot be reached" in point.said
+    assert "s3cret" not in point.said
+
+
+def test_an_https_address_that_speaks_no_tls_fails() -> None:
+    with listener() as port:
+        point = of(HttpOutput(url=f"https://127.0.0.1:{port}/in", connect_timeout=5))
+    assert (point.level, point.exit_code) == (Level.FAILURE, EX_UNAVAILABLE)
+
+
+def test_standard_output_is_always_there() -> None:
+    assert of(StdoutOutput()).level is Level.OK
+
+
+def test_the_command_ends_with_the_code_of_the_first_failure(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'app.db'}"
+    ok("install", "--database", place)
+    assert ok("check", "--database", place).startswith("ok       configuration")
+    (tmp_path / "eventlog.toml").write_text(
+        f'[source]\nurl = "{place}"\n[[output]]\nsink = "http"\nurl = "http://127.0.0.1:1/"\n'
+    )
+    done = eventlog("check", "--json", cwd=tmp_path)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["exit_code"]) == (EX_UNAVAILABLE, EX_UNAVAILABLE)
+    assert [point["name"] for point in told["points"] if point["level"] == "failure"] == ["output 1"]
+    (tmp_path / "eventlog.toml").write_text("[sauce]\n")
+    assert eventlog("check", cwd=tmp_path).returncode == EX_CONFIG
+
+
+def test_a_file_that_is_only_read_fails_at_the_rights(tmp_path: Path) -> None:
+    ok("install", "--database", f"sqlite:///{tmp_path / 'app.db'}")
+    done = eventlog("check", "--database", f"sqlite:///file:{tmp_path / 'app.db'}?mode=ro&uri=true")
+    assert done.returncode == EX_CONFIG
+    assert "failure  rights" in done.stdout
+    assert "readonly" in done.stdout
