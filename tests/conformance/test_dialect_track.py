@@ -122,6 +122,22 @@ def test_an_adopted_log_is_written_to_by_its_own_names(engine: Engine) -> None:
     assert logged(engine, names) == [(1, "idu=1", "fname", None, "a")]
 
 
+def test_a_log_that_does_not_number_its_rows_is_refused_before_it_fails_a_writer(engine: Engine) -> None:
+    start = "record_id BIGINT NOT NULL, status CHAR(1), event_type INTEGER, event_time TIMESTAMP NULL"
+    texts = ", ".join(f"{name} VARCHAR(200)" for name in STANDARD[4:])
+    run(engine, f"CREATE TABLE event_log ({start}, {texts})", *USR)
+    with pytest.raises(InstallError, match=r"event_log (does not take the rows of triggers|gives its rows no number)"):
+        track(engine, ["usr"])
+
+
+def test_a_log_whose_numbers_stay_empty_is_refused(sqlite: Engine) -> None:
+    columns = ", ".join(STANDARD[1:])
+    run(sqlite, f"CREATE TABLE event_log (record_id BIGINT PRIMARY KEY, {columns})", *USR)
+    with pytest.raises(InstallError, match=r"gives its rows no number\. Let record_id number itself"):
+        track(sqlite, ["usr"])
+    assert logged(sqlite) == []
+
+
 def test_what_cannot_be_captured_is_refused_with_a_sentence(usr: Engine) -> None:
     run(usr, "CREATE TABLE keyless (a INTEGER)")
     quoted = dialect_of(usr).quoted("a+b")

@@ -15,6 +15,7 @@ from eventlog.sql.names import STANDARD, LogNames
 from eventlog.sql.queries import statement
 from eventlog.sql.reflect import reflect
 from eventlog.sql.shapes import Schema
+from eventlog.sql.trial import try_log
 from eventlog.sql.triggers.installed import Installed, TriggerState, compare, installed, is_current, states
 from eventlog.sql.triggers.plan import Options, Plan, plan
 from eventlog.sql.triggers.render import Trigger, function_name, render
@@ -33,6 +34,7 @@ def track(
     """Makes or replaces the triggers of these classes, all or none; what is current is left alone."""
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
+        try_log(connection, log)
         try:
             for statement_text in _needed(connection, tables, options or Options(), log, schema):
                 _execute(connection, statement_text)

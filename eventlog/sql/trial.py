@@ -1,0 +1,39 @@
+"""Tries whether a log takes what triggers write, and takes the row back: a log that does not would fail every writer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eventlog.errors import InstallError
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import log_holes, statement
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+def try_log(connection: Connection, names: LogNames) -> None:
+    """Writes one row and undoes it; InstallError tells why a row cannot be written, or that it gets no number."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        with connection.begin_nested() as attempt:
+            unnumbered = _written(connection, names)
+            attempt.rollback()
+    except SQLAlchemyError as error:
+        problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
+        raise InstallError(f"The log {names.table} does not take the rows of triggers: {problem}.") from None
+    if unnumbered:
+        column = names.column("record_id")
+        raise InstallError(f"The log {names.table} gives its rows no number.", hint=f"Let {column} number itself.")
+
+
+def _written(connection: Connection, names: LogNames) -> int:
+    from sqlalchemy import text
+
+    dialect = dialect_of(connection)
+    holes = log_holes(dialect, names) | {"now": dialect.now, "user": dialect.user}
+    write, count = (statement(dialect, query, **holes).replace(":", "\\:") for query in ("try_log", "count_unnumbered"))
+    connection.execute(text(write))
+    return int(connection.execute(text(count)).scalar_one())

@@ -1,0 +1,52 @@
+"""What only SQLite has: REPLACE, values of any type in any column, rows without a rowid."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine, text
+
+from eventlog.sql.install import install
+from eventlog.sql.triggers import Options, Style, track
+from tests.logged import USR, left_by, logged, run
+
+
+@pytest.fixture
+def usr(sqlite: Engine) -> Engine:
+    install(sqlite)
+    run(sqlite, *USR, "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)")
+    track(sqlite, ["usr"], Options(style=Style.FIELD))
+    return sqlite
+
+
+def test_an_upsert_is_an_update(usr: Engine) -> None:
+    upsert = "INSERT INTO usr VALUES (1, 'John', 'Frost', NULL) ON CONFLICT DO UPDATE SET fname = excluded.fname"
+    assert left_by(usr, upsert, "INSERT OR IGNORE INTO usr VALUES (1, 'x', 'y', 3)") == [
+        (2, "idu=1", "fname", "Jack", "John")
+    ]
+
+
+def test_replace_is_a_delete_and_an_insert_where_triggers_are_recursive(usr: Engine) -> None:
+    with usr.connect() as connection:
+        connection.exec_driver_sql("PRAGMA recursive_triggers = ON")
+        connection.execute(text("REPLACE INTO usr VALUES (1, NULL, 'Doe', NULL)"))
+        connection.commit()
+    assert logged(usr) == [(4, "idu=1", None, None, None), (1, "idu=1", "lname", None, "Doe")]
+
+
+def test_values_are_written_by_what_they_are(sqlite: Engine) -> None:
+    install(sqlite)
+    run(sqlite, "CREATE TABLE t (k NOT NULL PRIMARY KEY, r REAL, n NUMERIC, s DATETIME, b BLOB) WITHOUT ROWID")
+    track(sqlite, ["t"], Options(style=Style.FIELD))
+    found = left_by(
+        sqlite,
+        "INSERT INTO t VALUES ('a=b', 0.1 + 0.2, 7.0, '2025-03-23T10:57:19.25', 'text')",
+        "INSERT INTO t (k, r, s) VALUES (2, 1, '2025-03-23 10:57:19Z')",
+    )
+    assert found == [
+        (1, 'k="a=b"', "r", None, "0.30000000000000004"),
+        (1, 'k="a=b"', "n", None, "7"),
+        (1, 'k="a=b"', "s", None, "2025-03-23 10:57:19.250000000"),
+        (1, 'k="a=b"', "b", None, "text"),
+        (1, "k=2", "r", None, "1.0"),
+        (1, "k=2", "s", None, "2025-03-23 10:57:19Z"),
+    ]
