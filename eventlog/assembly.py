@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
+from eventlog.backoff import Backoff
 from eventlog.config import Config, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
-from eventlog.pipeline import Output, Pipeline
+from eventlog.delivery import Output, Strictness
+from eventlog.errors import ConfigError, EventlogError
+from eventlog.pipeline import Pipeline
 from eventlog.rules import Options
 from eventlog.schema import Catalog
 from eventlog.sql.dialect import dialect_of
@@ -15,8 +20,13 @@ from eventlog.sql.dialect import dialect_of
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from eventlog.sources.seat import Seat
+    from eventlog.sources.table import LogSettings
     from eventlog.sql.names import LogNames
     from eventlog.xds.write import XdsFormat
+
+LONGEST_NAME: Final = 170
+"""Characters in the name of an output; the name of its mark has a prefix and takes 200."""
 
 
 def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
@@ -30,23 +40,43 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     return Catalog([table for table in catalog if table.name not in own], case_sensitive=catalog.case_sensitive)
 
 
-def pipeline_of(engine: Engine, names: LogNames, config: Config, outputs: Sequence[Output]) -> Pipeline:
-    """The way of a batch, with the tables as they look now."""
-    from eventlog.sources.table import LogSettings, LogSource
+def pipeline_of(
+    engine: Engine,
+    names: LogNames,
+    config: Config,
+    outputs: Sequence[Output],
+    seat: Seat | None = None,
+    pulse: Callable[[], None] = lambda: None,
+) -> Pipeline:
+    """The way of a batch, with the tables as they look now; `seat` is whose loss must be noticed on it."""
+    from eventlog.sources.table import LogSource
     from eventlog.sql.rows import SqlRowReader
 
     publisher = config.publisher
     catalog = catalog_of(engine, names, config)
-    settings = LogSettings(
-        handle_future_events=publisher.handle_future_events, delete_from_log=publisher.delete_from_log
-    )
     return Pipeline(
-        source=LogSource(engine, names, catalog, settings),
+        source=LogSource(engine, names, catalog, log_settings_of(config), seat),
         reader=SqlRowReader(engine, catalog),
         catalog=catalog,
         outputs=outputs,
         options=options_of(config, engine),
         limit=publisher.query_limit,
+        strictness=Strictness(on_retry=publisher.on_retry, on_error=publisher.on_error),
+        max_attempts=publisher.max_attempts,
+        pulse=pulse,
+    )
+
+
+def log_settings_of(config: Config) -> LogSettings:
+    """How the log is read and marked."""
+    from eventlog.sources.table import LogSettings
+
+    publisher = config.publisher
+    return LogSettings(
+        handle_future_events=publisher.handle_future_events,
+        delete_from_log=publisher.delete_from_log,
+        backoff=Backoff(first=publisher.retry_first, longest=publisher.retry_longest),
+        on_retry=publisher.on_retry,
     )
 
 
@@ -63,7 +93,16 @@ def options_of(config: Config, engine: Engine) -> Options:
 
 def outputs_of(config: Config) -> list[Output]:
     """The outputs; without any, documents go to standard output."""
-    return [_output(output, config) for output in config.output or (StdoutOutput(),)]
+    outputs: list[Output] = []
+    try:
+        for output in config.output or (StdoutOutput(),):
+            outputs.append(_output(output, config))
+            _refuse_twins(outputs)
+    except EventlogError:
+        for made in outputs:
+            made.sink.close()
+        raise
+    return outputs
 
 
 def xds_of(config: Config) -> XdsFormat:
@@ -86,7 +125,20 @@ def _output(output: OutputConfig, config: Config) -> Output:
 
     xds = xds_of(config)
     if isinstance(output, FilesOutput):
-        return Output(format=xds, sink=FileSink(Path(output.path), xds.suffix))
+        folder = Path(output.path)
+        return Output(format=xds, sink=FileSink(folder, xds.suffix), name=_named(f"files {folder.resolve()}"))
     if isinstance(output, HttpOutput):
-        return Output(format=xds, sink=HttpSink(output))
-    return Output(format=xds, sink=StdoutSink())
+        place = urlsplit(output.url)._replace(query="", fragment="").geturl()
+        return Output(format=xds, sink=HttpSink(output), name=_named(f"http {place}"), answers=True)
+    return Output(format=xds, sink=StdoutSink(), name="stdout")
+
+
+def _named(place: str) -> str:
+    """The name of an output: the same as long as it is the same place, and never too long for a mark."""
+    return place if len(place) <= LONGEST_NAME else f"{place[:100]} {sha256(place.encode()).hexdigest()}"
+
+
+def _refuse_twins(outputs: Sequence[Output]) -> None:
+    *others, last = outputs
+    if any(other.name == last.name for other in others):
+        raise ConfigError(f"Two outputs go to {last.name}; each needs a place of its own.")

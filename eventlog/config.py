@@ -19,11 +19,12 @@ from msgspec import Struct
 from eventlog.errors import ConfigError
 from eventlog.sinks.address import HttpSettings
 from eventlog.suggest import did_you_mean
+from eventlog.timetable import read_times
 
 Choice = Literal["auto", "new", "old"]
 
 
-def within(name: str, value: int, low: int, high: int) -> None:
+def within(name: str, value: float, low: float, high: float) -> None:
     """Refuses a number outside its range."""
     if not low <= value <= high:
         raise ConfigError(f"{name} is {value}; it must be between {low} and {high}.")
@@ -33,6 +34,7 @@ class SourceConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Where changes come from. `tables` are the captured ones, by default every table and view of the schema.
 
     `schema` is where the tables stand; a database without schemas only gets it as a name in associations.
+    The timeouts are in seconds: how long the publisher lets a statement run, and how long it waits for a lock.
     """
 
     url: str = ""
@@ -41,18 +43,42 @@ class SourceConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     columns: Choice | tuple[str, ...] = "auto"
     user: str | None = None
     schema: str | None = None
+    sequence: str | None = None
     tables: tuple[str, ...] = ()
+    statement_timeout: float | None = None
+    lock_timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("statement_timeout", "lock_timeout"):
+            if getattr(self, name) is not None:
+                within(f"source.{name}", getattr(self, name), 0.001, 86_400)
 
 
 class PublisherConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the publisher goes about it; names, defaults and meaning are those of the product's Publisher channel."""
+    """How the publisher goes about it; names, defaults and meaning are those of the product's Publisher channel.
+
+    Beyond it: with `wake_up` rows are noticed at once where the database allows that, between the intervals. What a
+    receiver does not take is offered again after `retry_first` seconds, then after twice as many, up to
+    `retry_longest`, and `max_attempts` times (0: for ever). `lease` is how many seconds a publisher that died keeps
+    others waiting where the database has no locks that end with a session.
+    """
 
     polling_interval: int = 10
+    time_of_day: tuple[str, ...] = ()
+    wake_up: bool = True
     batch_size: int = 1
     query_limit: int = 10_000
     allow_loopback: bool = False
     handle_future_events: bool = False
     delete_from_log: bool = False
+    post_poll_statements: tuple[str, ...] = ()
+    heartbeat_interval: float = 0
+    on_retry: Literal["stop", "object"] = "stop"
+    retry_first: float = 1.0
+    retry_longest: float = 60.0
+    max_attempts: int = 0
+    on_error: Literal["continue", "halt"] = "continue"
+    lease: float = 5.0
     coalesce: bool = False
     time_syntax: Literal[1, 2, 3] = 1
     enable_refs: bool = True
@@ -61,6 +87,12 @@ class PublisherConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         within("publisher.polling_interval", self.polling_interval, 1, 604_800)
         within("publisher.batch_size", self.batch_size, 1, 128)
         within("publisher.query_limit", self.query_limit, 0, 2_147_483_647)
+        within("publisher.heartbeat_interval", self.heartbeat_interval, 0, 2_147_483_647)
+        within("publisher.max_attempts", self.max_attempts, 0, 2_147_483_647)
+        within("publisher.retry_first", self.retry_first, 0, 86_400)
+        within("publisher.retry_longest", self.retry_longest, self.retry_first, 86_400)
+        within("publisher.lease", self.lease, 0.5, 3_600)
+        read_times(self.time_of_day)
 
 
 class FilesOutput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):

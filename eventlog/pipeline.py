@@ -53,6 +53,11 @@ class Report(Struct, frozen=True, kw_only=True):
         return Status.FATAL in self.statuses
 
     @property
+    def errors(self) -> int:
+        """Events that ended as errors."""
+        return self.statuses.get(Status.ERROR, 0)
+
+    @property
     def settled(self) -> int:
         """Events that will not be offered again."""
         return self.events - self.statuses.get(Status.NEW, 0)

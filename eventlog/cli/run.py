@@ -2,42 +2,108 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
 from eventlog.cli.site import Site, site_options
 from eventlog.config import Config, FilesOutput
-from eventlog.errors import EX_UNAVAILABLE, OK
+
+if TYPE_CHECKING:
+    from structlog.stdlib import BoundLogger
+
+    from eventlog.daemon.vitals import Vitals
+    from eventlog.journal import Style
 
 
 @click.command()
 @click.option("--once", is_flag=True, help="One cycle.")
 @click.option("--until-empty", is_flag=True, help="Until nothing is left that can be published now.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Write the documents into this folder.")
+@click.option("--http", metavar="HOST:PORT", help="Answer /metrics, /health and /ready there.")
+@click.option("--log-format", type=click.Choice(["console", "json"]), help="Default: console on a terminal, else json.")
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+)
 @site_options
-def run(site: Site, once: bool, until_empty: bool, out: Path | None) -> int:
+def run(
+    site: Site,
+    once: bool,
+    until_empty: bool,
+    out: Path | None,
+    http: str | None,
+    log_format: Style | None,
+    log_level: str,
+) -> int:
     """Publishes waiting rows: to the configured outputs, else to standard output.
+
+    It goes on until SIGTERM or SIGINT; SIGHUP makes it read its configuration again.
 
     Example: eventlog run --database sqlite:///app.db --until-empty --out documents
     """
-    from eventlog.daemon import Publisher
+    from eventlog.daemon.systemd import Systemd
+    from eventlog.daemon.vitals import Vitals
 
     config = _with_folder(site.config, out)
     site.url  # noqa: B018  # says what is missing before anything is opened
-    with Publisher(config) as publisher, publisher.stopped_by_signals():
-        if once:
-            reports = iter([publisher.run_once()])
-        else:
-            reports = publisher.rounds(until_empty=until_empty)
-        for report in reports:
-            if report.events:
-                click.echo(f"{report.events} rows, {report.changes} changes, {report.documents} documents", err=True)
-            if report.fatal:
-                click.echo("eventlog: a receiver answered 'fatal'; the publisher stops.", err=True)
-                return EX_UNAVAILABLE
+    systemd = Systemd()
+    vitals = Vitals(watched=http is not None, on_move=systemd.alive)
+    journal = _journal(config, log_format, log_level, lasting=not (once or until_empty))
+    with _watched(http, vitals, journal):
+        if once or until_empty:
+            return _some_cycles(config, journal, vitals, once=once)
+        from eventlog.daemon.service import Service
+        from eventlog.daemon.signals import requests_by_signal
+
+        service = Service(lambda: _with_folder(site.read_again(), out), journal, vitals, systemd)
+        with requests_by_signal(service.stop, service.reload):
+            return service.run(config)
+
+
+def _some_cycles(config: Config, journal: BoundLogger, vitals: Vitals, *, once: bool) -> int:
+    """One cycle, or as many as there is work for."""
+    from eventlog.daemon.publisher import Publisher
+    from eventlog.daemon.service import exit_code
+    from eventlog.daemon.signals import requests_by_signal
+    from eventlog.errors import OK
+
+    with Publisher(config, journal=journal, vitals=vitals) as publisher, requests_by_signal(publisher.stop):
+        for report in publisher.rounds(until_empty=True):
+            if publisher.is_over(report):
+                return exit_code(report)
+            if once:
+                break
     return OK
+
+
+def _journal(config: Config, style: Style | None, level: str, *, lasting: bool) -> BoundLogger:
+    from eventlog.journal import journal
+    from eventlog.sql.connect import read_url
+
+    chosen: Style = style or ("json" if lasting and not sys.stderr.isatty() else "console")
+    password = read_url(config.source.url).password
+    return journal(chosen, level=level, secrets=[str(password)] if password else [])
+
+
+@contextmanager
+def _watched(address: str | None, vitals: Vitals, journal: BoundLogger) -> Iterator[None]:
+    """An address to watch the publisher at, while it runs."""
+    if address is None:
+        yield
+        return
+    from eventlog.daemon.endpoint import Endpoint
+
+    endpoint = Endpoint(address, vitals)
+    journal.info("watched_at", port=endpoint.port)
+    try:
+        yield
+    finally:
+        endpoint.close()
 
 
 def _with_folder(config: Config, out: Path | None) -> Config:

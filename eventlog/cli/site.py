@@ -41,6 +41,11 @@ class Site:
             source = replace(source, log=self._log)
         return replace(config, source=source)
 
+    def read_again(self) -> Config:
+        """The configuration as the file and the environment have it now."""
+        self.__dict__.pop("config", None)
+        return self.config
+
     @property
     def url(self) -> str:
         """The database's URL; ConfigError when nobody named one."""
@@ -59,7 +64,7 @@ class Site:
     @property
     def wanted_names(self) -> LogNames:
         """The log's names as they were asked for; what the table really holds is only known when it is looked at."""
-        return read_log_name(self.config.source.log)
+        return replace(read_log_name(self.config.source.log), sequence=self.config.source.sequence)
 
     @property
     def schema(self) -> str | None:

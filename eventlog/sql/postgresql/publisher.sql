@@ -54,5 +54,5 @@ DELETE FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '%
 LISTEN /* channel */event_log;
 
 -- session_limits: no statement runs, and none waits for a lock, for ever
-SELECT set_config('statement_timeout', '/* statement_ms */300000', false),
-       set_config('lock_timeout', '/* lock_ms */30000', false);
+SELECT set_config('statement_timeout', CAST(/* statement_ms */300000 AS text), false),
+       set_config('lock_timeout', CAST(/* lock_ms */30000 AS text), false);

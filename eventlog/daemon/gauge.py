@@ -1,0 +1,39 @@
+"""Measures the backlog now and then, for those who watch."""
+
+from __future__ import annotations
+
+import datetime as dt
+from time import monotonic
+from typing import Final
+
+from eventlog.daemon.vitals import Vitals
+from eventlog.rules.screen import moment
+from eventlog.sql.log import Log
+
+EVERY: Final = 15.0
+"""Seconds between two measurements: counting reads the index of the rows that wait."""
+
+
+class Gauge:
+    """Counts what waits when somebody watches, and not too often."""
+
+    def __init__(self, log: Log, vitals: Vitals) -> None:
+        self._log = log
+        self._vitals = vitals
+        self._next = 0.0
+
+    def measure(self) -> None:
+        """Takes the figures if they are old."""
+        if not self._vitals.watched or monotonic() < self._next:
+            return
+        self._next = monotonic() + EVERY
+        with self._log.transaction() as connection:
+            waiting = self._log.rows(connection, self._log.query("count_waiting"))[0][0]
+            oldest = self._log.rows(connection, self._log.query("oldest_waiting"))
+            now = self._log.rows(connection, self._log.query("clock_now"))[0][0]
+        self._vitals.measured(int(waiting), _age(oldest[0][1], now) if oldest else 0.0)
+
+
+def _age(time: str | None, now: dt.datetime | str) -> float | None:
+    since, until = moment(time) if time else None, moment(now)
+    return None if since is None or until is None else max(0.0, (until - since).total_seconds())

@@ -1,0 +1,32 @@
+"""A document that says that all is well, when there has been nothing else to say for some time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+
+from eventlog.delivery import Output
+from eventlog.seams import Beating
+
+
+class Heartbeat:
+    """Beats at every output whose format can, after so many idle seconds; 0 is never. Any document counts as a beat."""
+
+    def __init__(self, outputs: Sequence[Output], seconds: float) -> None:
+        self._outputs = [output for output in outputs if isinstance(output.format, Beating)]
+        self._seconds = seconds if self._outputs else 0.0
+        self._last = monotonic()
+
+    def put_off(self) -> None:
+        """A document was published."""
+        self._last = monotonic()
+
+    def beat(self) -> bool:
+        """Beats if it is time; says whether it did."""
+        if not self._seconds or monotonic() < self._last + self._seconds:
+            return False
+        for output in self._outputs:
+            assert isinstance(output.format, Beating)
+            output.sink.write([output.format.heartbeat()])
+        self.put_off()
+        return True

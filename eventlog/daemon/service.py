@@ -1,0 +1,122 @@
+"""The publisher as a service: opened again when it cannot be opened yet, and anew when the configuration is reread."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from threading import Event as Flag
+
+from structlog.stdlib import BoundLogger
+
+from eventlog.config import Config
+from eventlog.daemon.publisher import FAILURES, Publisher
+from eventlog.daemon.systemd import Systemd
+from eventlog.daemon.vitals import Vitals
+from eventlog.errors import EX_DATA, EX_UNAVAILABLE, OK, ConfigError, InstallError, MachineError
+from eventlog.pipeline import Report
+
+
+class Service:
+    """Runs a publisher until somebody asks for the end, or until it may not go on; `read` gives its configuration."""
+
+    def __init__(
+        self, read: Callable[[], Config], journal: BoundLogger, vitals: Vitals, systemd: Systemd | None = None
+    ) -> None:
+        self._read = read
+        self._journal = journal
+        self._vitals = vitals
+        self._systemd = systemd or Systemd({})
+        self._asked = Flag()
+        self._ending = Flag()
+        self._former: Config | None = None
+        self._publisher: Publisher | None = None
+
+    def stop(self) -> None:
+        """Asks for the end; the batch in hand is finished first."""
+        self._ending.set()
+        self._ask()
+
+    def reload(self) -> None:
+        """Asks for another look at the configuration, after the batch in hand."""
+        self._ask()
+
+    def run(self, config: Config) -> int:
+        """Publishes; the exit code says why it ended."""
+        failures = 0
+        while not self._ending.is_set():
+            self._asked.clear()
+            try:
+                ended = self._publish(config)
+                failures = 0
+            except MachineError as error:
+                if not error.may_pass:
+                    raise
+                failures += 1
+                self._wait_out(error, failures)
+                continue
+            except (ConfigError, InstallError) as error:
+                if self._former is None:
+                    raise
+                config = self._back_to_former(error)
+                continue
+            if ended is not None:
+                return ended
+            config = config if self._ending.is_set() else self._reread(config)
+        self._journal.info("stopped")
+        return OK
+
+    def _publish(self, config: Config) -> int | None:
+        """Publishes until somebody asks for something, or until a cycle says that there must be no other."""
+        with Publisher(config, journal=self._journal, vitals=self._vitals) as publisher:
+            self._publisher = publisher
+            if self._asked.is_set():
+                publisher.stop()
+            self._journal.info("started", log=config.source.log, database=publisher.place)
+            self._systemd.ready()
+            for report in publisher.rounds():
+                self._former = None
+                if publisher.is_over(report):
+                    self._systemd.stopping()
+                    return self._end(report)
+            if self._ending.is_set():
+                self._systemd.stopping()
+        return None
+
+    def _end(self, report: Report) -> int:
+        code, action = exit_code(report), "fatal" if report.fatal else "halted"
+        self._journal.error(action, exit_code=code)
+        return code
+
+    def _reread(self, config: Config) -> Config:
+        self._systemd.reloading()
+        try:
+            new = self._read()
+        except ConfigError as error:
+            self._journal.error("reload_failed", error=str(error))
+            return config
+        self._journal.info("reloaded")
+        self._former = config
+        return new
+
+    def _back_to_former(self, error: ConfigError | InstallError) -> Config:
+        """The configuration from before, because what was read cannot be worked with."""
+        self._journal.error("reload_failed", error=str(error))
+        assert self._former is not None
+        config, self._former = self._former, None
+        return config
+
+    def _wait_out(self, error: MachineError, failures: int) -> None:
+        seconds = FAILURES.delay(failures, secrets.SystemRandom().random())
+        self._vitals.failed(error)
+        self._journal.warning("failed", error=str(error), attempt=failures, again_in=round(seconds, 1))
+        self._asked.wait(seconds)
+
+    def _ask(self) -> None:
+        self._asked.set()
+        if self._publisher is not None:
+            self._publisher.stop()
+
+
+def exit_code(report: Report) -> int:
+    """What the process ends with after a cycle that was the last."""
+    return EX_UNAVAILABLE if report.fatal else EX_DATA if report.errors else OK

@@ -1,0 +1,104 @@
+"""How the publisher is doing, counted while it works: what metrics and health checks are made from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from threading import Lock
+from time import monotonic, time
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.errors import SinkError, SourceError
+from eventlog.pipeline import Report
+
+State = Literal["starting", "standby", "publishing", "failing", "stopping"]
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """The vitals at one moment. Times are seconds since 1970, `silent` is the seconds since the loop last moved."""
+
+    state: State = "starting"
+    error: str | None = None
+    rows: Mapping[str, int] = {}
+    changes: int = 0
+    documents: int = 0
+    cycles: int = 0
+    active_cycles: int = 0
+    heartbeats: int = 0
+    seconds: float = 0.0
+    failures: Mapping[str, int] = {}
+    last_cycle: float | None = None
+    last_document: float | None = None
+    waiting: int | None = None
+    lag: float | None = None
+    silent: float = 0.0
+
+
+class Vitals:
+    """Counts in the publisher's thread and is read from others; `watched` says that somebody does.
+
+    `on_move` is called when the loop shows that it is alive.
+    """
+
+    def __init__(self, *, watched: bool = False, on_move: Callable[[], None] = lambda: None) -> None:
+        self.watched = watched
+        self._on_move = on_move
+        self._lock = Lock()
+        self._reading = Reading()
+        self._moved = monotonic()
+
+    def reading(self) -> Reading:
+        """The vitals now."""
+        with self._lock:
+            return replace(self._reading, silent=monotonic() - self._moved)
+
+    def moved(self) -> None:
+        """The loop is alive."""
+        with self._lock:
+            self._moved = monotonic()
+        self._on_move()
+
+    def now(self, state: State) -> None:
+        """What the publisher is about."""
+        self._change(state=state)
+
+    def measured(self, waiting: int, lag: float | None) -> None:
+        """How many rows wait, and for how many seconds the oldest does."""
+        self._change(waiting=waiting, lag=lag)
+
+    def failed(self, error: Exception) -> None:
+        """A cycle did not get to its end."""
+        kind = {SourceError: "source", SinkError: "sink"}
+        blame = next((name for whose, name in kind.items() if isinstance(error, whose)), "other")
+        failures = {**self._reading.failures, blame: self._reading.failures.get(blame, 0) + 1}
+        self._change(state="failing", error=str(error), failures=failures)
+
+    def beat(self) -> None:
+        """A heartbeat was published."""
+        self._change(heartbeats=self._reading.heartbeats + 1, last_document=time())
+
+    def finished(self, report: Report, seconds: float) -> None:
+        """A cycle came to its end."""
+        former = self._reading
+        rows = Counter(former.rows)
+        rows.update({status.value: count for status, count in report.statuses.items() if status.value != "N"})
+        self._change(
+            state="publishing",
+            error=None,
+            rows=rows,
+            changes=former.changes + report.changes,
+            documents=former.documents + report.documents,
+            cycles=former.cycles + 1,
+            active_cycles=former.active_cycles + bool(report.documents),
+            seconds=former.seconds + seconds,
+            last_cycle=time(),
+            last_document=time() if report.documents else former.last_document,
+        )
+
+    def _change(self, **facts: object) -> None:
+        with self._lock:
+            self._reading = replace(self._reading, **facts)
+        self.moved()

@@ -1,0 +1,56 @@
+-- One publisher a log, and what it must know between two batches: who has the seat, whether rows wait, what is retried.
+
+-- marks_read: every mark
+SELECT name, value FROM /* marks */event_log_mark;
+
+-- notes_clear: takes the notes about the batch in hand away
+DELETE FROM /* marks */event_log_mark WHERE name LIKE 'note: %';
+
+-- except_none: condition: no object is passed over
+(1 = 1);
+
+-- except_retried: condition: objects of which a row waits for its next attempt are passed over, whole
+(NOT EXISTS (SELECT 1 FROM /* log */event_log AS tried
+             WHERE tried./* record_id */record_id IN
+      (SELECT listed.id FROM JSON_TABLE(:retried, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed)
+               AND tried./* status */status = 'N' AND CAST(tried./* status */status AS BINARY) = 'N'
+               AND tried./* table_name */table_name = waiting./* table_name */table_name
+               AND tried./* table_key */table_key = waiting./* table_key */table_key));
+
+-- anything_waiting: finds one row that could be read now, from the index of waiting rows where there is one
+SELECT 1 FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N' AND /* among */(1 = 1)
+  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                  WHERE kept.record_id = waiting./* record_id */record_id
+                    AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
+LIMIT 1;
+
+-- retried_rows: rows that were offered and not taken: their object, the attempts, the seconds to the next one
+SELECT tried./* record_id */record_id, tried./* table_name */table_name, tried./* table_key */table_key,
+       kept.attempts, TIMESTAMPDIFF(MICROSECOND, /* now */CURRENT_TIMESTAMP, kept.next_attempt) / 1000000
+FROM /* log */event_log AS tried
+JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = tried./* record_id */record_id
+WHERE tried./* record_id */record_id IN
+      (SELECT listed.id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed)
+  AND tried./* status */status = 'N' AND CAST(tried./* status */status AS BINARY) = 'N' AND kept.next_attempt IS NOT NULL;
+
+-- relax: every transaction is on disk before it returns
+
+-- seat_lock: takes the lock of the one publisher for as long as this session lives; says whether it was free
+SELECT GET_LOCK(CONCAT('eventlog ', MD5(CONCAT(COALESCE(DATABASE(), ''), '.', :log))), 0);
+
+-- seat_enter: says who publishes now; the lock above keeps everybody else out
+INSERT INTO /* marks */event_log_mark (name, value)
+VALUES ('publisher', CONCAT(/* now */CURRENT_TIMESTAMP, ' ', :token))
+ON DUPLICATE KEY UPDATE value = CONCAT(/* now */CURRENT_TIMESTAMP, ' ', :token);
+
+-- seat_keep: touches the mark of the one publisher if it is still this one; nobody else changes it before the commit
+UPDATE /* marks */event_log_mark SET value = CONCAT(/* now */CURRENT_TIMESTAMP, ' ', :token)
+WHERE name = 'publisher' AND value LIKE CONCAT('% ', :token);
+
+-- seat_leave: says that nobody publishes any more
+DELETE FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE CONCAT('% ', :token);
+
+-- listen: nobody can be notified here
+
+-- session_limits: every session limits its waiting for locks already, before it reads

@@ -1,0 +1,42 @@
+"""Times of day at which something is due, by the clock on the wall: it may jump, and days differ in length."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from eventlog.errors import ConfigError
+
+_time = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
+
+
+class Timetable(Struct, frozen=True, kw_only=True):
+    """Times of day, local to this machine; without any, nothing is ever due."""
+
+    times: tuple[dt.time, ...] = ()
+
+    def next_after(self, now: dt.datetime) -> dt.datetime:
+        """The next time on the table; there must be one."""
+        today = [dt.datetime.combine(now.date(), time) for time in sorted(self.times)]
+        later = [moment for moment in today if moment > now]
+        return later[0] if later else today[0] + dt.timedelta(days=1)
+
+    def was_due(self, since: dt.datetime, now: dt.datetime) -> bool:
+        """Whether a time on the table has come since then; what was missed meanwhile is due once."""
+        return bool(self.times) and since < now and self.next_after(since) <= now
+
+
+def read_times(texts: Iterable[str]) -> Timetable:
+    """Reads `02:00` or `14:30:15`; ConfigError for anything else."""
+    return Timetable(times=tuple(_read(text) for text in texts))
+
+
+def _read(text: str) -> dt.time:
+    match = _time.fullmatch(text.strip())
+    hours, minutes, seconds = map(int, match.groups(default="0")) if match else (24, 0, 0)
+    if hours > 23 or minutes > 59 or seconds > 59:
+        raise ConfigError(f"{text!r} is not a time of day; it is written as 02:00 or 14:30:15.")
+    return dt.time(hours, minutes, seconds)
