@@ -60,6 +60,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """A text longer than the longest string must be bound as a LOB."""
     reserved: frozenset[str] = frozenset()
     """Words that need quotes in the language of triggers, besides those of SQL."""
+    next_number: str | None = None
+    """The next number of a sequence, where a log may have one instead of numbering its rows itself."""
     trigger_bytes: int | None = None
     """How long a trigger's text may be."""
     upper_case: bool = False
@@ -78,6 +80,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Opens a transaction where the driver would let DDL run outside of one."""
     comments_survive: bool = True
     """A comment in a trigger's text stays there, whatever client made it; elsewhere the marker is a statement."""
+    script_commit: str = ""
+    """Ends a script whose last statements are not on disk yet."""
     script_start: str = ""
     """Begins a script, where the database's shell must be told how its statements end."""
     checks_identity: bool = True
@@ -208,8 +212,10 @@ ORACLE = Dialect(
         + ["FUNCTION", "GOTO", "IF", "INDEXES", "OVERLAPS", "PROCEDURE", "SQL", "SUBTYPE", "TABAUTH", "TYPE", "VIEWS"]
         + ["WHEN"]
     ),
+    next_number="{sequence}.NEXTVAL",
     trigger_bytes=32_760,
     row_names=(":OLD", ":NEW"),
+    script_commit="COMMIT\n\n/\n",
     script_start="SET DEFINE OFF\nSET SQLBLANKLINES ON\n\n",
     script_end="\n/",
     now="CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)",

@@ -113,13 +113,15 @@ class _Writer(Struct, frozen=True, kw_only=True):
         """What fills the holes of a row of the log that are the same for all."""
         table = self.dialect.literal(logged_name(self.plan, self.names))
         log = self.names if self.dialect.qualified_in_triggers else _without_schema(self.names)
-        sequence = self.dialect.qualified(log.schema, log.sequence) if log.sequence else None
-        number = {"number_name": "", "number": ""}
-        if sequence:
-            name = self.dialect.quoted(log.column("record_id"))
-            number = {"number_name": f", {name}", "number": f", {sequence}.NEXTVAL"}
         own = {"table": table, "now": self.dialect.now, "user": self.dialect.user}
-        return log_holes(self.dialect, log) | own | number
+        return log_holes(self.dialect, log) | own | self._number(log)
+
+    def _number(self, log: LogNames) -> dict[str, str]:
+        """The record_id, where the log does not number its rows itself."""
+        if log.sequence is None or self.dialect.next_number is None:
+            return {"number_name": "", "number": ""}
+        drawn = self.dialect.next_number.format(sequence=self.dialect.qualified(log.schema, log.sequence))
+        return {"number_name": f", {self.dialect.quoted(log.column('record_id'))}", "number": f", {drawn}"}
 
     def _body(self, child: ChildPlan | None, events: tuple[When, ...], function: str) -> str:
         log = self._log() | {"function": function}

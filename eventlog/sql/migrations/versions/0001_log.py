@@ -16,12 +16,16 @@ down_revision = None
 
 ADOPTED = "log adopted"
 """The mark that says: somebody else made this log, it is not ours to drop."""
+SEQUENCE = "log sequence"
+"""The mark that names the sequence that was made with the log."""
 
 _mysql = ("mysql", "mariadb")
 _number = sa.BigInteger().with_variant(sa.Integer(), "sqlite").with_variant(sa.Numeric(19, 0), "oracle")
 _integer = sa.Integer()
 _letter = sa.CHAR(1)
 _time = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), *_mysql)
+# A DATE of Oracle has no fractions, which the log can do without and the companion cannot.
+_moment = _time.with_variant(sa.TIMESTAMP(), "oracle")
 _name = sa.Text().with_variant(sa.String(400), "oracle", *_mysql)
 _key = sa.Text().with_variant(sa.String(4000), "oracle", *_mysql)
 _value = sa.Text().with_variant(mysql.LONGTEXT(), *_mysql)
@@ -45,6 +49,10 @@ _options: dict[str, Any] = {
 }
 
 
+# In the order of the calls also on a cluster, where each node would else have numbers of its own in hand.
+_ordered: dict[str, Any] = {"oracle_order": True}
+
+
 def upgrade() -> None:
     names: LogNames = context.config.attributes["names"]
     adopted = _exists(names)
@@ -54,26 +62,32 @@ def upgrade() -> None:
     marks = _make_marks(names)
     if adopted:
         op.bulk_insert(marks, [{"name": ADOPTED, "value": names.table}])
+    elif names.sequence:
+        op.bulk_insert(marks, [{"name": SEQUENCE, "value": names.sequence}])
 
 
 def downgrade() -> None:
     names: LogNames = context.config.attributes["names"]
-    adopted = _is_adopted(names)
+    adopted, sequence = _mark(names, ADOPTED), _mark(names, SEQUENCE)
     op.drop_table(names.marks, schema=names.schema)
     op.drop_table(names.outcomes, schema=names.schema)
     if not adopted:
         op.drop_table(names.table, schema=names.schema)
+    if sequence:
+        op.execute(sa.schema.DropSequence(sa.Sequence(sequence, schema=names.schema)))
 
 
 def _exists(names: LogNames) -> bool:
     return not context.is_offline_mode() and sa.inspect(op.get_bind()).has_table(names.table, schema=names.schema)
 
 
-def _is_adopted(names: LogNames) -> bool:
+def _mark(names: LogNames, mark: str) -> str | None:
+    """What was noted about the log when it was installed."""
     if context.is_offline_mode():
-        return False
-    marks = sa.table(names.marks, sa.column("name"), schema=names.schema)
-    return op.get_bind().execute(sa.select(marks.c.name).where(marks.c.name == ADOPTED)).first() is not None
+        return None
+    marks = sa.table(names.marks, sa.column("name"), sa.column("value"), schema=names.schema)
+    found: str | None = op.get_bind().execute(sa.select(marks.c.value).where(marks.c.name == mark)).scalar()
+    return found
 
 
 def _make_log(names: LogNames, order: tuple[str, ...]) -> None:
@@ -85,14 +99,22 @@ def _make_log(names: LogNames, order: tuple[str, ...]) -> None:
         if what != "id" or dialect.checks_identity
     ]
     ordered = [columns[name] for name in order]
+    if names.sequence:
+        op.execute(sa.schema.CreateSequence(sa.Sequence(names.sequence, schema=names.schema, **_ordered)))
     op.create_table(names.table, *ordered, *checks, schema=names.schema, sqlite_autoincrement=True, **_options)
     _index_new_rows(names, dialect)
 
 
 def _columns(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
     """The ten columns by their standard names; a writer may leave out record_id, status and event_time."""
+    numbered = [] if names.sequence else [sa.Identity(always=False, **_ordered)]
     number = sa.Column(
-        names.column("record_id"), _number, sa.Identity(always=False), primary_key=dialect.log_has_key, nullable=False
+        names.column("record_id"),
+        _number,
+        *numbered,
+        primary_key=dialect.log_has_key,
+        nullable=False,
+        autoincrement=not names.sequence,
     )
     columns: dict[str, sa.Column[Any]] = {"record_id": number}
     defaults = {"status": sa.text("'N'"), "event_time": sa.text(f"({dialect.now})")}
@@ -139,10 +161,10 @@ def _make_outcomes(names: LogNames) -> None:
         sa.Column("reason", sa.String(40)),
         sa.Column("note", _value),
         sa.Column("attempts", _integer, nullable=False, server_default=sa.text("0")),
-        sa.Column("next_attempt", _time),
+        sa.Column("next_attempt", _moment),
         sa.Column("document", sa.String(200)),
         sa.Column("held", _integer, nullable=False, server_default=sa.text("0")),
-        sa.Column("settled_at", _time),
+        sa.Column("settled_at", _moment),
         schema=names.schema,
         **_options,
     )
