@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from eventlog.errors import InstallError, UsageError
 from eventlog.schema import Table
+from eventlog.sql.access import in_text
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.findlog import has_log
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import statement
 from eventlog.sql.reflect import reflect
 from eventlog.sql.triggers.installed import tracked
-from eventlog.sql.triggers.track import located, script, with_schema
+from eventlog.sql.triggers.track import located, with_schema
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -58,18 +59,21 @@ def rights_sql(
     """The statements that `give_rights` would run, as a script."""
     with engine.connect() as connection:
         dialect = dialect_of(connection)
-        return script(list(rights(dialect, roles, _site(connection, roles, names, tables, schema))), dialect)
+        given = rights(dialect, roles, _site(connection, roles, names, tables, schema))
+        return "".join(f"{text};\n" for text in given)
 
 
 def give_rights(
     engine: Engine, roles: Roles, names: LogNames | None = None, tables: Sequence[str] = (), schema: str | None = None
 ) -> list[str]:
     """Gives the roles what they need, and tells the statements; InstallError when the writer still reaches the log."""
+    from sqlalchemy import text
+
     with engine.begin() as connection:
         site = _site(connection, roles, names, tables, schema)
         given = list(rights(dialect_of(connection), roles, site))
-        for text in given:
-            connection.exec_driver_sql(text.replace("%", "%%"))
+        for one in given:
+            connection.execute(text(in_text(one)))
     if roles.writer is not None and site.standing:
         with engine.connect() as connection:
             _refuse_reach(connection, site, roles.writer)
@@ -220,4 +224,5 @@ def _quoted_role(dialect: Dialect, role: str) -> str:
     user, host = _account(dialect, role)
     if host is None:
         return dialect.quoted(user)
-    return statement(dialect, "role_at_host", user=dialect.quoted(user), host=dialect.quoted(host))
+    # SQLAlchemy doubles a percent sign, which here means any host.
+    return statement(dialect, "role_at_host", user=dialect.quoted(user), host=dialect.quoted(host).replace("%%", "%"))

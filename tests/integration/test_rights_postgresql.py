@@ -216,6 +216,6 @@ def test_a_writer_that_still_reaches_the_log_is_told(cast: Cast) -> None:
 def test_what_is_printed_is_what_would_be_run(cast: Cast) -> None:
     printed = rights_sql(cast.admin, cast.roles, LOG)
     given = give_rights(cast.admin, cast.roles, LOG)
-    assert printed == "".join(f"{statement};\n\n" for statement in given)
+    assert printed == "".join(f"{statement};\n" for statement in given)
     assert f"GRANT {cast.name('owner')} TO {cast.name('installer')}" in given
     assert f"GRANT SELECT ON app.usr_phone TO {cast.name('publisher')}" in given

@@ -1,0 +1,114 @@
+"""Least rights on MariaDB: three accounts, what a writer cannot do, and what `eventlog check` says of a server that only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.exc import DBAPIError
+
+from eventlog.check import Level, check
+from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.daemon import Publisher
+from eventlog.errors import EX_UNAVAILABLE, InstallError
+from eventlog.sql.install import install
+from eventlog.sql.rights import Roles, give_rights, rights_sql
+from eventlog.sql.triggers import track
+from tests.logged import USR, logged, run
+
+_numbers = count(1)
+OWN = {
+    "event_log": "status",
+    "event_log_outcome": "status",
+    "event_log_mark": "value",
+    "event_log_version": "version_num",
+}
+"""The tables that are nobody's but the publisher's, each with a column."""
+ATTEMPTS = (
+    "SELECT count(*) FROM {table}",
+    "INSERT INTO {table} ({column}) VALUES ('S')",
+    "UPDATE {table} SET {column} = 'S'",
+    "DELETE FROM {table}",
+    "TRUNCATE TABLE {table}",
+    "DROP TABLE {table}",
+    "CREATE TRIGGER mine AFTER INSERT ON {table} FOR EACH ROW SET @a = 1",
+)
+
+
+@pytest.fixture
+def accounts(mariadb: Engine) -> Iterator[dict[str, Engine]]:
+    """A connection for each part: the log is the installer's, the rights are what `eventlog rights` gave."""
+    number = next(_numbers)
+    names = {part: f"{part}{number}" for part in ("installer", "writer", "publisher")}
+    run(mariadb, *(f"CREATE USER '{name}'@'%'" for name in names.values()), *USR)
+    run(
+        mariadb,
+        *(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO '{names['writer']}'" for table in ("usr", "usr_phone")),
+    )
+    engines = {part: create_engine(mariadb.url.set(username=name)) for part, name in names.items()}
+    give_rights(mariadb, Roles(installer=f"{names['installer']}@%"), tables=["usr"])
+    install(engines["installer"])
+    track(engines["installer"], ["usr"])
+    give_rights(mariadb, Roles(writer=names["writer"], publisher=names["publisher"]))
+    yield engines
+    for engine in engines.values():
+        engine.dispose()
+    run(mariadb, *(f"DROP USER '{name}'@'%'" for name in names.values()))
+
+
+def refused(engine: Engine, statement: str) -> str:
+    """What the database says no with."""
+    with pytest.raises(DBAPIError) as no:
+        run(engine, statement)
+    return str(no.value.orig)
+
+
+def test_what_a_writer_writes_is_captured(accounts: dict[str, Engine], mariadb: Engine) -> None:
+    run(accounts["writer"], "INSERT INTO usr (idu, fname) VALUES (1, 'Ann')")
+    assert logged(mariadb) == [(5, "idu=1", None, None, None)]
+
+
+@pytest.mark.parametrize("table", OWN)
+def test_a_writer_reaches_neither_the_log_nor_its_companions(accounts: dict[str, Engine], table: str) -> None:
+    for attempt in ATTEMPTS:
+        said = refused(accounts["writer"], attempt.format(table=table, column=OWN[table]))
+        assert f"command denied to user '{accounts['writer'].url.username}'" in said, attempt
+
+
+def test_the_publisher_publishes_and_writes_nothing_else(accounts: dict[str, Engine], tmp_path: Path) -> None:
+    run(accounts["writer"], "INSERT INTO usr (idu, fname) VALUES (1, 'Ann')")
+    url = accounts["publisher"].url.render_as_string(hide_password=False)
+    config = Config(source=SourceConfig(url=url, tables=("usr",)), output=(FilesOutput(path=str(tmp_path)),))
+    with Publisher(config) as publisher:
+        list(publisher.rounds(until_empty=True))
+    assert any("Ann" in file.read_text() for file in tmp_path.glob("*.xml"))
+    for statement in ("UPDATE usr SET fname = 'x'", "UPDATE event_log SET new_value = 'x'", "TRUNCATE TABLE event_log"):
+        assert "denied to user" in refused(accounts["publisher"], statement)
+
+
+def test_a_writer_with_rights_on_the_whole_database_is_told(accounts: dict[str, Engine], mariadb: Engine) -> None:
+    writer = str(accounts["writer"].url.username)
+    run(mariadb, f"GRANT INSERT ON * TO '{writer}'")
+    with pytest.raises(InstallError, match=f"The writer {writer} may still INSERT on event_log"):
+        give_rights(mariadb, Roles(writer=writer))
+
+
+def test_accounts_with_a_host_are_quoted_in_two_parts(mariadb: Engine) -> None:
+    run(mariadb, *USR)
+    printed = rights_sql(mariadb, Roles(installer="in'st@10.0.0.%"), tables=["usr"])
+    assert "GRANT TRIGGER, SELECT ON usr TO `in'st`@`10.0.0.%`" in printed
+
+
+def test_a_server_that_only_reads_is_told(mariadb: Engine) -> None:
+    install(mariadb)
+    run(mariadb, "SET GLOBAL read_only = 1")
+    try:
+        config = Config(source=SourceConfig(url=mariadb.url.render_as_string(hide_password=False)))
+        told = {point.name: point for point in check(lambda: config)}
+    finally:
+        run(mariadb, "SET GLOBAL read_only = 0")
+    assert (told["writing"].level, told["writing"].exit_code) == (Level.FAILURE, EX_UNAVAILABLE)
+    assert "read_only" in told["writing"].said
