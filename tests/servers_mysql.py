@@ -22,6 +22,8 @@ from tests.servers import absent, containers_answer, free_port, said, server_own
 
 _numbers = count(1)
 _standard = "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',ANSI_QUOTES,NO_BACKSLASH_ESCAPES')"
+# With an hour that comes twice a year, so that nothing is right only because the server lives in UTC.
+_zone = {"TZ": "CET-1CEST,M3.5.0,M10.5.0/3"}
 _images = {"mariadb": "mariadb:11.4", "mysql": "mysql:8.4"}
 _settings = {
     "bind-address": "127.0.0.1",
@@ -125,7 +127,9 @@ def _started(folder: Path, url: URL, owner: str | None) -> subprocess.Popen[byte
     places = {"datadir": folder / "data", "socket": folder / "socket", "pid-file": folder / "pid", "port": url.port}
     options = [f"--{name}={value}" if value != "" else f"--{name}" for name, value in (places | _settings).items()]
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([server, "--no-defaults", *options], stdout=log, stderr=log, cwd=folder, user=owner)
+        process = subprocess.Popen(
+            [server, "--no-defaults", *options], stdout=log, stderr=log, cwd=folder, user=owner, env=os.environ | _zone
+        )
     wait_until_ready("mariadb", url, process, folder / "log")
     return process
 

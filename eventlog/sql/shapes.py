@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +86,8 @@ class Schema:
 
     @cached_property
     def _keys(self) -> dict[str, tuple[str, ...]]:
-        found = self._inspector.get_multi_pk_constraint(schema=self._asked)
+        with _unknown_types_are_text():
+            found = self._inspector.get_multi_pk_constraint(schema=self._asked)
         return {
             self._dialect.reported(name): tuple(self._reported(key["constrained_columns"]))
             for (_, name), key in found.items()
@@ -93,7 +95,8 @@ class Schema:
 
     @cached_property
     def _foreign(self) -> dict[str, tuple[ForeignKey, ...]]:
-        found = self._inspector.get_multi_foreign_keys(schema=self._asked)
+        with _unknown_types_are_text():
+            found = self._inspector.get_multi_foreign_keys(schema=self._asked)
         return {
             self._dialect.reported(name): tuple(self._foreign_key(key) for key in keys)
             for (_, name), keys in found.items()
@@ -111,8 +114,7 @@ class Schema:
 
     def _columns(self, name: str) -> tuple[Column, ...]:
         key = self._keys.get(name, ())
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a type that SQLAlchemy does not know is text to us
+        with _unknown_types_are_text():
             found = self._inspector.get_columns(self._normalised(name), schema=self._asked)
         declared = self._declared(name)
         return tuple(
@@ -162,3 +164,11 @@ class Schema:
             return name
         found = name or self._inspector.default_schema_name
         return None if found is None else self._dialect.reported(found)
+
+
+@contextmanager
+def _unknown_types_are_text() -> Iterator[None]:
+    """Keeps SQLAlchemy from warning of types that it does not know; some databases tell them with every key."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -6,7 +6,8 @@
 
 -- guard_function: triggers have no functions
 
--- installer_on_schema: makes tables by name, below
+-- installer_on_schema: keeps writers waiting while a trigger is replaced; the right is one on whole databases only
+GRANT LOCK TABLES ON * TO /* role */installer;
 
 -- installer_on_log: makes the log, and its triggers write into it with this account's rights
 GRANT CREATE, DROP, ALTER, INDEX, REFERENCES, SELECT, INSERT, UPDATE, DELETE ON /* table */event_log TO /* role */installer;

@@ -35,8 +35,8 @@ CAST(/* value */NEW.starts AS CHAR);
 DATE_FORMAT(/* value */NEW.seen, '%Y-%m-%d %H:%i:%s.%f000');
 
 -- text_of_zoned: a TIMESTAMP in UTC, whatever the session's time zone; the zero date is no moment and stays as it is
-IF(UNIX_TIMESTAMP(/* value */NEW.seen) = 0, DATE_FORMAT(/* value */NEW.seen, '%Y-%m-%d %H:%i:%s.%f000'),
-  DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL UNIX_TIMESTAMP(/* value */NEW.seen) SECOND, '%Y-%m-%d %H:%i:%s.%f000'));
+COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIMESTAMP(/* value */NEW.seen), 0) SECOND,
+  '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(/* value */NEW.seen, '%Y-%m-%d %H:%i:%s.%f000'));
 
 -- quoted: a key's value, in quotes where the grammar of table_key asks for them
 CASE WHEN /* text */NEW.idu REGEXP '[,;''+"=<>\\\\]' OR CAST(LEFT(/* text */NEW.idu, 1) AS BINARY) = ' '
