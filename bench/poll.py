@@ -51,13 +51,16 @@ def _source(name: str, count: int) -> LogSource:
     engine = create_engine(url())
     names = LogNames(table=name)
     install(engine, names)
+    with engine.begin() as connection:
+        connection.execute(text(f"ALTER TABLE {name} SET (autovacuum_enabled = false)"))  # it would run meanwhile
     for start in range(0, count, AT_ONCE):
         with engine.begin() as connection:
             connection.execute(text(FILL.format(log=name)), {"count": min(AT_ONCE, count - start)})
         with engine.begin() as connection:
             connection.execute(text(f"UPDATE {name} SET status = 'S' WHERE status = 'N'"))
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text(f"VACUUM ANALYZE {name}"))
+        for statement in (f"VACUUM ANALYZE {name}", "CHECKPOINT"):
+            connection.execute(text(statement))
     return LogSource(engine, names)
 
 
