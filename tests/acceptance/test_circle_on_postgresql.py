@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lxml import etree
@@ -18,6 +19,8 @@ CREATE TABLE indirect.usr (idu INTEGER PRIMARY KEY, fname VARCHAR(64), photo BYT
 CREATE TABLE indirect.usr_phone (idu INTEGER NOT NULL REFERENCES indirect.usr, phoneno VARCHAR(32));
 CREATE TABLE indirect.grp (idg INTEGER PRIMARY KEY, "Full Title" VARCHAR(64));
 """
+
+LOOPBACK = {"EVENTLOG_PUBLISHER__ALLOW_LOOPBACK": "yes"}
 
 
 def execute(engine: Engine, script: str) -> None:
@@ -45,25 +48,25 @@ def where(postgresql: Engine) -> dict[str, str]:
 
 
 def test_from_install_to_documents(postgresql: Engine, where: dict[str, str]) -> None:
-    ok("install", **where)
-    ok("track", "usr", **where)
-    ok("track", "grp", "--events", "field", **where)
+    ok("install", environment=where)
+    ok("track", "usr", environment=where)
+    ok("track", "grp", "--events", "field", environment=where)
     execute(
         postgresql,
         "INSERT INTO indirect.usr VALUES (1, 'Jack', '\\xAAAA', '1990-02-03', true, NULL), (2, 'Ann', NULL, NULL, false, 1);"
         "INSERT INTO indirect.usr_phone VALUES (2, '555-1111');"
         "INSERT INTO indirect.grp VALUES (7, 'Staff'); UPDATE indirect.grp SET \"Full Title\" = 'All' WHERE idg = 7",
     )
-    assert ok("run", "--until-empty", **where) == ""  # the publisher's own user made the changes: loopback
+    assert ok("run", "--until-empty", environment=where) == ""  # the publisher's own user made the changes: loopback
     execute(postgresql, "UPDATE indirect.event_log SET status = 'N'")
-    shown = events(ok("run", "--until-empty", **where, EVENTLOG_PUBLISHER__ALLOW_LOOPBACK="yes"))
+    shown = events(ok("run", "--until-empty", environment=where | LOOPBACK))
     assert [(event.tag, event.findtext("association")) for event in shown] == [
         ("modify", "idu=1,table=usr,schema=indirect"),
         ("modify", "idu=2,table=usr,schema=indirect"),
         ("add", "idg=7,table=grp,schema=indirect"),
         ("modify", "idg=7,table=grp,schema=indirect"),
     ]
-    jack = {one.get("attr-name"): one.find("add-value/value") for one in shown[0][1:]}
+    jack = {one.get("attr-name"): one.find("add-value/value") for one in list(shown[0])[1:]}
     assert {name: value is not None and (value.get("type"), value.text) for name, value in jack.items()} == {
         "fname": ("string", "Jack"),
         "photo": ("octet", "qqo="),
@@ -72,22 +75,23 @@ def test_from_install_to_documents(postgresql: Engine, where: dict[str, str]) ->
         "manager": False,
         "usr_phone.phoneno": False,
     }
-    ann = {one.get("attr-name"): one.find("add-value/value") for one in shown[1][1:]}
+    ann = {one.get("attr-name"): one.find("add-value/value") for one in list(shown[1])[1:]}
     assert ann["manager"] is not None
     assert ann["manager"].get("association-ref") == "idu=1,table=usr,schema=indirect"
     assert ann["usr_phone.phoneno"] is not None
-    assert json.loads(ok("status", "--json", **where))["rows"]["S"] == 5
-    assert {one["state"] for one in json.loads(ok("triggers", "--json", **where))} == {"CURRENT"}
+    assert json.loads(ok("status", "--json", environment=where))["rows"]["S"] == 5
+    assert {one["state"] for one in json.loads(ok("triggers", "--json", environment=where))} == {"CURRENT"}
 
 
 def test_what_install_and_track_would_do_can_be_printed_and_run(
     postgresql: Engine, where: dict[str, str], tmp_path: Path
 ) -> None:
     for command in (["install"], ["track", "usr", "--events", "field-back"]):
-        script = ok(*command, "--sql", **where)
+        script = ok(*command, "--sql", environment=where)
         with postgresql.connect() as connection:
-            connection.connection.driver_connection.autocommit = True  # type: ignore[union-attr]  # psycopg's own switch
-            connection.connection.driver_connection.execute(script)  # type: ignore[union-attr]  # a script is no statement
+            psycopg: Any = connection.connection.driver_connection
+            psycopg.autocommit = True
+            psycopg.execute(script)
     execute(postgresql, "INSERT INTO indirect.usr (idu, fname) VALUES (5, 'Eve')")
-    shown = events(ok("run", "--until-empty", **where, EVENTLOG_PUBLISHER__ALLOW_LOOPBACK="yes"))
+    shown = events(ok("run", "--until-empty", environment=where | LOOPBACK))
     assert [event.findtext("association") for event in shown] == ["idu=5,table=usr,schema=indirect"]

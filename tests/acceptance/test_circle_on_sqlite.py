@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lxml import etree
@@ -31,7 +32,7 @@ def run(database: Path, script: str) -> None:
     connection.close()
 
 
-def rows(database: Path, query: str) -> list[tuple[object, ...]]:
+def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
     with sqlite3.connect(database) as connection:
         found = connection.execute(query).fetchall()
     connection.close()
@@ -64,10 +65,12 @@ def test_from_install_to_documents_and_back(database: Path, tmp_path: Path) -> N
         ("modify", 'code="a+b",table=grp'),
         ("delete", "idu=2,table=usr"),
     ]
-    attributes = {attribute.get("attr-name"): attribute.findtext("add-value/value") for attribute in events[0][1:]}
+    attributes = {
+        attribute.get("attr-name"): attribute.findtext("add-value/value") for attribute in list(events[0])[1:]
+    }
     assert attributes == {"fname": "Jack", "lname": "Frost", "photo": "qqo=", "usr_phone.phoneno": "555-1111"}
     assert "0 problem(s)" in ok("validate", *sorted(out.glob("*.xml")))
-    letters = dict(rows(database, "SELECT status, count(*) FROM event_log GROUP BY status"))
+    letters: dict[str, int] = dict(rows(database, "SELECT status, count(*) FROM event_log GROUP BY status"))
     assert letters == {"S": 5, "W": 1}
     assert ok("run", "--once", "--out", out, *where) == ""
     ok("untrack", "usr", "grp", *where)
@@ -118,7 +121,7 @@ def test_bad_rows_end_with_a_reason_and_hold_nobody_up(database: Path, tmp_path:
     assert [status for (status,) in rows(database, "SELECT status FROM event_log ORDER BY record_id")] == [
         "S", "n", "N ", "E", "E", "E", "E", "E", "E", "S",
     ]  # fmt: skip
-    notes = dict(rows(database, "SELECT record_id, note FROM event_log_outcome"))
+    notes: dict[int, str] = dict(rows(database, "SELECT record_id, note FROM event_log_outcome"))
     assert sorted(notes) == [4, 5, 6, 7, 8, 9]
     assert "U+000B" in str(notes[9])
     assert [len(str(event[1].findtext("value"))) for event in published(out)] == [100, 10_000_000]
