@@ -22,7 +22,7 @@ class Grammar:
 
     def __init__(self, jars: list[Path]) -> None:
         path = os.pathsep.join(map(str, jars))
-        command = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path, str(LAUNCHER)]
+        command = ["java", "-XX:+UseSerialGC", "-cp", path, str(LAUNCHER)]
         self._java = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def complaint(self, statement: str) -> str | None:

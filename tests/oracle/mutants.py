@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 _opaque = re.compile(r"/\*.*?\*/|--[^\n]*|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"", re.DOTALL)
 """What no mutation touches: comments, strings and quoted names."""
-_strings = re.compile(r"'(?:[^']|'')*'")
 _breakages = {
     "an opening parenthesis dropped": (r"\(", ""),
     "a closing parenthesis dropped": (r"\)", ""),
     "a comma doubled": (r",", ", ,"),
     "a comparison doubled": (r" = ", " = = "),
     "a concatenation cut": (r"\|\|", "|"),
-    "the first word misspelt": (r"\A[A-Z]+", "XYZZY"),
+    "the first word misspelt": (r"\A[A-Z]+(?= [A-Za-z])", "XYZZY"),
     "WHERE misspelt": (r"\bWHERE\b", "WHREE"),
     "THEN dropped": (r"\bTHEN\b", ""),
     "the last END dropped": (r"\bEND\b(?!.*\bEND\b)", ""),
@@ -32,7 +31,7 @@ def mutants(statement: str) -> Iterator[tuple[str, str]]:
     for what, (pattern, replacement) in _breakages.items():
         for match in re.finditer(pattern, hidden, re.DOTALL):
             yield what, statement[: match.start()] + replacement + statement[match.end() :]
-    strings = list(_strings.finditer(statement))
+    strings = [match for match in _opaque.finditer(statement) if match[0].startswith("'")]
     if strings:
         last = strings[-1].end() - 1
         yield "a string never closed", statement[:last] + statement[last + 1 :]

@@ -23,7 +23,7 @@ TO_CHAR(/* value */:NEW.idu, 'TM9');
 (CASE WHEN /* value */:NEW.active THEN '1' WHEN NOT /* value */:NEW.active THEN '0' END);
 
 -- text_of_number: a number with a point whatever the session has, and a digit before it
-REGEXP_REPLACE(TO_CHAR(/* value */:NEW.share, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''), '^(-?)\.', '\10.');
+REGEXP_REPLACE(TO_CHAR(/* value */:NEW.ratio, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,'''), '^(-?)\.', '\10.');
 
 -- text_of_date: a DATE has a time of day
 TO_CHAR(/* value */:NEW.born, 'YYYY-MM-DD HH24:MI:SS".000000000"', 'NLS_CALENDAR=GREGORIAN');

@@ -1,0 +1,148 @@
+"""Every statement that eventlog generates for Oracle, by name, from tables that are awkward on purpose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import product
+
+from eventlog.schema import Child, Column, Table
+from eventlog.sql.dialect import ORACLE
+from eventlog.sql.install import install_sql
+from eventlog.sql.names import NEW_ORDER, OLD_ORDER, LogNames
+from eventlog.sql.queries import texts
+from eventlog.sql.triggers.plan import Options, Style, plan
+from eventlog.sql.triggers.render import render
+from eventlog.sql.triggers.track import script
+
+Named = tuple[str, str]
+
+TYPES = (
+    *("VARCHAR2(64)", "CHAR(5)", "NVARCHAR2(10)", "NCHAR(3)", "CLOB", "NCLOB", "LONG", "NUMBER", "NUMBER(10,0)"),
+    *(
+        "NUMBER(12,3)",
+        "FLOAT(126)",
+        "BINARY_FLOAT",
+        "BINARY_DOUBLE",
+        "DATE",
+        "TIMESTAMP(6)",
+        "TIMESTAMP(9) WITH TIME ZONE",
+    ),
+    *("TIMESTAMP(3) WITH LOCAL TIME ZONE", "INTERVAL DAY(2) TO SECOND(6)", "INTERVAL YEAR(2) TO MONTH", "RAW(16)"),
+    *("LONG RAW", "BLOB", "BFILE", "ROWID", "XMLTYPE", "BOOLEAN", "SOMETHING.OF_THEIRS"),
+)
+PLAIN = Table(
+    name="USR",
+    schema="INDIRECT",
+    columns=(
+        Column(name="IDU", type="NUMBER(10,0)", key=1),
+        Column(name="FNAME", type="VARCHAR2(64)"),
+        Column(name="LNAME", type="VARCHAR2(64)"),
+    ),
+    children=(
+        Child(
+            name="USR_PHONE",
+            parent_key=("IDU",),
+            columns=(Column(name="IDU", type="NUMBER(10,0)"), Column(name="PHONENO", type="VARCHAR2(32)")),
+        ),
+    ),
+)
+EVERY_TYPE = Table(
+    name="EVERY_TYPE",
+    schema="INDIRECT",
+    columns=(
+        Column(name="K", type="VARCHAR2(64)", key=1),
+        *(Column(name=f"C{place}", type=type_) for place, type_ in enumerate(TYPES)),
+    ),
+)
+AWKWARD = Table(
+    name="Order",
+    schema="It's mine",
+    columns=(
+        Column(name="SELECT", type="VARCHAR2(9)", key=1),
+        Column(name="when", type="RAW(16)", key=2),
+        Column(name="Mixed Name", type="BINARY_DOUBLE", key=3),
+        Column(name="A:B", type="TIMESTAMP(6)", key=4),
+        Column(name="DECLARE", type="BLOB"),
+        Column(name="a''b", type="LONG RAW"),
+    ),
+    children=(
+        Child(
+            name="A_TABLE_WITH_A_NAME_OF_THIRTY_",
+            parent_key=("A", "B", "C", "D"),
+            columns=(
+                Column(name="A", type="VARCHAR2(9)"),
+                Column(name="B", type="RAW(16)"),
+                Column(name="C", type="BINARY_DOUBLE"),
+                Column(name="D", type="TIMESTAMP(6)"),
+                Column(name="LONGER_NAMES_THAN_THAT_GO_NOT", type="CLOB"),
+            ),
+        ),
+    ),
+)
+VIEW = Table(
+    name="VIEW_USR",
+    schema="DIRECT",
+    view=True,
+    columns=(Column(name="PK_EMPNO", type="NUMBER(4,0)"), Column(name="MV_PHONENO", type="VARCHAR2(32)")),
+)
+ALL_KEY = Table(name="ALL_KEY", columns=(Column(name="A", type="NUMBER", key=2), Column(name="B", type="DATE", key=1)))
+TABLES = (PLAIN, EVERY_TYPE, AWKWARD, VIEW, ALL_KEY)
+CONDITIONS = (None, "1 = 1 OR 'it''s /* not */ a comment' IS NULL")
+THEIRS = LogNames(
+    table="INDIRECT_PROCESS",
+    schema="INDIRECT",
+    columns=("ID", "STATUS", "TYPE", "WHEN", "BY", "TABLE", "KEY", "Column", "OLD", "NEW"),
+    sequence="SEQ_LOG",
+)
+LOGS = (LogNames(), LogNames(schema="INDIRECT"), THEIRS)
+
+
+def statements(text: str) -> list[str]:
+    """A script's statements as SQL*Plus parts them: at slashes on lines of their own; without its own commands."""
+    parts = re.split(r"^/[ \t]*$", text, flags=re.MULTILINE)
+    bare = (re.sub(r"^(?:--.*|SET [A-Z]+ (?:ON|OFF))$", "", part, flags=re.MULTILINE).strip() for part in parts)
+    return [part for part in bare if part]
+
+
+def installation() -> Iterator[Named]:
+    """What `install --sql` prints, in both orders and with any names."""
+    for order, names in product((NEW_ORDER, OLD_ORDER), LOGS):
+        for place, text in enumerate(statements(install_sql("oracle://", names, order))):
+            yield f"install {names.table} {order[1]} {place}", text
+
+
+def triggers() -> Iterator[Named]:
+    """What `track --sql` prints for every style, with and without a condition, and what takes triggers off."""
+    cases = [*product(TABLES, Style, CONDITIONS, LOGS[1:2]), *product(TABLES[:1], Style, CONDITIONS[:1], LOGS)]
+    for table, style, when, names in cases:
+        found = render(plan(table, Options(style=style, when=when)), ORACLE, names)
+        made = [text for trigger in found for text in (*trigger.create, *trigger.drop)]
+        for place, text in enumerate(statements(script(made, ORACLE))):
+            yield f"{table.name} {style} {'when ' if when else ''}{names.table} {place}", text
+
+
+def queries() -> Iterator[Named]:
+    """Every query of the folder with its holes filled with what stands in the file, and fragments in a statement."""
+    for name, text in texts("oracle").items():
+        bare = re.sub(r"/\*\s*[a-z][a-z0-9_]*\s*\*/", "", text)
+        if bare.strip():
+            yield name, _whole(name, bare)
+
+
+_STATEMENT = re.compile(r"(?:SELECT|INSERT|UPDATE|DELETE|MERGE|ALTER|CREATE|DROP|GRANT|REVOKE|BEGIN|DECLARE)\b")
+
+
+def _whole(name: str, text: str) -> str:
+    """A statement that the fragment is part of."""
+    if name.startswith(("order_by_", "newest", "oldest_first")):
+        return f"SELECT 1 FROM event_log waiting ORDER BY {text}"
+    if name.startswith("role_at_host"):
+        return f"GRANT CREATE SESSION TO {text}"
+    if re.match(r"SELECT COUNT\(\*\) INTO|BEGIN\s+SELECT COUNT", text) or text.startswith(("IF ", "old_key")):
+        return f"BEGIN\n{text};\nEND;"
+    if _STATEMENT.match(text):
+        return text
+    if text.startswith("(") and not text.startswith("(CASE"):
+        return f"SELECT 1 FROM event_log waiting WHERE {text}"
+    return f"BEGIN\n  IF found = {text} THEN\n    NULL;\n  END IF;\nEND;"
