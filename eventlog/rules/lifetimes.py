@@ -42,13 +42,14 @@ def wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
         if subject.plain or not subject.events:
             continue
         *_, last = lifetimes(subject)
-        attributes = _asked_for(subject, last)
+        attributes = asked_for(subject, last)
         if last.closing is None and attributes is not None:
             found[subject.row] = attributes
     return found
 
 
-def _asked_for(subject: Subject, lifetime: Lifetime) -> frozenset[str] | None:
+def asked_for(subject: Subject, lifetime: Lifetime) -> frozenset[str] | None:
+    """The attributes that the events of an open lifetime read back; None when they read nothing."""
     kinds = {event.kind for event in lifetime.events}
     if not ROW_BACK.isdisjoint(kinds):
         return frozenset(subject.table.attributes if subject.table else ())

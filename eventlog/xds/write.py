@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -59,7 +59,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     ) -> Iterator[Document | Refusal]:
         """Documents in the order of the changes, and refusals as they are met; ids come from positions, not `after`."""
         templates = Templates(catalog, self._settings("    " if self.envelope else "  "))
-        opening, closing = self._wrapping()
+        opening, closing = self.wrapping()
         elements: list[str] = []
         covers: dict[str, tuple[Position, ...]] = {}
         for change in changes:
@@ -78,7 +78,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
 
     def heartbeat(self) -> Document:
         """The document that says that the publisher is alive (reference 7.4)."""
-        opening, closing = self._wrapping()
+        opening, closing = self.wrapping()
         indent = "    " if self.envelope else "  "
         body = _body(opening, [f'{indent}<status level="success" type="heartbeat"/>\n'], closing)
         return Document(id=HEARTBEAT, body=body, covers={})
@@ -92,7 +92,13 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
             time_syntax=self.time_syntax, enable_refs=self.enable_refs, schema_name=self.schema_name, indent=indent
         )
 
-    def _wrapping(self) -> tuple[str, str]:
+    def writer(self, catalog: Catalog | None = None) -> Callable[[Change], str]:
+        """Writes changes one by one, as they stand in a document; ExpressionError when XDS cannot express one."""
+        templates = Templates(catalog, self._settings("    " if self.envelope else "  "))
+        return lambda change: element(change, change.event_id, templates)
+
+    def wrapping(self) -> tuple[str, str]:
+        """What stands before and after the elements of a document."""
         if not self.envelope:
             return f"{DECLARATION}<input>\n", "</input>\n"
         opening = (

@@ -1,0 +1,88 @@
+"""Cuts rows that come in the order of their objects into chunks of whole objects, and finds objects too large for one."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from msgspec import Struct
+
+from eventlog.convert.columns import OBJECT, PLACED
+from eventlog.convert.events import integers, one_batch
+
+CHUNK_ROWS: Final = 20_000
+CHUNK_BYTES: Final = 8_000_000
+"""A chunk holds no more rows and no more bytes than this, and one batch of the input."""
+
+
+class Chunk(Struct, frozen=True, kw_only=True):
+    """Rows of whole objects; or, of one object that is too large, the pieces, to be taken before the next chunk."""
+
+    rows: pa.RecordBatch | None = None
+    pieces: Iterator[pa.RecordBatch] | None = None
+
+
+def chunks(
+    batches: Iterable[pa.RecordBatch], most_rows: int = CHUNK_ROWS, most_bytes: int = CHUNK_BYTES
+) -> Iterator[Chunk]:
+    """The rows (PLACED, in the order of their objects) in chunks."""
+    source = iter(batches)
+    held: list[pa.RecordBatch] = []
+    for batch in source:
+        held.append(batch)
+        if sum(map(len, held)) < most_rows and sum(one.nbytes for one in held) < most_bytes:
+            continue
+        rows = one_batch(held, PLACED)
+        objects = integers(rows.column(OBJECT))
+        last = bisect_left(objects, objects[-1]) if len(rows) else 0
+        if last:
+            yield Chunk(rows=rows.slice(0, last))
+            held = [rows.slice(last)]
+        elif len(rows):
+            held = []
+            yield Chunk(pieces=_pieces(rows, objects[-1], source, held))
+    if held:
+        yield Chunk(rows=one_batch(held, PLACED))
+
+
+class Spool:
+    """A file of batches that is written once and read several times."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path = path
+        self._schema = schema
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Keeps the batches."""
+        with pa.OSFile(str(self._path), "wb") as file, pa.ipc.new_stream(file, self._schema, options=PACKED) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """The batches again."""
+        with pa.OSFile(str(self._path), "rb") as file, pa.ipc.open_stream(file) as reader:
+            yield from reader
+
+    def remove(self) -> None:
+        """Gives the disk back."""
+        self._path.unlink(missing_ok=True)
+
+
+PACKED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def _pieces(
+    first: pa.RecordBatch, number: int, source: Iterator[pa.RecordBatch], rest: list[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The batches of one object; what comes after it in its last batch goes into `rest`."""
+    yield first
+    for batch in source:
+        end = bisect_right(integers(batch.column(OBJECT)), number)
+        if end:
+            yield batch.slice(0, end)
+        if end < len(batch):
+            rest.append(batch.slice(end))
+            return

@@ -1,0 +1,130 @@
+"""The destination of a conversion: everything is made in a folder inside it and appears at the end, `_SUCCESS` last.
+
+A folder without `_SUCCESS` holds nothing complete, whatever was killed when: what an unfinished run left there is known
+by the folder it worked in, and goes when the next run begins.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from eventlog.convert.parts import OUTCOMES_FILE, cannot_write
+from eventlog.durable import flush_folder, write_file
+from eventlog.errors import SinkError, UsageError
+
+SUCCESS = "_SUCCESS"
+WORK = "_temporary-eventlog"
+STAGED = "output"
+LOCK = "lock"
+_ours = re.compile(rf"part-\d{{5,}}\.xml|{re.escape(OUTCOMES_FILE)}|{SUCCESS}|{WORK}").fullmatch
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """What a conversion did; `_SUCCESS` holds it. `duplicates` are rows that stood in the input once more, as they are."""
+
+    rows: int
+    duplicates: int = 0
+    changes: int = 0
+    parts: int = 0
+    statuses: Mapping[str, int] = {}
+    reasons: Mapping[str, int] = {}
+
+    @property
+    def bad(self) -> int:
+        """Rows that ended as errors."""
+        return self.statuses.get("E", 0)
+
+
+class Destination:
+    """A folder that a conversion writes to. `work` is for what is only needed meanwhile, `staged` for the output."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.work = folder / WORK
+        self.staged = self.work / STAGED
+
+    @contextmanager
+    def occupied(self, *, overwrite: bool, resume: bool = False) -> Iterator[None]:
+        """Makes the folder ready and keeps other conversions out of it until the end; what was made then goes.
+
+        Refuses a folder that holds anything else, unless told to overwrite; then former output stays until the commit.
+        An interrupted run leaves its work there only to a run that resumes.
+        """
+        try:
+            self._refuse_occupied(overwrite=overwrite)
+            self.work.mkdir(parents=True, exist_ok=True)
+            with (self.work / LOCK).open("wb") as lock:
+                self._lock(lock.fileno())
+                self._clear(resume=resume)
+                self.staged.mkdir(exist_ok=True)
+                yield
+        except OSError as error:
+            raise cannot_write(self.folder, error) from error
+
+    def commit(self, summary: Summary) -> None:
+        """Makes the staged files appear, durable when it returns; `_SUCCESS` comes last."""
+        try:
+            self._remove_former()
+            staged = sorted(self.staged.iterdir())
+            for file in staged:
+                _flush(file)
+            for file in staged:
+                file.replace(self.folder / file.name)
+            flush_folder(self.folder)
+            write_file(self.folder / SUCCESS, msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+        except OSError as error:
+            raise cannot_write(self.folder, error) from error
+        self.discard()
+
+    def discard(self) -> None:
+        """Removes what is only needed meanwhile."""
+        shutil.rmtree(self.work, ignore_errors=True)
+
+    def _refuse_occupied(self, *, overwrite: bool) -> None:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UsageError(f"{self.folder} is not a folder.")
+        names = {entry.name for entry in self.folder.iterdir()} if self.folder.exists() else set[str]()
+        unfinished = WORK in names and SUCCESS not in names
+        strange = {name for name in names if not _ours(name)}
+        if not overwrite and (strange or (names and not unfinished)):
+            raise UsageError(f"{self.folder} is not empty.", hint="Choose another folder, or say --overwrite.")
+
+    def _lock(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            message = f"Another conversion is writing to {self.folder}."
+            raise SinkError(message, hint="Wait for it, or choose another folder.", may_pass=True) from error
+
+    def _clear(self, *, resume: bool) -> None:
+        """Takes away what a killed run left, down to parts that it had begun to move."""
+        if not (self.folder / SUCCESS).exists():
+            self._remove_former()
+        shutil.rmtree(self.staged, ignore_errors=True)
+        for entry in self.work.iterdir():
+            if entry.name != LOCK and not resume:
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+    def _remove_former(self) -> None:
+        """Removes the output of a former conversion, `_SUCCESS` first; other files are nobody's business."""
+        (self.folder / SUCCESS).unlink(missing_ok=True)
+        for entry in list(self.folder.iterdir()):
+            if entry.name != WORK and _ours(entry.name):
+                entry.unlink()
+
+
+def _flush(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

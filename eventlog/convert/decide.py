@@ -1,0 +1,158 @@
+"""Decides whole objects: the daemon's rules and its writer on chunks of rows, rendered changes and outcomes out.
+
+Rows come in the order of (object, record_id), so that an object's rows stand together. An object with more rows than a
+chunk should hold goes to disk once, and through the rules piece by piece (`rules.flow`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from msgspec import Struct
+
+from eventlog.convert.chunks import Spool, chunks
+from eventlog.convert.columns import OUTCOMES, PLACED, RENDERED
+from eventlog.convert.events import events_of, one_batch, uncut
+from eventlog.convert.settings import Conversion
+from eventlog.convert.sift import sift
+from eventlog.errors import ExpressionError
+from eventlog.model import Change, Event, Outcome, Position, Row, RowId
+from eventlog.rules import judge, screen, wanted
+from eventlog.rules.flow import asked, flow
+from eventlog.rules.fold import ended
+from eventlog.rules.screen import Screened
+from eventlog.seams import RowReader
+from eventlog.xds.write import refusal_note
+
+NO_CONFLICTS = frozenset[int]()
+
+
+class Decided(Struct, frozen=True, kw_only=True):
+    """`rendered` (RENDERED) and `outcomes` (OUTCOMES), in no order; how many rows were dropped as duplicates."""
+
+    rendered: pa.RecordBatch
+    outcomes: pa.RecordBatch
+    duplicates: int = 0
+
+
+class Deciding:
+    """The rules and the writer of one conversion. Without a `reader` nobody can answer read-backs."""
+
+    def __init__(self, conversion: Conversion, reader: RowReader | None = None) -> None:
+        self._catalog = conversion.catalog
+        self._options = conversion.options
+        self._write = conversion.format.writer(conversion.catalog)
+        self._reader = reader
+
+    def decide(
+        self, batches: Iterable[pa.RecordBatch], spool: Path, conflicts: frozenset[int] = NO_CONFLICTS
+    ) -> Iterator[Decided]:
+        """Decides rows (PLACED) that come in the order of (object, record_id), rows without record_id last.
+
+        `spool` is a file that may be written for an object that does not fit into a chunk; `conflicts` are record_ids
+        that stand at several objects (`sift.conflicts_among`).
+        """
+        for chunk in chunks(batches):
+            if chunk.rows is not None:
+                yield self.decided(chunk.rows, conflicts)
+            elif chunk.pieces is not None:
+                yield from self._large(chunk.pieces, Spool(spool, PLACED), conflicts)
+
+    def decided(self, rows: pa.RecordBatch, conflicts: frozenset[int] = NO_CONFLICTS) -> Decided:
+        """Decides rows (PLACED) of whole objects, in the order of (object, record_id)."""
+        sifted = sift(rows, conflicts)
+        screened = screen(events_of(sifted.rows), self._catalog, self._options)
+        rendering = _Rendering(self._write)
+        for change in judge(screened, self._read_back(screened), self._options).changes:
+            rendering.take(change)
+        outcomes = _outcomes_of(sifted.rows, screened.outcomes | rendering.refused)
+        both = one_batch([outcomes, sifted.outcomes], OUTCOMES) if len(sifted.outcomes) else outcomes
+        return Decided(rendered=rendering.rendered(), outcomes=both, duplicates=sifted.duplicates)
+
+    def _large(self, pieces: Iterable[pa.RecordBatch], spool: Spool, conflicts: frozenset[int]) -> Iterator[Decided]:
+        """Decides the pieces of one object."""
+        over: list[Decided] = []
+        spool.write(self._sifted(pieces, conflicts, over))
+        yield from over
+
+        def events() -> Iterator[Sequence[Event]]:
+            return map(events_of, spool.read())
+
+        rows = None
+        if self._reader is not None:
+            rows = self._reader.rows(asked(events, self._catalog, self._options))
+        rendering = _Rendering(self._write)
+        for outcomes in flow(events, rows, rendering.take, catalog=self._catalog, options=self._options):
+            yield Decided(rendered=rendering.rendered(), outcomes=_outcomes(outcomes))
+        spool.remove()
+
+    def _sifted(
+        self, pieces: Iterable[pa.RecordBatch], conflicts: frozenset[int], over: list[Decided]
+    ) -> Iterator[pa.RecordBatch]:
+        """The pieces as the rules get them; what ends before goes into `over`."""
+        for piece in uncut(pieces):
+            sifted = sift(piece, conflicts)
+            if len(sifted.outcomes) or sifted.duplicates:
+                empty = _Rendering(self._write).rendered()
+                over.append(Decided(rendered=empty, outcomes=sifted.outcomes, duplicates=sifted.duplicates))
+            yield sifted.rows
+
+    def _read_back(self, screened: Screened) -> Mapping[RowId, Row] | None:
+        return None if self._reader is None else self._reader.rows(wanted(screened))
+
+
+class _Rendering:
+    """Collects what the writer makes of changes, and the refusals of those that it cannot express."""
+
+    def __init__(self, write: Callable[[Change], str]) -> None:
+        self._write = write
+        self._positions: list[int] = []
+        self._texts: list[str] = []
+        self.refused: dict[Position, Outcome] = {}
+
+    def take(self, change: Change) -> str | None:
+        """Renders a change; the answer is why it cannot be."""
+        try:
+            text = self._write(change)
+        except ExpressionError as error:
+            note = refusal_note(change, error)
+            for position in change.positions:
+                self.refused[position] = ended(position, note)
+            return note
+        self._texts.append(text)
+        self._positions.append(change.positions[-1][0])
+        return None
+
+    def rendered(self) -> pa.RecordBatch:
+        """What was rendered since this was last asked."""
+        columns = [pa.array(self._positions, pa.int64()), pa.array(self._texts, pa.large_string())]
+        self._positions, self._texts = [], []
+        return pa.RecordBatch.from_arrays(columns, schema=RENDERED)
+
+
+def _outcomes_of(rows: pa.RecordBatch, exceptions: Mapping[Position, Outcome]) -> pa.RecordBatch:
+    """The outcomes of the rows that the rules saw: published, but for the exceptions."""
+    if exceptions:
+        published = Outcome(position=())
+        found = [exceptions.get((number,), published) for number in rows.column("record_id").to_pylist()]
+        return _columns(rows.column("record_id"), found)
+    published = Outcome(position=())
+    words = [pa.repeat(pa.scalar(word.value, pa.string()), len(rows)) for word in (published.status, published.reason)]
+    notes = pa.nulls(len(rows), pa.string())
+    return pa.RecordBatch.from_arrays([rows.column("record_id"), *words, notes], schema=OUTCOMES)
+
+
+def _outcomes(outcomes: Sequence[Outcome]) -> pa.RecordBatch:
+    return _columns(pa.array([outcome.position[0] for outcome in outcomes], pa.int64()), outcomes)
+
+
+def _columns(positions: pa.Array, outcomes: Sequence[Outcome]) -> pa.RecordBatch:
+    columns = [
+        positions,
+        pa.array([outcome.status.value for outcome in outcomes], pa.string()),
+        pa.array([outcome.reason.value for outcome in outcomes], pa.string()),
+        pa.array([outcome.note for outcome in outcomes], pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=OUTCOMES)

@@ -1,0 +1,80 @@
+"""What a conversion is told: where rows come from, what answers read-backs, how changes are written, and where to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from eventlog.errors import ConfigError
+from eventlog.rules import Options
+from eventlog.schema import Catalog
+from eventlog.xds.write import XdsFormat
+
+Columns = Literal["auto", "new", "old"] | tuple[str, ...]
+
+PART_EVENTS = 100_000
+"""Changes in a part file where nobody says otherwise."""
+
+INPUTS = {"log": "rows of an event log"}
+"""What can be read today, by the word for it."""
+
+TARGETS = {"xds": "XDS documents"}
+"""What can be written today, by the word for it."""
+
+
+class FilesInput(Struct, frozen=True, kw_only=True):
+    """Files, folders and patterns of file names. Without `statuses`, rows with any status letter are converted."""
+
+    places: tuple[str, ...]
+    statuses: str = ""
+
+
+class LogInput(Struct, frozen=True, kw_only=True):
+    """An event log table. Rows are only marked where `mark` says so."""
+
+    url: str
+    log: str = "event_log"
+    columns: Columns = "auto"
+    statuses: str = "N"
+    mark: bool = False
+
+
+class DatabaseRows(Struct, frozen=True, kw_only=True):
+    """Read-backs are answered by the tables of a database as they are now."""
+
+    url: str
+
+
+class SnapshotRows(Struct, frozen=True, kw_only=True):
+    """Read-backs are answered by a folder of Parquet or JSON lines files, one for each table."""
+
+    folder: Path
+
+
+class Conversion(Struct, frozen=True, kw_only=True):
+    """One conversion as it was ordered; it goes to other processes and machines as it is."""
+
+    input: FilesInput | LogInput
+    destination: Path
+    catalog: Catalog | None = None
+    options: Options = Options()
+    format: XdsFormat = XdsFormat()
+    part_events: int = PART_EVENTS
+    read_back: DatabaseRows | SnapshotRows | None = None
+    overwrite: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuses what bulk conversion cannot do."""
+        if self.part_events < 1:
+            raise ConfigError(f"--part-events is {self.part_events}; a part holds at least 1 event.")
+        if self.options.future:
+            raise ConfigError(
+                "handle_future_events is on; a conversion takes rows in the order of record_id.",
+                hint="Switch it off for the conversion.",
+            )
+        if self.read_back is not None and self.catalog is None:
+            raise ConfigError(
+                "Reading back needs to know tables, columns and keys.", hint="Say --schema FILE (`eventlog catalog`)."
+            )
