@@ -1,6 +1,7 @@
 -- What triggers are made of, the same names in every database. MariaDB and MySQL have row triggers only: what belongs to
 -- statement triggers and to functions has no text here. Texts become utf8mb4 first, because columns of two character
--- sets cannot be joined. `before_trigger` settles the sql_mode that a trigger keeps, so '\\' is one backslash here.
+-- sets cannot be joined. `before_trigger` settles the sql_mode that a trigger keeps: a backslash is one, as in the other
+-- databases, and the text that information_schema tells is the one that was sent, which it is not with escapes in it.
 
 -- text_of_string: a text as it is
 CONVERT(/* value */NEW.fname USING utf8mb4);
@@ -39,9 +40,9 @@ COALESCE(DATE_FORMAT(TIMESTAMP('1970-01-01 00:00:00') + INTERVAL NULLIF(UNIX_TIM
   '%Y-%m-%d %H:%i:%s.%f000'), DATE_FORMAT(/* value */NEW.seen, '%Y-%m-%d %H:%i:%s.%f000'));
 
 -- quoted: a key's value, in quotes where the grammar of table_key asks for them
-CASE WHEN /* text */NEW.idu REGEXP '[,;''+"=<>\\\\]' OR CAST(LEFT(/* text */NEW.idu, 1) AS BINARY) = ' '
+CASE WHEN /* text */NEW.idu REGEXP '[,;''+"=<>\\]' OR CAST(LEFT(/* text */NEW.idu, 1) AS BINARY) = ' '
   OR CAST(RIGHT(/* text */NEW.idu, 1) AS BINARY) = ' '
-THEN CONCAT('"', REPLACE(REPLACE(/* text */NEW.idu, '\\', '\\\\'), '"', '\\"'), '"') ELSE COALESCE(/* text */NEW.idu, '') END;
+THEN CONCAT('"', REPLACE(REPLACE(/* text */NEW.idu, '\', '\\'), '"', '\"'), '"') ELSE COALESCE(/* text */NEW.idu, '') END;
 
 -- differs: whether a value changed
 NOT (/* before */OLD.fname <=> /* after */NEW.fname);
@@ -81,7 +82,7 @@ END IF;
 -- settings_of_children: of functions
 
 -- before_trigger: the sql_mode that the trigger keeps, whatever its writers have
-SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION';
+SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES';
 
 -- row_trigger: fires for each row, with the rights of whoever made it, so that writers need none on the log
 CREATE TRIGGER /* trigger */event_log_usr_insert /* time */AFTER /* event */INSERT ON /* target */usr FOR EACH ROW BEGIN

@@ -170,7 +170,7 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
     target = dialect.qualified(table.schema, table.name)
     try:
         with connection.begin_nested() as attempt:
-            for query in ("settle_names", "try_condition"):
+            for query in ("before_trigger", "settle_names", "try_condition"):
                 _execute(connection, statement(dialect, query, target=target, condition=f"({condition})"))
             attempt.rollback()
     except SQLAlchemyError as error:
@@ -179,6 +179,8 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
         raise InstallError(
             f"The condition {condition!r} cannot be asked of {table.name}: {problem}.", hint=hint
         ) from None
+    finally:
+        _execute(connection, statement(dialect, "after_trigger"))
 
 
 def _remove(connection: Connection, names: LogNames, triggers: Sequence[Installed]) -> None:

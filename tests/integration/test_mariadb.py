@@ -1,0 +1,244 @@
+"""MariaDB and MySQL at work: who wrote, who waits for whom, triggers replaced under load, errors that pass and that do not."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from threading import Event as Flag
+from threading import Thread
+from time import sleep
+
+import pytest
+from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy.exc import DBAPIError
+
+from eventlog.errors import InstallError, SourceError
+from eventlog.model import Outcome
+from eventlog.sources.table import LogSettings, LogSource
+from eventlog.sql.access import transaction
+from eventlog.sql.install import install
+from eventlog.sql.names import LogNames
+from eventlog.sql.rights import Roles, give_rights
+from eventlog.sql.triggers import Options, State, Style, track, track_sql, trigger_states
+from tests.logged import USR, left_by, logged, run
+from tests.servers import databases
+
+JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
+
+
+@pytest.fixture(params=[name for name in databases() if name in ("mariadb", "mysql")])
+def usr(request: pytest.FixtureRequest) -> Engine:
+    """An engine on each of the two with a log and a table that is not tracked yet."""
+    found: Engine = request.getfixturevalue(request.param)
+    install(found)
+    run(found, *USR)
+    return found
+
+
+@pytest.fixture
+def impatient(usr: Engine) -> Iterator[Engine]:
+    """Sessions that wait a second for a lock and no longer."""
+    command = "SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1"
+    found = create_engine(usr.url, connect_args={"init_command": command})
+    yield found
+    found.dispose()
+
+
+@pytest.fixture
+def account(usr: Engine) -> Iterator[Engine]:
+    """Somebody who has no rights yet, with an @ in the name."""
+    name = f"wri@ter{usr.url.database}"[-30:]
+    run(usr, f"CREATE USER `{name}`@`%`")
+    found = create_engine(usr.url.set(username=name))
+    yield found
+    found.dispose()
+    run(usr, f"DROP USER `{name}`@`%`")
+
+
+def states(engine: Engine) -> list[State]:
+    return [state.state for state in trigger_states(engine)]
+
+
+def test_the_perpetrator_is_the_writer_without_the_host_and_needs_no_right_on_the_log(
+    usr: Engine, account: Engine
+) -> None:
+    track(usr, ["usr"])
+    run(usr, f"GRANT INSERT ON usr TO `{account.url.username}`@`%`")
+    run(account, JACK)
+    with usr.connect() as connection:
+        assert connection.execute(text("SELECT perpetrator FROM event_log")).scalars().all() == [account.url.username]
+    for attempt in (
+        "SELECT * FROM event_log",
+        "DELETE FROM event_log",
+        "INSERT INTO event_log (table_key) VALUES ('a=1')",
+    ):
+        with pytest.raises(DBAPIError, match="denied"):
+            run(account, attempt)
+
+
+def test_an_installer_with_the_least_rights_replaces_triggers(usr: Engine, account: Engine) -> None:
+    give_rights(usr, Roles(installer=f"{account.url.username}@%"), tables=["usr"])
+    track(account, ["usr"])
+    assert {state.state for state in track(account, ["usr"], Options(style=Style.FIELD))} == {State.CURRENT}
+    run(usr, JACK)
+    assert [row[0] for row in logged(usr)] == [1, 1]
+
+
+def test_triggers_of_others_on_the_same_table_are_left_alone(usr: Engine) -> None:
+    run(usr, "CREATE TRIGGER theirs AFTER INSERT ON usr FOR EACH ROW SET @theirs = NEW.idu")
+    track(usr, ["usr"])
+    track(usr, ["usr"], Options(style=Style.FIELD_BACK))
+    with usr.begin() as connection:
+        connection.exec_driver_sql(JACK)
+        assert connection.exec_driver_sql("SELECT @theirs").scalar() == 1
+    assert states(usr) == [State.CURRENT] * 6  # the child table's three, too
+
+
+def test_a_script_run_by_the_shell_makes_current_triggers(mariadb: Engine) -> None:
+    shell = shutil.which("mariadb")
+    if shell is None:
+        pytest.skip("the shell `mariadb` is not installed")
+    install(mariadb)
+    run(mariadb, *USR)
+    script = track_sql(mariadb, ["usr"], Options(style=Style.FIELD, when="fname <> 'it''s \\\\'"))
+    url = mariadb.url
+    place = [f"--host={url.host}", f"--port={url.port}", f"--user={url.username}", str(url.database)]
+    subprocess.run([shell, "--no-defaults", *place], input=script, text=True, check=True, capture_output=True)
+    assert states(mariadb) == [State.CURRENT] * 6
+    run(mariadb, JACK)
+    assert [row[2] for row in logged(mariadb)] == ["fname", "lname"]
+
+
+def test_no_change_is_lost_while_triggers_are_replaced(usr: Engine) -> None:
+    track(usr, ["usr"])
+    done, failures = Flag(), []
+    numbers: list[int] = []
+
+    def write() -> None:
+        try:
+            with usr.connect() as connection:
+                while not done.is_set():
+                    numbers.append(len(numbers))
+                    connection.execute(text("INSERT INTO usr (idu) VALUES (:n)"), {"n": numbers[-1]})
+                    connection.commit()
+        except DBAPIError as error:
+            failures.append(error)
+
+    writer = Thread(target=write)
+    writer.start()
+    for style in (Style.FIELD_BACK, Style.ROW_BACK) * 8:
+        track(usr, ["usr"], Options(style=style))
+    done.set()
+    writer.join()
+    assert failures == []
+    assert len({row[1] for row in logged(usr)}) == len(numbers) > 16
+
+
+def test_writers_do_not_wait_for_each_other_at_the_log(usr: Engine, impatient: Engine) -> None:
+    track(usr, ["usr"])
+    with usr.connect() as slow:
+        slow.execute(text("INSERT INTO usr (idu) VALUES (1), (2), (3)"))
+        slow.execute(text("UPDATE usr SET fname = 'x' WHERE idu = 2"))
+        run(impatient, "INSERT INTO usr (idu) VALUES (4)", "UPDATE usr SET fname = 'y' WHERE idu = 4")
+        slow.commit()
+    assert len(logged(usr)) == 6
+
+
+def test_a_long_statement_keeps_nobody_from_numbering_log_rows(usr: Engine, impatient: Engine) -> None:
+    track(usr, ["usr"])
+    long = Thread(target=run, args=(usr, "INSERT INTO usr (idu, age) VALUES (1, SLEEP(0)), (2, SLEEP(2.5))"))
+    long.start()
+    sleep(0.5)  # the first row is logged by now
+    run(impatient, "INSERT INTO usr (idu) VALUES (3)")
+    assert [row[1] for row in logged(usr)] == ["idu=3"]
+    long.join()
+    assert len(logged(usr)) == 3
+
+
+def test_writers_do_not_wait_for_the_publisher(usr: Engine, impatient: Engine) -> None:
+    track(usr, ["usr"])
+    run(usr, *(f"INSERT INTO usr (idu) VALUES ({number})" for number in range(100)))
+    source = LogSource(usr, LogNames())
+    batch = source.read(0)
+    settled = Flag()
+
+    def wrote(*_: object) -> None:
+        if not settled.is_set():
+            settled.set()
+            run(impatient, "INSERT INTO usr (idu) VALUES (1000)", "UPDATE usr SET fname = 'y' WHERE idu = 5")
+
+    def after(_connection: object, _cursor: object, sql: str, *_: object) -> None:
+        if sql.startswith("UPDATE event_log SET"):
+            wrote()
+
+    event.listen(usr, "after_cursor_execute", after)
+    source.settle(batch, [Outcome(position=entry.position) for entry in batch.events])
+    assert settled.is_set()
+    assert len(source.read(0).events) == 2
+
+
+def test_a_log_of_another_database_is_named_in_full(usr: Engine) -> None:
+    other = f"{usr.url.database}_other"
+    run(usr, f"CREATE DATABASE {other}", f"CREATE TABLE {other}.t (k INTEGER NOT NULL PRIMARY KEY)")
+    with pytest.raises(InstallError, match=r"stands in test_.*_other, where a trigger would look for event_log too"):
+        track(usr, [f"{other}.t"])
+    names = LogNames(table="event_log", schema=str(usr.url.database))
+    track(usr, [f"{other}.t"], names=names)
+    assert left_by(usr, f"INSERT INTO {other}.t VALUES (1)") == [(5, "k=1", None, None, None)]
+    assert {state.state for state in trigger_states(usr, names)} == {State.CURRENT}
+    assert trigger_states(usr) == []
+
+
+def test_a_view_cannot_be_tracked_and_the_way_out_is_named(usr: Engine) -> None:
+    run(usr, "CREATE VIEW v AS SELECT idu AS pk_idu, fname FROM usr")
+    with pytest.raises(InstallError, match=r"v is a view.*no triggers on views.*tables beneath"):
+        track(usr, ["v"])
+
+
+def test_a_log_whose_collation_knows_no_case_is_read_by_its_letters(usr: Engine) -> None:
+    ci = "VARCHAR(3) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+    run(usr, f"ALTER TABLE event_log DROP CONSTRAINT event_log_status_ck, MODIFY status {ci}")
+    for letter in ("n", "N", "N ", "S"):
+        sql = "INSERT INTO event_log (status, table_key, event_type, table_name) VALUES"
+        run(usr, f"{sql} ('{letter}', 'idu=1', 6, 'usr')")
+    source = LogSource(usr, LogNames())
+    batch = source.read(0)
+    assert [entry.position for entry in batch.events] == [(2,)]
+    source.settle(batch, [Outcome(position=(2,))])
+    with usr.connect() as connection:
+        letters = connection.execute(text("SELECT status FROM event_log ORDER BY record_id")).scalars().all()
+    assert letters == ["n", "S", "N ", "S"]
+
+
+def killed_at_work(engine: Engine) -> None:
+    with transaction(engine, "The test") as connection:
+        number = connection.exec_driver_sql("SELECT CONNECTION_ID()").scalar()
+        run(engine, f"KILL {number}")
+        connection.exec_driver_sql("SELECT 1")
+
+
+def test_a_wrong_statement_does_not_pass_and_a_killed_session_does(usr: Engine) -> None:
+    settings = LogSettings(handle_future_events=True, clock="no_such_column")
+    with pytest.raises(SourceError, match="no_such_column") as wrong:
+        LogSource(usr, LogNames(), settings=settings).read(0)
+    assert not wrong.value.may_pass
+    with pytest.raises(SourceError) as killed:
+        killed_at_work(usr)
+    assert killed.value.may_pass
+
+
+def waiting_a_second(engine: Engine) -> None:
+    with transaction(engine, "The test") as connection:
+        connection.exec_driver_sql("SET SESSION innodb_lock_wait_timeout = 1")
+        connection.exec_driver_sql("UPDATE usr SET fname = 'y'")
+
+
+def test_a_lock_that_is_held_too_long_passes(usr: Engine) -> None:
+    run(usr, JACK)
+    with usr.connect() as holder:
+        holder.execute(text("UPDATE usr SET fname = 'x'"))
+        with pytest.raises(SourceError, match="Lock wait timeout") as late:
+            waiting_a_second(usr)
+        holder.rollback()
+    assert late.value.may_pass
