@@ -14,4 +14,5 @@ settings.register_profile(
     "local", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=100
 )
 settings.register_profile("ci", settings.get_profile("local"), derandomize=False, database=None, max_examples=200)
+settings.register_profile("quick", settings.get_profile("local"), max_examples=10)
 settings.load_profile("ci" if os.environ.get("CI") else "local")

