@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eventlog.errors import ConfigError, EventlogError, SourceError
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import dialect_of, is_lasting
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -54,7 +54,9 @@ def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
 
     said = str(error.orig) if isinstance(error, DBAPIError) and error.orig is not None else str(error)
     first = said.strip().splitlines()[0].rstrip(".") if said.strip() else type(error).__name__
-    return SourceError(f"{doing}: {first}.", may_pass=isinstance(error, OperationalError | InterfaceError))
+    original = error.orig if isinstance(error, DBAPIError) else None
+    may_pass = isinstance(error, OperationalError | InterfaceError) and not is_lasting(original)
+    return SourceError(f"{doing}: {first}.", may_pass=may_pass)
 
 
 def _refuse_missing_file(url: URL, *, may_create: bool) -> None:
