@@ -1,0 +1,77 @@
+"""Oracle's triggers as PostgreSQL's, by Debian's ora2pg and orafce: their logic runs, in another engine.
+
+What the translation cannot carry is put right here, and this is all of it:
+
+* a call of a procedure, which ora2pg does not know for one, gets its CALL;
+* UTL_RAW.CAST_TO_RAW of an expression, which ora2pg takes apart wrongly, becomes a function of our own before;
+* names that ora2pg and orafce leave as they are mean what shims.sql says.
+
+Nothing is shown about: '' being NULL, NLS settings, types that PostgreSQL lacks, sizes, privileges, mutating tables,
+the compilation of PL/SQL, and the order in which Oracle fires triggers.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, text
+
+from eventlog.sql.triggers.render import Trigger
+
+SHIMS = Path(__file__).with_name("shims.sql")
+SETTINGS = "PG_VERSION 15\nUSE_ORAFCE 1\nNULL_EQUAL_EMPTY 0\n"
+_kinds = {"CREATE OR REPLACE PROCEDURE": "PROCEDURE", "CREATE OR REPLACE TRIGGER": "TRIGGER"}
+
+
+def missing(engine: Engine) -> str | None:
+    """What this machine lacks for the translation, in words; None when all is there."""
+    if shutil.which("ora2pg") is None:
+        return "there is no ora2pg (Debian: apt install ora2pg)"
+    with engine.connect() as connection:
+        found = connection.execute(text("SELECT 1 FROM pg_available_extensions WHERE name = 'orafce'")).first()
+    return None if found else "PostgreSQL has no orafce (Debian: apt install postgresql-15-orafce)"
+
+
+def prepare(engine: Engine) -> None:
+    """Makes a database understand what translated triggers say."""
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE EXTENSION orafce")
+        connection.exec_driver_sql(SHIMS.read_text().replace("%", "%%"))
+        name = engine.url.database
+        connection.exec_driver_sql(f"ALTER DATABASE {name} SET search_path = public, shims, oracle, pg_catalog")
+    engine.dispose()
+
+
+def translated(triggers: Iterable[Trigger], folder: Path) -> list[str]:
+    """The PostgreSQL scripts of Oracle's triggers and of the procedures that they run."""
+    (folder / "ora2pg.conf").write_text(SETTINGS)
+    found = []
+    for trigger in triggers:
+        called = re.findall(r"^CREATE OR REPLACE PROCEDURE (\S+)", trigger.create[0])
+        for statement in trigger.create:
+            kind = next((kind for head, kind in _kinds.items() if statement.startswith(head)), None)
+            if kind:
+                found.append(_called(_run(kind, statement, folder), called))
+    return found
+
+
+def load(connection: Connection, scripts: Iterable[str]) -> None:
+    for script in scripts:
+        connection.exec_driver_sql(script.replace("%", "%%"))
+
+
+def _run(kind: str, statement: str, folder: Path) -> str:
+    (folder / "in.sql").write_text(statement.replace("UTL_RAW.CAST_TO_RAW(", "bytes_of(") + "\n/\n")
+    command = ["ora2pg", "-q", "-c", "ora2pg.conf", "-t", kind, "-i", "in.sql", "-o", "out.sql", "-b", "."]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return re.sub(r"^\\.*$", "", (folder / "out.sql").read_text(), flags=re.MULTILINE)
+
+
+def _called(script: str, procedures: Iterable[str]) -> str:
+    for name in procedures:
+        script = re.sub(rf"^(\s*)({re.escape(name)}\()", r"\1CALL \2", script, flags=re.MULTILINE)
+    return script

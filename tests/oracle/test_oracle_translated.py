@@ -1,0 +1,216 @@
+"""Level oracle-translated: what Oracle's triggers log, run on PostgreSQL by ora2pg and orafce, is what the native ones log.
+
+It shows the logic of the generated PL/SQL in another engine, not Oracle; ora2pg.py says what it cannot show.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine, text
+
+from eventlog.schema import Child, Column, Table
+from eventlog.sql.dialect import ORACLE
+from eventlog.sql.install import install
+from eventlog.sql.names import LogNames
+from eventlog.sql.triggers.plan import Options, Style, plan
+from eventlog.sql.triggers.render import render
+from eventlog.sql.triggers.track import track, untrack
+from eventlog.tablekey import TableKey
+from tests.oracle import ora2pg
+from tests.servers import absent
+
+TABLES = """
+CREATE TABLE usr (idu INTEGER NOT NULL, code VARCHAR(40) NOT NULL, fname VARCHAR(64), abbr CHAR(5),
+  shares NUMERIC, born TIMESTAMP(0), seen TIMESTAMP(6), met TIMESTAMP(6) WITH TIME ZONE, photo BYTEA,
+  PRIMARY KEY (idu, code));
+CREATE TABLE usr_phone (idu INTEGER, code VARCHAR(40), phoneno VARCHAR(32), kind VARCHAR(8),
+  FOREIGN KEY (idu, code) REFERENCES usr (idu, code) DEFERRABLE INITIALLY DEFERRED)
+"""
+_key = (Column(name="IDU", type="NUMBER(10,0)", key=1), Column(name="CODE", type="VARCHAR2(40)", key=2))
+USR = Table(
+    name="USR",
+    columns=(
+        *_key,
+        Column(name="FNAME", type="VARCHAR2(64)"),
+        Column(name="ABBR", type="CHAR(5)"),
+        Column(name="SHARES", type="NUMBER"),
+        Column(name="BORN", type="DATE"),
+        Column(name="SEEN", type="TIMESTAMP(6)"),
+        Column(name="MET", type="TIMESTAMP(6) WITH TIME ZONE"),
+        Column(name="PHOTO", type="RAW(200)"),
+    ),
+    children=(
+        Child(
+            name="USR_PHONE",
+            parent_key=("IDU", "CODE"),
+            columns=(
+                *(Column(name=column.name, type=column.type) for column in _key),
+                Column(name="PHONENO", type="VARCHAR2(32)"),
+                Column(name="KIND", type="VARCHAR2(8)"),
+            ),
+        ),
+    ),
+)
+CHANGES = [
+    "INSERT INTO usr (idu, code) VALUES (1, 'plain')",
+    (
+        "INSERT INTO usr VALUES (2, ', ; '' + \" = \\ < >', 'Ida', 'ab', 0.5, '2025-03-23 10:57:19',"
+        " '2025-03-23 10:57:19.25', '2025-03-23 10:57:19.25+03', '\\xaaaa')"
+    ),
+    (
+        "INSERT INTO usr (idu, code, fname, shares) SELECT n, repeat(' ', n) || 'x', 'many ' || n, n - 4.25"
+        " FROM generate_series(3, 6) AS n"
+    ),
+    "UPDATE usr SET fname = 'Jack'",
+    "UPDATE usr SET fname = 'Jack', shares = shares",
+    "UPDATE usr SET fname = 'JACK', abbr = 'x', shares = -0.25 WHERE idu < 4",
+    "UPDATE usr SET fname = NULL, photo = '\\x' || decode(repeat('bb', 100), 'hex') WHERE idu = 2",
+    "UPDATE usr SET born = NULL, seen = seen + INTERVAL '1 microsecond', met = met AT TIME ZONE 'UTC' WHERE idu = 2",
+    "UPDATE usr SET shares = 120000, met = '1999-12-31 23:59:59+00' WHERE idu > 4",
+    "INSERT INTO usr_phone VALUES (1, 'plain', '22', 'home'), (1, 'plain', NULL, NULL), (NULL, NULL, '9', NULL)",
+    "UPDATE usr_phone SET phoneno = '23' WHERE phoneno = '22'",
+    "UPDATE usr_phone SET kind = kind",
+    "UPDATE usr_phone SET idu = 3, code = '   x' WHERE phoneno = '23'",
+    "DELETE FROM usr_phone WHERE idu = 3",
+    "DELETE FROM usr_phone",
+    "UPDATE usr SET code = 'a=b' WHERE idu = 1",
+    "UPDATE usr SET idu = 99, fname = 'moved' WHERE idu = 2",
+    (
+        "MERGE INTO usr USING (VALUES (1, 'a=b'), (7, 'new')) AS given (i, c) ON idu = i AND code = c"
+        " WHEN MATCHED THEN UPDATE SET fname = 'merged' WHEN NOT MATCHED THEN INSERT (idu, code) VALUES (i, c)"
+    ),
+    "DELETE FROM usr WHERE idu > 4",
+    "DELETE FROM usr",
+]
+Row = tuple[Any, ...]
+
+
+@pytest.fixture
+def database(postgresql: Engine) -> Engine:
+    """A database with a log that understands translated triggers."""
+    why = ora2pg.missing(postgresql)
+    if why:
+        absent("oracle-translated", why)
+    ora2pg.prepare(postgresql)
+    install(postgresql)
+    return postgresql
+
+
+def changed(engine: Engine) -> list[Row]:
+    """What the log holds after the changes, with names in lower case, as PostgreSQL has them."""
+    for change in CHANGES:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(change)
+    columns = "event_type, table_name, table_key, column_name, old_value, new_value, status, perpetrator"
+    with engine.begin() as connection:
+        rows = connection.execute(text(f"SELECT {columns} FROM event_log ORDER BY record_id")).all()
+        connection.execute(text("DELETE FROM event_log"))
+        assert connection.execute(text("SELECT COUNT(*) FROM event_log WHERE event_time IS NULL")).scalar() == 0
+    return [_lower(*row) for row in rows]
+
+
+def _lower(kind: int, table: str, key: str, column: str | None, *rest: Any) -> Row:
+    parts = TableKey.parse(key).parts
+    folded = TableKey.of((name.lower(), value) for name, value in parts)
+    return (kind, table.lower(), str(folded), column.lower() if column else None, *rest)
+
+
+def fresh(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"DROP TABLE IF EXISTS usr_phone; DROP TABLE IF EXISTS usr; {TABLES}")
+
+
+def native(engine: Engine, options: Options) -> list[Row]:
+    fresh(engine)
+    track(engine, ["usr"], Options(style=options.style, when=options.when, rows=True))
+    found = changed(engine)
+    untrack(engine, ["usr"])
+    return found
+
+
+def put(engine: Engine, folder: Path, table: Table, options: Options, names: LogNames | None = None) -> None:
+    """Makes Oracle's triggers for a table, translated."""
+    triggers = render(plan(table, options), ORACLE, names or LogNames())
+    with engine.begin() as connection:
+        ora2pg.load(connection, ora2pg.translated(triggers, folder))
+
+
+@pytest.mark.parametrize("when", [None, "shares IS NULL OR shares < 1000"])
+@pytest.mark.parametrize("style", list(Style))
+def test_the_same_changes_give_the_same_rows(database: Engine, tmp_path: Path, style: Style, when: str | None) -> None:
+    options = Options(style=style, when=when)
+    expected = native(database, options)
+    assert len(expected) > 30
+    fresh(database)
+    put(database, tmp_path, USR, options)
+    assert changed(database) == expected
+
+
+STORY = Table(
+    name="TALE",
+    columns=(
+        Column(name="K", type="VARCHAR2(4000)", key=1),
+        Column(name="STORY", type="CLOB"),
+        Column(name="TITLE", type="VARCHAR2(64)"),
+    ),
+)
+
+
+@pytest.fixture
+def tale(database: Engine) -> Engine:
+    with database.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE tale (k TEXT PRIMARY KEY, story TEXT, title TEXT)")
+    return database
+
+
+@pytest.fixture
+def tracked(tale: Engine, tmp_path: Path) -> Engine:
+    put(tale, tmp_path, STORY, Options())
+    return tale
+
+
+def logged(engine: Engine, *changes: str, columns: str = "event_type, column_name, old_value, new_value") -> list[Row]:
+    with engine.begin() as connection:
+        for change in changes:
+            connection.exec_driver_sql(change)
+        return [tuple(row) for row in connection.execute(text(f"SELECT {columns} FROM event_log ORDER BY record_id"))]
+
+
+def test_a_column_that_triggers_cannot_read_is_read_back(tale: Engine, tmp_path: Path) -> None:
+    put(tale, tmp_path, STORY, Options(style=Style.FIELD))
+    rows = logged(
+        tale,
+        "INSERT INTO tale VALUES ('1', 'once', 'A')",
+        "UPDATE tale SET title = 'B'",
+        "UPDATE tale SET story = 'upon', title = 'B'",
+        "INSERT INTO tale VALUES ('2', NULL, NULL)",
+    )
+    assert rows == [
+        (7, "STORY", None, None),
+        (1, "TITLE", None, "A"),
+        (2, "TITLE", "A", "B"),
+        (8, "STORY", None, None),
+        (7, "STORY", None, None),
+    ]
+
+
+def test_numbers_come_from_the_sequence_where_the_log_has_one(tale: Engine, tmp_path: Path) -> None:
+    put(tale, tmp_path, STORY, Options(), LogNames(sequence="log_numbers"))
+    changes = ("CREATE SEQUENCE log_numbers START 1000", "INSERT INTO tale VALUES ('1')", "DELETE FROM tale")
+    assert logged(tale, *changes, columns="record_id, event_type") == [(1000, 5), (1001, 4)]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1), unique=True))
+def test_a_key_parses_back_to_the_value_that_the_row_has(tracked: Engine, keys: list[str]) -> None:
+    with tracked.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM tale; DELETE FROM event_log")
+        for key in keys:
+            connection.execute(text("INSERT INTO tale (k) VALUES (:k)"), {"k": key})
+    rows = logged(tracked, columns="table_key")
+    assert [TableKey.parse(row[0]).columns for row in rows] == [{"K": key} for key in keys]
