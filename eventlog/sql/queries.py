@@ -49,6 +49,14 @@ def log_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     return qualified | {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
 
 
+def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
+    """What a writer says of the record_id: nothing, unless a sequence numbers the log."""
+    if names.sequence is None or dialect.next_number is None:
+        return {"number_name": "", "number": ""}
+    drawn = dialect.next_number.format(sequence=dialect.qualified(names.schema, names.sequence))
+    return {"number_name": f", {dialect.quoted(names.column('record_id'))}", "number": f", {drawn}"}
+
+
 @cache
 def texts(folder: str) -> dict[str, str]:
     """Every query of a database by name."""

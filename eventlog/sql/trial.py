@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from eventlog.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes, statement
+from eventlog.sql.queries import log_holes, number_holes, statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -33,7 +33,8 @@ def _written(connection: Connection, names: LogNames) -> int:
     from sqlalchemy import text
 
     dialect = dialect_of(connection)
-    holes = log_holes(dialect, names) | {"now": dialect.now, "user": dialect.user}
+    own = {"now": dialect.now, "user": dialect.user}
+    holes = log_holes(dialect, names) | number_holes(dialect, names) | own
     write, count = (statement(dialect, query, **holes).replace(":", "\\:") for query in ("try_log", "count_unnumbered"))
     connection.execute(text(write))
     return int(connection.execute(text(count)).scalar_one())

@@ -11,7 +11,7 @@ from eventlog.errors import InstallError
 from eventlog.schema import Column
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes, statement
+from eventlog.sql.queries import log_holes, number_holes, statement
 from eventlog.sql.triggers.bodies import RowBodies, StatementBodies
 from eventlog.sql.triggers.clauses import logged_name, qualified
 from eventlog.sql.triggers.facts import EVERY, When
@@ -114,14 +114,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         table = self.dialect.literal(logged_name(self.plan, self.names))
         log = self.names if self.dialect.qualified_in_triggers else _without_schema(self.names)
         own = {"table": table, "now": self.dialect.now, "user": self.dialect.user}
-        return log_holes(self.dialect, log) | own | self._number(log)
-
-    def _number(self, log: LogNames) -> dict[str, str]:
-        """The record_id, where the log does not number its rows itself."""
-        if log.sequence is None or self.dialect.next_number is None:
-            return {"number_name": "", "number": ""}
-        drawn = self.dialect.next_number.format(sequence=self.dialect.qualified(log.schema, log.sequence))
-        return {"number_name": f", {self.dialect.quoted(log.column('record_id'))}", "number": f", {drawn}"}
+        return log_holes(self.dialect, log) | own | number_holes(self.dialect, log)
 
     def _body(self, child: ChildPlan | None, events: tuple[When, ...], function: str) -> str:
         log = self._log() | {"function": function}
