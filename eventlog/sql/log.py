@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 ALL = 2**62
 """A LIMIT that no log reaches."""
-ID_LISTS = ("ids", "retried")
-"""Parameters that grow with the batch."""
+LONG_TEXTS = ("ids", "retried", "value")
+"""Parameters that grow with the batch; notes are bound in many rows at a time and stay what they are."""
 
 
 class Log:
@@ -44,7 +44,7 @@ class Log:
         wanted = (name, *fragments.values())
         if wanted not in self._queries:
             parts = {hole: statement(self.dialect, part, **self._holes) for hole, part in fragments.items()}
-            long = ID_LISTS if self.dialect.lob_parameters else ()
+            long = LONG_TEXTS if self.dialect.lob_parameters else ()
             self._queries[wanted] = with_long_text(statement(self.dialect, name, **self._holes, **parts), *long)
         return self._queries[wanted]
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import TextClause, bindparam, text
+from sqlalchemy import TextClause, bindparam, event, text
 from sqlalchemy.types import UserDefinedType
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 
 class LongText(UserDefinedType[str]):
@@ -14,11 +17,21 @@ class LongText(UserDefinedType[str]):
 
     cache_ok = True
 
-    def get_dbapi_type(self, dbapi: Any) -> Any:
-        return getattr(dbapi, "CLOB", None)
-
 
 def with_long_text(query: str, *names: str) -> TextClause:
     """The query with those of its parameters that are called so bound as long text."""
     asked = [name for name in names if re.search(rf":{name}\b", query)]
     return text(query).bindparams(*(bindparam(name, type_=LongText()) for name in asked))
+
+
+def bind_long_texts(connection: Connection) -> None:
+    """Tells the driver of long texts before it executes; SQLAlchemy does so only for statements that it writes itself."""
+    clob = getattr(connection.dialect.loaded_dbapi, "CLOB", None)
+
+    def tell(_connection: Any, cursor: Any, _statement: str, _parameters: Any, context: Any, _many: bool) -> None:
+        binds = getattr(context.compiled, "binds", {})
+        long = [name for name, bound in binds.items() if isinstance(bound.type, LongText)]
+        if long:
+            cursor.setinputsizes(**dict.fromkeys(long, clob))
+
+    event.listen(connection, "before_cursor_execute", tell)

@@ -149,7 +149,9 @@ class JsonTableLookup:
         numbers, columns = _readable([form.read for form in forms], keys)
         if not numbers:
             return []
-        holes = _holes(dialect, question, lambda name, column: oracle_value(column.type, name), [], spell=in_text)
+        holes = _holes(
+            dialect, question, lambda name, column: oracle_value(column.type, name), [False] * len(forms), spell=in_text
+        )
         query = statement(dialect, "rows_by_key", **holes | self._taken_apart(dialect, question, forms))
         document = _numbers_as_such.encode(list(zip(numbers, *columns, strict=True))).decode()
         return fetched(connection, with_long_text(query, "keys"), {"keys": document})

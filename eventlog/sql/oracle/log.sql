@@ -78,6 +78,7 @@ BEGIN
     WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, settled_at)
         VALUES (given.record_id, :status, :reason, :note, SYS_EXTRACT_UTC(SYSTIMESTAMP));
 END;
+/
 
 -- note_attempt: counts an attempt of a row that goes on waiting, and says from when on it is offered again
 BEGIN
@@ -92,6 +93,7 @@ BEGIN
         VALUES (given.record_id, :status, :reason, :note, 1,
                 SYS_EXTRACT_UTC(SYSTIMESTAMP) + NUMTODSINTERVAL(:delay, 'SECOND'));
 END;
+/
 
 -- end_attempts: closes the record of rows that were tried before and now ended well
 UPDATE /* outcomes */event_log_outcome
@@ -109,6 +111,7 @@ BEGIN
         INSERT INTO /* marks */event_log_mark (name, value) VALUES (:name, :value);
     END IF;
 END;
+/
 
 -- mark_clear: takes a mark away
 DELETE FROM /* marks */event_log_mark WHERE name = :name;
