@@ -16,7 +16,7 @@ from eventlog.model import Change, Document, Outcome, Position, Reason, Refusal,
 from eventlog.progress import Planned, Positions, Progress, read_positions, write_positions
 from eventlog.rules.meaning import STATUS
 from eventlog.schema import Catalog
-from eventlog.seams import Format, Sink
+from eventlog.seams import Format, Sink, Staging
 
 SEVERITY = {Status.SUCCESS: 0, Status.WARNING: 1, Status.ERROR: 2, Status.NEW: 3, Status.FATAL: 4}
 """Of several answers for one event the worst counts; asking for another time is worse than an error."""
@@ -78,12 +78,25 @@ class Delivery:
         size = ANSWERED_CHUNK if self.output.answers else CHUNK
         while chunk := list(islice(documents, size)):
             self._planned = chunk
-            note()
+            self._plan(chunk, note)
             for start in range(0, len(chunk), 1 if self.output.answers else size):
                 self._hand_over(chunk[start : start + 1] if self.output.answers else chunk)
                 pulse()
             self._planned = []
             self._after = chunk[-1].id
+
+    def _plan(self, documents: Sequence[Document], note: Callable[[], None]) -> None:
+        """Makes the plan durable; a sink that can gets the documents ready meanwhile, because both wait for a disk."""
+        sink = self.output.sink
+        if not isinstance(sink, Staging) or self._ended or self._blocked:
+            note()
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as beside:
+            staged = beside.submit(sink.stage, documents)
+            note()
+        staged.result()
 
     def progress(self) -> Progress:
         """How far this output is, for the note about it."""

@@ -30,16 +30,35 @@ def write_file(target: Path, content: bytes) -> None:
 
 def write_files(files: Sequence[tuple[Path, bytes]]) -> None:
     """Puts files into their folders in the given order, durable when it returns."""
+    show_files(hide_files(files))
+
+
+def hide_files(files: Sequence[tuple[Path, bytes]]) -> list[Part]:
+    """Writes files that nobody sees yet, durable when it returns, for `show_files` to give them their names."""
     parts = [Part(_temporary_name(target), target) for target, _ in files]
     try:
         _write_parts([(part.temporary, content) for part, (_, content) in zip(parts, files, strict=True)])
+    except BaseException:
+        discard_files(parts)
+        raise
+    return parts
+
+
+def show_files(parts: Sequence[Part]) -> None:
+    """Gives hidden files their names in the given order, durable when it returns."""
+    try:
         for part in parts:
             part.temporary.replace(part.target)
     except BaseException:
-        _discard(part.temporary for part in parts)
+        discard_files(parts)
         raise
-    for folder in {target.parent for target, _ in files}:
+    for folder in {part.target.parent for part in parts}:
         flush_folder(folder)
+
+
+def discard_files(parts: Iterable[Part]) -> None:
+    """Removes hidden files that nobody wants to see any more."""
+    _discard(part.temporary for part in parts)
 
 
 def flush_folder(folder: Path) -> None:

@@ -55,10 +55,9 @@ class Marks:
         """Takes a mark away in the caller's transaction."""
         connection.execute(self._log.query("mark_clear"), {"name": name})
 
-    def note(self, connection: Connection, notes: Mapping[str, str]) -> None:
-        """Makes or replaces notes in the caller's transaction."""
-        for name, text in notes.items():
-            self.set(connection, note_name(name), text)
+    def clear_batch(self, connection: Connection) -> None:
+        """Takes the batch in hand and all notes away in the caller's transaction."""
+        connection.execute(self._log.query("batch_clear"))
 
     def clear_notes(self, connection: Connection) -> None:
         """Takes all notes away in the caller's transaction."""

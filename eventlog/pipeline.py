@@ -175,7 +175,8 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 
         def note() -> None:
             notes = {delivery.output.name: write_note(delivery.progress()) for delivery in work.deliveries}
-            self.source.note({DECIDED: write_note(work.decided), **notes})
+            known = {} if work.decided == Decided() else {DECIDED: write_note(work.decided)}
+            self.source.note({**known, **notes})
 
         failures: list[MachineError] = []
         for delivery in work.deliveries:

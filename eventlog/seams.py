@@ -83,3 +83,11 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Gives back what it holds."""
+
+
+@runtime_checkable
+class Staging(Protocol):
+    """A sink that can get documents ready while their plan is still on its way to the disk."""
+
+    def stage(self, documents: Sequence[Document]) -> None:
+        """Does what may be done before anybody may see them; `write` of the same ones follows, or never."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from eventlog.durable import remove_leftovers, write_files
+from eventlog.durable import Part, discard_files, hide_files, remove_leftovers, show_files
 from eventlog.errors import SinkError
 from eventlog.model import Document, Outcome
 
@@ -35,6 +35,7 @@ class FileSink:
     def __init__(self, folder: Path, suffix: str) -> None:
         self.folder = folder
         self.suffix = suffix
+        self._staged: tuple[Sequence[Document], list[Part]] = (), []
         try:
             folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder)
@@ -46,12 +47,23 @@ class FileSink:
         """The greatest id in the folder, for ids sort like the positions that they come from; else the empty string."""
         return self._last
 
+    def stage(self, documents: Sequence[Document]) -> None:
+        """Writes them under names that nobody looks at, while the caller still makes sure that they may be seen."""
+        self._unstage()
+        if len(documents) <= GROUP:
+            self._staged = documents, self._hidden(documents)
+
     def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Writes them in order, durable when it returns."""
         for start in range(0, len(documents), GROUP):
             group = documents[start : start + GROUP]
+            staged, parts = self._staged
+            if list(staged) != list(group):
+                self._unstage()
+                parts = self._hidden(group)
+            self._staged = (), []
             try:
-                write_files([file for document in group for file in self._files(document)])
+                show_files(parts)
             except OSError as error:
                 raise self._refused(error) from error
             self._last = max([self._last, *(document.id for document in group)])
@@ -59,6 +71,17 @@ class FileSink:
 
     def close(self) -> None:
         """Holds nothing open."""
+        self._unstage()
+
+    def _hidden(self, documents: Sequence[Document]) -> list[Part]:
+        try:
+            return hide_files([file for document in documents for file in self._files(document)])
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _unstage(self) -> None:
+        discard_files(self._staged[1])
+        self._staged = (), []
 
     def path(self, identity: str) -> Path:
         """Where the document with this id stands."""

@@ -60,6 +60,16 @@ class Seat:
         if not self.taken or not self._touch(connection):
             self._lose()
 
+    def mark(self, connection: Connection, name: str, value: str, *, soon: bool = False) -> None:
+        """Makes or replaces a mark if this process still has the seat, else OccupiedError.
+
+        `soon` lets the caller's transaction return before it is on disk; the next one takes it along.
+        """
+        statement = self.log.query("seat_mark_soon" if soon else "seat_mark")
+        values = {"name": name, "value": value, "token": self.token}
+        if not self.taken or connection.execute(statement, values).rowcount == 0:
+            self._lose()
+
     def leave(self) -> None:
         """Gives the seat to whoever waits for it."""
         if self.taken:

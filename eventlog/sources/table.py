@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from eventlog.backoff import Backoff
 from eventlog.errors import SourceError
-from eventlog.marks import IN_HAND, PUBLISHER, RETRIED, Marks, notes_of, read_runs, write_runs
+from eventlog.marks import IN_HAND, PUBLISHER, RETRIED, Marks, note_name, notes_of, read_runs, write_runs
 from eventlog.model import Event, Outcome, Reason, Status
 from eventlog.rules.identity import Identities
 from eventlog.schema import Catalog
@@ -97,20 +97,22 @@ class LogSource:
     def note(self, notes: Mapping[str, str]) -> None:
         """Keeps notes with the batch in hand, durable when it returns."""
         with self._transaction() as connection:
-            self._assure_seat(connection)
-            self.marks.note(connection, notes)
+            for name, text in notes.items():
+                self._mark(connection, note_name(name), text)
 
     def settle(self, batch: Batch, outcomes: Sequence[Outcome], notes: Mapping[str, str] | None = None) -> None:
-        """Marks, deletes and records in one transaction, and lets go of the batch; rows with status NEW stay N."""
+        """Marks, deletes and records in one transaction, and lets go of the batch; rows with status NEW stay N.
+
+        Where a database can leave it for later, the transaction is on disk before the next document is written: should
+        a crash undo it, the same batch comes again with the same notes.
+        """
         if not batch.events:
             return
         with self._transaction() as connection:
-            self._assure_seat(connection)
+            if self._seat is not None:
+                self._seat.assure(connection)
             settle(connection, self.log, outcomes, self.settings, batch.attempts)
-            self._keep(connection, batch, outcomes)
-            if batch.notes or notes:
-                self.marks.clear_notes(connection)
-            self.marks.note(connection, notes or {})
+            self._keep(connection, batch, outcomes, notes or {})
 
     def _next_batch(self, connection: Connection, limit: int, marks: Mapping[str, str]) -> Batch:
         """Takes the next rows in hand; notes that are left speak of rows that wait, or of rows that are gone."""
@@ -123,10 +125,7 @@ class LogSource:
                 notes = {}
         events = [event_of(row) for row in self._next(connection, limit)]
         if events:
-            self._assure_seat(connection)
-            if relax := self.log.query("relax").text:
-                connection.exec_driver_sql(relax)
-            self.marks.set(connection, IN_HAND, write_runs([event.position[0] for event in events]))
+            self._mark(connection, IN_HAND, write_runs([event.position[0] for event in events]), soon=True)
         elif IN_HAND in marks:
             self.marks.clear(connection, IN_HAND)
         return self._batch(events, notes, now=self._now(connection))
@@ -149,15 +148,18 @@ class LogSource:
             later=retries.earliest if retries.rows else None,
         )
 
-    def _keep(self, connection: Connection, batch: Batch, outcomes: Sequence[Outcome]) -> None:
-        """What stays in hand, and which rows wait for another attempt."""
+    def _keep(
+        self, connection: Connection, batch: Batch, outcomes: Sequence[Outcome], notes: Mapping[str, str]
+    ) -> None:
+        """Lets go of the batch, but for what stays in hand, and says which rows wait for another attempt."""
+        self.marks.clear_batch(connection)
         staying = [
             outcome.position[0] for outcome in outcomes if outcome.status is Status.NEW and outcome.reason in _STAY
         ]
         if staying and self.settings.on_retry == "stop":
             self.marks.set(connection, IN_HAND, write_runs(staying))
-        else:
-            self.marks.clear(connection, IN_HAND)
+        for name, text in notes.items():
+            self.marks.set(connection, note_name(name), text)
         before = {row.number for row in self._retries.rows}
         again = before.difference(event.position[0] for event in batch.events)
         again.update(outcome.position[0] for outcome in retried(outcomes))
@@ -166,9 +168,11 @@ class LogSource:
         elif before:
             self.marks.clear(connection, RETRIED)
 
-    def _assure_seat(self, connection: Connection) -> None:
-        if self._seat is not None:
-            self._seat.assure(connection)
+    def _mark(self, connection: Connection, name: str, value: str, *, soon: bool = False) -> None:
+        if self._seat is None:
+            self.marks.set(connection, name, value)
+        else:
+            self._seat.mark(connection, name, value, soon=soon)
 
     def _next(self, connection: Connection, limit: int) -> _Rows:
         """The first `limit` rows, and those after them that belong to the object of the last."""

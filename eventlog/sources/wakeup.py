@@ -7,6 +7,7 @@ Where the database can carry a message it listens besides, so that a notificatio
 
 from __future__ import annotations
 
+from select import select
 from threading import Event as Flag
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -75,7 +76,10 @@ class Wakeup:
                 self._seat.session.exec_driver_sql(channel)
                 self._listening = self._seat.session
             driver: Any = self._seat.session.connection.driver_connection
-            return any(True for _ in driver.notifies(timeout=seconds, stop_after=1))
+            # The driver's own waiting turns in circles for the last millisecond, which is most of what idling costs.
+            if not select([driver.fileno()], [], [], seconds)[0]:
+                return False
+            return any(True for _ in driver.notifies(timeout=0))
 
 
 def pause(idle: float) -> float:

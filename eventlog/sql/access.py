@@ -7,22 +7,38 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from eventlog.errors import SourceError, shortened
-from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.dialect import Dialect, dialect_of, is_lasting
 from eventlog.sql.queries import statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.sql.elements import TextClause
 
+IS_SET = "eventlog session"
+"""What a connection's info holds when its session was prepared for good."""
+
 
 @contextmanager
 def transaction(engine: Engine, what: str) -> Iterator[Connection]:
     """A transaction in the session that reading needs; what the database refuses is told as a SourceError."""
-    session = [part for part in statement(dialect_of(engine), "session").split(";\n") if part]
     with in_our_words(engine, what), engine.begin() as connection:
-        for part in session:
-            connection.exec_driver_sql(part)
+        if IS_SET not in connection.info:
+            for setting in session_statements(dialect_of(engine)):
+                connection.exec_driver_sql(setting)
+        if dialect_of(engine).lob_parameters:
+            _bind_long_texts(connection)
         yield connection
+
+
+def session_statements(dialect: Dialect) -> list[str]:
+    """What prepares a session for reading."""
+    return [part for part in statement(dialect, "session").split(";\n") if part]
+
+
+def _bind_long_texts(connection: Connection) -> None:
+    from eventlog.sql.longtext import bind_long_texts
+
+    bind_long_texts(connection)
 
 
 @contextmanager
@@ -76,13 +92,6 @@ def _any_text(stored: bytes) -> str:
     return stored.decode("utf-8", "surrogateescape")
 
 
-def _is_lasting(dialect: Dialect, error: BaseException) -> bool:
-    """Whether the number of the error says more than its class: PyMySQL has one class for a deadlock and a typing error."""
-    number = error.args[0] if error.args else None
-    passing = dialect.passing_errors
-    return bool(passing) and isinstance(number, int) and number > 0 and number not in passing
-
-
 def _source_error(engine: Engine, what: str, error: Exception) -> SourceError:
     """Waiting helps when the connection, a lock or the server was the trouble, and never when the statement was."""
     original = getattr(error, "orig", None) or error
@@ -90,6 +99,6 @@ def _source_error(engine: Engine, what: str, error: Exception) -> SourceError:
     passing = tuple(kind for name in ("OperationalError", "InterfaceError") if (kind := getattr(drivers, name, None)))
     # What is no driver's error comes from the pool: it waited for a connection and got none.
     may_pass = isinstance(original, passing) or not isinstance(original, getattr(drivers, "Error", Exception))
-    may_pass = may_pass and not _is_lasting(dialect_of(engine), original)
+    may_pass = may_pass and not is_lasting(original)
     said = shortened(" ".join(str(original).split()), 300).rstrip(".")
     return SourceError(f"{what} cannot be used: {said}.", may_pass=may_pass)

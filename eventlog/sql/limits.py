@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.errors import ConfigError
+from eventlog.sql.access import IS_SET, session_statements
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.queries import statement, texts
 
@@ -17,7 +18,7 @@ LOCK_SECONDS: Final = 30.0
 
 
 def limit_sessions(engine: Engine, statement_timeout: float | None, lock_timeout: float | None) -> None:
-    """Limits every session that the engine opens from now on."""
+    """Limits every session that the engine opens from now on, and prepares it for reading once and for all."""
     from sqlalchemy import event
 
     dialect = dialect_of(engine)
@@ -28,19 +29,20 @@ def limit_sessions(engine: Engine, statement_timeout: float | None, lock_timeout
     ):
         if wanted is not None and f"/* {hole} */" not in limits:
             raise ConfigError(f"source.{name} cannot be set: {dialect.name} has no such limit for a session.")
-    if not limits:
-        return
     sql = statement(
         dialect,
         "session_limits",
         statement_ms=str(round((statement_timeout or STATEMENT_SECONDS) * 1000)),
         lock_ms=str(round((lock_timeout or LOCK_SECONDS) * 1000)),
     )
+    settings = [sql, *session_statements(dialect)] if sql else session_statements(dialect)
 
-    def limit(connection: Any, _record: Any) -> None:
+    def limit(connection: Any, record: Any) -> None:
         cursor = connection.cursor()
-        cursor.execute(sql)
+        for setting in settings:
+            cursor.execute(setting)
         cursor.close()
         connection.commit()
+        record.info[IS_SET] = True
 
     event.listen(engine, "connect", limit)

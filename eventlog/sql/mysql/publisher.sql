@@ -6,6 +6,9 @@ SELECT name, value FROM /* marks */event_log_mark;
 -- notes_clear: takes the notes about the batch in hand away
 DELETE FROM /* marks */event_log_mark WHERE name LIKE 'note: %';
 
+-- batch_clear: lets go of the batch in hand, notes and all
+DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note: %';
+
 -- except_none: condition: no object is passed over
 (1 = 1);
 
@@ -34,7 +37,17 @@ WHERE tried./* record_id */record_id IN
       (SELECT listed.id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed)
   AND tried./* status */status = 'N' AND CAST(tried./* status */status AS BINARY) = 'N' AND kept.next_attempt IS NOT NULL;
 
--- relax: every transaction is on disk before it returns
+-- seat_mark: makes or replaces a mark if the seat is still ours; nobody else takes it before the commit
+INSERT INTO /* marks */event_log_mark (name, value)
+SELECT :name, :value FROM /* marks */event_log_mark AS seat
+WHERE seat.name = 'publisher' AND seat.value LIKE CONCAT('% ', :token) LOCK IN SHARE MODE
+ON DUPLICATE KEY UPDATE value = :value;
+
+-- seat_mark_soon: as `seat_mark`; every transaction is on disk before it returns
+INSERT INTO /* marks */event_log_mark (name, value)
+SELECT :name, :value FROM /* marks */event_log_mark AS seat
+WHERE seat.name = 'publisher' AND seat.value LIKE CONCAT('% ', :token) LOCK IN SHARE MODE
+ON DUPLICATE KEY UPDATE value = :value;
 
 -- seat_lock: takes the lock of the one publisher for as long as this session lives; says whether it was free
 SELECT GET_LOCK(CONCAT('eventlog ', MD5(CONCAT(COALESCE(DATABASE(), ''), '.', :log))), 0);

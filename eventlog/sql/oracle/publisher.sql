@@ -6,6 +6,9 @@ SELECT name, value FROM /* marks */event_log_mark;
 -- notes_clear: takes the notes about the batch in hand away
 DELETE FROM /* marks */event_log_mark WHERE name LIKE 'note: %';
 
+-- batch_clear: lets go of the batch in hand, notes and all
+DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note: %';
+
 -- except_none: condition: no object is passed over
 (1 = 1);
 
@@ -34,7 +37,21 @@ WHERE tried./* record_id */record_id IN
       (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
   AND tried./* status */status = 'N' AND kept.next_attempt IS NOT NULL;
 
--- relax: every transaction is on disk before it returns
+-- seat_mark: makes or replaces a mark if the seat is still ours
+MERGE INTO /* marks */event_log_mark kept
+USING (SELECT :name AS name FROM /* marks */event_log_mark seat
+       WHERE seat.name = 'publisher' AND seat.value LIKE '% ' || :token) given
+ON (kept.name = given.name)
+WHEN MATCHED THEN UPDATE SET kept.value = :value
+WHEN NOT MATCHED THEN INSERT (name, value) VALUES (given.name, :value);
+
+-- seat_mark_soon: as `seat_mark`; every transaction is on disk before it returns
+MERGE INTO /* marks */event_log_mark kept
+USING (SELECT :name AS name FROM /* marks */event_log_mark seat
+       WHERE seat.name = 'publisher' AND seat.value LIKE '% ' || :token) given
+ON (kept.name = given.name)
+WHEN MATCHED THEN UPDATE SET kept.value = :value
+WHEN NOT MATCHED THEN INSERT (name, value) VALUES (given.name, :value);
 
 -- seat_lock: the package that locks for a session needs a grant of its own; the mark below is a lease
 

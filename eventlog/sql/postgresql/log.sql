@@ -4,8 +4,8 @@
 -- Lists of record_ids come as JSON, '[1,2,3]': one parameter whatever their number.
 
 -- session: times in ISO form and UTC; plans made for the number of keys at hand, without compiling them first
-SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO, YMD', true),
-       set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true);
+SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO, YMD', false),
+       set_config('plan_cache_mode', 'force_custom_plan', false), set_config('jit', 'off', false);
 
 -- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out
 SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,

@@ -6,6 +6,9 @@ SELECT name, value FROM /* marks */event_log_mark;
 -- notes_clear: takes the notes about the batch in hand away
 DELETE FROM /* marks */event_log_mark WHERE name LIKE 'note: %';
 
+-- batch_clear: lets go of the batch in hand, notes and all
+DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note: %';
+
 -- except_none: condition: no object is passed over
 (1 = 1);
 
@@ -32,8 +35,20 @@ JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = tried./* record
 WHERE tried./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
   AND tried./* status */status = 'N' AND kept.next_attempt IS NOT NULL;
 
--- relax: lets this transaction return before it is on disk: the next one, before any document, takes it along
-SELECT set_config('synchronous_commit', 'off', true);
+-- seat_mark: makes or replaces a mark if the seat is still ours; nobody else takes it before the commit
+INSERT INTO /* marks */event_log_mark (name, value)
+SELECT CAST(:name AS text), CAST(:value AS text)
+WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark
+              WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text) FOR SHARE)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- seat_mark_soon: as `seat_mark`, on disk only with the next transaction, which comes before any document
+INSERT INTO /* marks */event_log_mark (name, value)
+SELECT CAST(:name AS text), CAST(:value AS text)
+FROM set_config('synchronous_commit', 'off', true)
+WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark
+              WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text) FOR SHARE)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- seat_lock: takes the lock of the one publisher for as long as this session lives; says whether it was free
 SELECT pg_try_advisory_lock(CAST(1702257011 AS bigint) << 32 | CAST(CAST(CAST(:log AS regclass) AS oid) AS bigint));
@@ -43,8 +58,9 @@ INSERT INTO /* marks */event_log_mark (name, value)
 VALUES ('publisher', CAST(/* now */CURRENT_TIMESTAMP AS text) || ' ' || CAST(:token AS text))
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
--- seat_keep: touches the mark of the one publisher if it is still this one; nobody else changes it before the commit
-UPDATE /* marks */event_log_mark SET value = value
+-- seat_keep: touches the mark of the one publisher if it is still this one; nobody else changes it before the commit.
+-- What is settled is on disk with the next note: should it be lost, the batch comes again with the plan of before.
+UPDATE /* marks */event_log_mark SET value = value FROM set_config('synchronous_commit', 'off', true)
 WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text);
 
 -- seat_leave: says that nobody publishes any more

@@ -6,6 +6,9 @@ SELECT name, value FROM /* marks */event_log_mark;
 -- notes_clear: takes the notes about the batch in hand away
 DELETE FROM /* marks */event_log_mark WHERE name LIKE 'note: %';
 
+-- batch_clear: lets go of the batch in hand, notes and all
+DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note: %';
+
 -- except_none: condition: no object is passed over
 (1 = 1);
 
@@ -32,7 +35,17 @@ JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = tried./* record
 WHERE tried./* record_id */record_id IN (SELECT value FROM json_each(:ids))
   AND tried./* status */status = 'N' AND kept.next_attempt IS NOT NULL;
 
--- relax: every transaction is on disk before it returns
+-- seat_mark: makes or replaces a mark if the seat is still ours; nobody else takes it before the commit
+INSERT INTO /* marks */event_log_mark (name, value)
+SELECT :name, :value
+WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || :token)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- seat_mark_soon: as `seat_mark`; every transaction is on disk before it returns
+INSERT INTO /* marks */event_log_mark (name, value)
+SELECT :name, :value
+WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || :token)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- seat_lock: no lock lives and dies with a session here; the mark below is a lease
 
