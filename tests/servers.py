@@ -38,7 +38,7 @@ _settings = {
 
 def databases() -> list[str]:
     """The fixtures of all databases; without a container engine the header says once that MySQL is not among them."""
-    with_mysql = containers_answer() or "mysql" in required()
+    with_mysql = containers_answer() or "mysql" in required() or "EVENTLOG_MYSQL_URL" in os.environ
     return ["sqlite", "postgresql", "mariadb", *(["mysql"] if with_mysql else [])]
 
 

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL, Engine, create_engine, text
+from sqlalchemy import URL, Engine, create_engine, make_url, text
 
 from tests.servers import absent, containers_answer, free_port, said, server_owner, wait_until_ready
 
@@ -45,8 +45,11 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.fixture(scope="session")
 def mariadb_server() -> Iterator[URL]:
-    """Where a MariaDB server runs, as its administrator reaches it."""
-    if shutil.which("mariadbd", path=_search_path()):
+    """Where a MariaDB server runs, as its administrator reaches it: EVENTLOG_MARIADB_URL, or one of our own."""
+    elsewhere = os.environ.get("EVENTLOG_MARIADB_URL")
+    if elsewhere:
+        yield make_url(elsewhere)
+    elif shutil.which("mariadbd", path=_search_path()):
         with _installed_server() as url:
             yield url
     elif containers_answer():
@@ -58,9 +61,13 @@ def mariadb_server() -> Iterator[URL]:
 
 @pytest.fixture(scope="session")
 def mysql_server() -> Iterator[URL]:
-    """Where a MySQL server runs, as its administrator reaches it."""
+    """Where a MySQL server runs, as its administrator reaches it: EVENTLOG_MYSQL_URL, or a container."""
+    elsewhere = os.environ.get("EVENTLOG_MYSQL_URL")
+    if elsewhere:
+        yield make_url(elsewhere)
+        return
     if not containers_answer():
-        absent("mysql", "no container engine answers")
+        absent("mysql", "EVENTLOG_MYSQL_URL names none and no container engine answers")
     with _container("mysql") as url:
         yield url
 
@@ -136,7 +143,6 @@ def _started(folder: Path, url: URL, owner: str | None) -> subprocess.Popen[byte
 
 @contextmanager
 def _container(name: str) -> Iterator[URL]:
-    from sqlalchemy import make_url
     from testcontainers.community.mysql import MySqlContainer
 
     container = MySqlContainer(_images[name], username="root", password="test", dialect="pymysql")

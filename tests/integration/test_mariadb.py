@@ -190,6 +190,20 @@ def test_a_log_of_another_database_is_named_in_full(usr: Engine) -> None:
     assert trigger_states(usr) == []
 
 
+def test_the_log_of_the_same_name_in_another_database_is_another_log(usr: Engine) -> None:
+    track(usr, ["usr"])
+    other = create_engine(usr.url.set(database=f"{usr.url.database}_other"))
+    run(usr, f"CREATE DATABASE {other.url.database}")
+    install(other)
+    run(other, *USR)
+    assert trigger_states(other) == []
+    track(other, ["usr"])
+    run(other, JACK)
+    other.dispose()
+    assert states(usr) == [State.CURRENT] * 6
+    assert logged(usr) == []
+
+
 def test_a_view_cannot_be_tracked_and_the_way_out_is_named(usr: Engine) -> None:
     run(usr, "CREATE VIEW v AS SELECT idu AS pk_idu, fname FROM usr")
     with pytest.raises(InstallError, match=r"v is a view.*no triggers on views.*tables beneath"):

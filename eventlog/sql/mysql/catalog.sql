@@ -16,16 +16,18 @@ SELECT column_name AS name, character_set_name AS charset, collation_name AS col
 FROM information_schema.columns
 WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table AND collation_name IS NOT NULL;
 
--- our_triggers: every trigger that bears our marker, with its text; of other databases those that write to a log by its
--- full name, for a bare name means the log beside the table
-SELECT trigger_name AS trigger_name, NULLIF(trigger_schema, DATABASE()) AS table_schema,
-       event_object_table AS table_name,
-       COALESCE(CONVERT(FROM_BASE64(SUBSTRING_INDEX(SUBSTRING(action_statement,
-         LOCATE('DO ''eventlog ', action_statement) + 13), '''', 1)) USING utf8mb4), '') AS marker,
-       action_statement AS source, 1 AS enabled
-FROM information_schema.triggers
-WHERE LOCATE('DO ''eventlog ', action_statement) > 0
-ORDER BY trigger_schema, trigger_name;
+-- our_triggers: every trigger that bears our marker, with its text; of other databases only those that write to a log by
+-- its full name, for a bare name means the log beside the table
+SELECT trigger_name, table_schema, table_name, marker, source, 1 AS enabled
+FROM (SELECT trigger_name AS trigger_name, NULLIF(trigger_schema, DATABASE()) AS table_schema,
+             event_object_table AS table_name,
+             COALESCE(CONVERT(FROM_BASE64(SUBSTRING_INDEX(SUBSTRING(action_statement,
+               LOCATE('DO ''eventlog ', action_statement) + 13), '''', 1)) USING utf8mb4), '') AS marker,
+             action_statement AS source
+      FROM information_schema.triggers
+      WHERE LOCATE('DO ''eventlog ', action_statement) > 0) AS marked
+WHERE table_schema IS NULL OR marker REGEXP '"log":"[^"]*[.]'
+ORDER BY table_schema, trigger_name;
 
 -- instead_of_triggers: there are none on views, whatever table and schema they have
 SELECT 0 FROM DUAL WHERE :table <> :schema OR 1 = 1;

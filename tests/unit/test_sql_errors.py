@@ -1,0 +1,41 @@
+"""Which errors of a database pass by waiting: by their class, and by their number where the class does not tell."""
+
+from __future__ import annotations
+
+import pytest
+from pymysql.err import OperationalError as PyMysqlError
+from sqlalchemy.exc import OperationalError, ProgrammingError
+
+from eventlog.errors import MachineError
+from eventlog.sql.connect import in_words
+from eventlog.sql.dialect import is_lasting
+
+
+@pytest.mark.parametrize(
+    "error, lasting",
+    [
+        (PyMysqlError(1213, "Deadlock found"), False),
+        (PyMysqlError(2013, "Lost connection"), False),
+        (PyMysqlError(1054, "Unknown column"), True),
+        (PyMysqlError(0, ""), False),
+        (PyMysqlError(), False),
+        (Exception("database is locked"), False),
+        (None, False),
+    ],
+    ids=str,
+)
+def test_a_number_that_waiting_does_not_cure_is_lasting(error: Exception | None, lasting: bool) -> None:
+    assert is_lasting(error) is lasting
+
+
+@pytest.mark.parametrize("number, may_pass", [(1205, True), (1305, False)])
+def test_a_commands_exit_code_goes_by_the_number(number: int, may_pass: bool) -> None:
+    told = in_words(OperationalError("SELECT 1", {}, PyMysqlError(number, "said")), "Asking")
+    assert isinstance(told, MachineError)
+    assert told.may_pass is may_pass
+
+
+def test_what_the_class_calls_wrong_is_wrong_whatever_its_number() -> None:
+    told = in_words(ProgrammingError("SELEC", {}, PyMysqlError(1205, "said")), "Asking")
+    assert isinstance(told, MachineError)
+    assert not told.may_pass
