@@ -163,7 +163,7 @@ class JsonTableLookup:
         match = [form.match.format(column=found[place], key=f"asked.k{place}") for place, form in enumerate(forms)]
         ordered = [2 + place for place, column in enumerate(question.selected) if has_order(column.type)]
         return {
-            "names": ", ".join(["n NUMBER PATH '$[0]'", *names]),
+            "names": "(" + ", ".join(["n NUMBER PATH '$[0]'", *names]) + ")",
             "match": " AND ".join(match),
             "order": ", ".join(map(str, [1, *(ordered if question.several else [])])),
         }

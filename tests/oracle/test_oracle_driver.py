@@ -1,0 +1,104 @@
+"""What reaches Oracle's driver in a cycle: every statement is one that Oracle reads, and long texts are bound as LOBs.
+
+Level oracle-syntax where the grammar is asked; no server answers here, the answers are made up.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from eventlog.model import Outcome, Reason, RowId, Status
+from eventlog.schema import Catalog, Table
+from eventlog.sources.backlog import backlog
+from eventlog.sources.table import LogSettings, LogSource
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+from eventlog.sql.rows import SqlRowReader
+from tests.oracle.generated import AWKWARD, EVERY_TYPE, PLAIN
+from tests.oracle.grammar import Grammar
+from tests.oracle.recorder import Recorder
+
+pytestmark = pytest.mark.xdist_group("oracle-syntax")
+NAMES = LogNames(table="INDIRECT_PROCESS", schema="INDIRECT")
+WAITING = (7, 6, "USR", "IDU=1", None, None, None, "2025-03-23 10:57:19.000000", "SCOTT")
+
+
+def answers(statement: str) -> Sequence[tuple[Any, ...]]:
+    if statement.startswith("SELECT CAST(SYS_EXTRACT_UTC"):
+        return [(dt.datetime(2026, 1, 1),)]
+    if "AS event_type" in statement:
+        return [WAITING]
+    if "USR found" in statement or "usr found" in statement:
+        return [(0, "Jack", "Frost")]
+    return [(0, "22")] if "usr_phone found" in statement else []
+
+
+@pytest.fixture
+def oracle(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """An Oracle that listens, whose log is taken to be there."""
+    monkeypatch.setattr(Log, "check", lambda _: None)
+    return Recorder(answers)
+
+
+def cycle(oracle: Recorder, settings: LogSettings) -> None:
+    source = LogSource(oracle.engine, NAMES, settings=settings)
+    batch = source.read(10)
+    outcomes = [
+        Outcome(position=(7,), status=Status.NEW, reason=Reason.RETRY, note="later"),
+        Outcome(position=(8,), status=Status.WARNING, reason=Reason.VANISHED),
+        *(Outcome(position=(number,)) for number in range(100, 200)),
+    ]
+    source.settle(batch, outcomes)
+
+
+def read(oracle: Recorder, table: Table, key: str) -> dict[RowId, Any]:
+    wanted = {RowId(table.schema, table.name, key): frozenset(table.attributes)}
+    return dict(SqlRowReader(oracle.engine, Catalog([table])).rows(wanted))
+
+
+@pytest.mark.parametrize("future", [False, True])
+@pytest.mark.parametrize("deleting", [False, True])
+def test_a_cycle_says_what_oracle_reads(grammar: Grammar, oracle: Recorder, future: bool, deleting: bool) -> None:
+    cycle(oracle, LogSettings(handle_future_events=future, delete_from_log=deleting))
+    backlog(Log(oracle.engine, NAMES))
+    assert len(oracle.statements) > 10
+    assert [found for found in map(grammar.complaint, set(oracle.statements)) if found] == []
+
+
+@pytest.mark.parametrize("table", [PLAIN, AWKWARD, EVERY_TYPE], ids=lambda table: table.name)
+def test_read_backs_say_what_oracle_reads(grammar: Grammar, oracle: Recorder, table: Table) -> None:
+    keys = {"USR": "IDU=1", "EVERY_TYPE": "K=x"}
+    read(oracle, table, keys.get(table.name, 'SELECT=a+when="qqo="+Mixed Name=1.5+A:B=2025-03-23 10:57:19'))
+    asked = [statement for statement in oracle.statements if "JSON_TABLE" in statement]
+    assert len(asked) == (2 if table is PLAIN else 1)
+    assert [found for found in map(grammar.complaint, asked) if found] == []
+
+
+def test_rows_are_found_by_keys_in_a_document_and_gathered(oracle: Recorder) -> None:
+    found = read(oracle, PLAIN, "IDU=01")
+    row = {"FNAME": "Jack", "LNAME": "Frost", "USR_PHONE.PHONENO": ("22",)}
+    assert found == {RowId("INDIRECT", "USR", "IDU=01"): row}
+    assert [asked["keys"] for statement, asked in oracle.seen if "JSON_TABLE" in statement] == ["[[0,1]]"] * 2
+
+
+def test_a_key_that_is_no_value_of_its_column_is_not_asked_for(oracle: Recorder) -> None:
+    assert read(oracle, PLAIN, "IDU=Jack") == {}
+    assert not [statement for statement in oracle.statements if "JSON_TABLE" in statement]
+
+
+def test_what_grows_with_the_batch_is_bound_as_a_lob(oracle: Recorder) -> None:
+    cycle(oracle, LogSettings())
+    read(oracle, PLAIN, "IDU=1")
+    assert {name for sizes in oracle.sizes for name in sizes} == {"ids", "keys", "value"}
+    assert {size.name for sizes in oracle.sizes for size in sizes.values()} == {"DB_TYPE_CLOB"}
+
+
+def test_blocks_of_plsql_keep_their_last_semicolon(oracle: Recorder) -> None:
+    cycle(oracle, LogSettings())
+    blocks = [statement for statement in oracle.statements if statement.startswith(("BEGIN", "DECLARE"))]
+    assert len(blocks) >= 3
+    assert [block for block in blocks if not block.endswith("END;")] == []

@@ -1,0 +1,170 @@
+"""Oracle in pure form: what keys become, how columns are read, how triggers cope with what they cannot see."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from eventlog.errors import ConfigError, InstallError
+from eventlog.schema import Child, Column, Table
+from eventlog.sql.dialect import ORACLE
+from eventlog.sql.install import install_sql
+from eventlog.sql.names import LogNames
+from eventlog.sql.oracletypes import has_order, oracle_form, oracle_value
+from eventlog.sql.triggers.plan import Options, Style, plan
+from eventlog.sql.triggers.render import Trigger, render
+
+KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
+USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", type="VARCHAR2(64)")))
+
+
+def trigger(table: Table, names: LogNames | None = None, **options: Any) -> Trigger:
+    return render(plan(table, Options(**options)), ORACLE, names or LogNames(schema="INDIRECT"))[0]
+
+
+def text(table: Table, **options: Any) -> str:
+    return "\n".join(trigger(table, **options).create)
+
+
+@pytest.mark.parametrize(
+    "type_, written, bound",
+    [
+        ("VARCHAR2(9)", " a ", " a "),
+        ("VARCHAR2(9)", "", None),
+        ("VARCHAR2(4000)", "ä" * 2001, None),
+        ("CHAR(5)", "ab   ", "ab"),
+        ("CHAR(5)", "   ", None),
+        ("NUMBER(10,0)", "01", Decimal(1)),
+        ("NUMBER", "1E+99", Decimal("1E+99")),
+        ("NUMBER", "1" + 126 * "0", None),
+        ("NUMBER", "x", None),
+        ("BINARY_DOUBLE", "0.1", "0.1"),
+        ("BINARY_DOUBLE", "-inf", "-Inf"),
+        ("BINARY_FLOAT", "nan", "NaN"),
+        ("BINARY_FLOAT", "one", None),
+        ("DATE", "2025-03-23", "2025-03-23 00:00:00"),
+        ("DATE", "2025-03-23 10:57:19.000000000", "2025-03-23 10:57:19"),
+        ("DATE", "2025-03-23 10:57:19.5", None),
+        ("DATE", "2025-02-30", None),
+        ("TIMESTAMP(6)", "2025-03-23T10:57:19.25", "2025-03-23 10:57:19.250000000"),
+        ("TIMESTAMP(9) WITH TIME ZONE", "2025-03-23 10:57:19.123456789", "2025-03-23 10:57:19.123456789"),
+        ("TIMESTAMP(6)", "now", None),
+        ("RAW(16)", "qqo=", "AAAA"),
+        ("RAW(16)", "!", None),
+        ("INTERVAL DAY(2) TO SECOND(6)", "+01 00:00:00.000000", "+01 00:00:00.000000"),
+    ],
+)
+def test_a_key_becomes_a_value_of_its_column_or_nothing(type_: str, written: str, bound: Any) -> None:
+    assert oracle_form(type_).read(written) == bound
+
+
+def test_an_index_serves_whatever_the_type_because_the_key_is_converted_and_not_the_column() -> None:
+    types = ["VARCHAR2(9)", "CHAR(5)", "NUMBER", "DATE", "TIMESTAMP(6)", "RAW(16)", "BINARY_DOUBLE", "BINARY_FLOAT"]
+    matches = [oracle_form(type_).match.format(column="c", key="k") for type_ in types]
+    assert [match for match in matches if not match.startswith("c = ")] == []
+
+
+def test_times_are_read_as_text_and_padding_is_no_part_of_a_value() -> None:
+    assert oracle_value("VARCHAR2(9)", "c") == "c"
+    assert oracle_value("CHAR(9)", "c") == "RTRIM(c)"
+    assert oracle_value("DATE", "c") == "TO_CHAR(c, 'YYYY-MM-DD HH24:MI:SS')"
+    assert oracle_value("TIMESTAMP(6) WITH LOCAL TIME ZONE", "c").startswith("TO_CHAR(SYS_EXTRACT_UTC(c)")
+
+
+def test_lobs_have_no_order() -> None:
+    types = ("NUMBER", "CLOB", "LONG RAW", "RAW(9)", "XMLTYPE")
+    assert [has_order(type_) for type_ in types] == [True, False, False, True, False]
+
+
+def test_one_trigger_stands_for_all_events_with_its_procedure_beside_it() -> None:
+    found = trigger(USR)
+    assert (found.name, found.schema) == ("EVENT_LOG_USR_CHANGE", "INDIRECT")
+    procedure, made, check = found.create
+    assert procedure.startswith("CREATE OR REPLACE PROCEDURE indirect.event_log_usr_change_log")
+    assert "AFTER INSERT OR UPDATE OR DELETE ON indirect.usr" in made
+    assert "ALTER TRIGGER indirect.event_log_usr_change DISABLE" in check
+    assert "/* eventlog {" in made[made.index("DECLARE") :]
+    assert [part.split()[0] for part in found.drop] == ["DROP", "DROP"]
+
+
+def test_names_are_no_longer_than_thirty_bytes() -> None:
+    long = Table(name="A_TABLE_WITH_A_NAME_OF_THIRTY_", columns=USR.columns)
+    found = trigger(long)
+    assert len(found.name) == 30
+    assert found.name != trigger(Table(name="A_TABLE_WITH_A_NAME_OF_THIRTYX", columns=USR.columns)).name
+
+
+def test_what_a_trigger_cannot_read_is_never_named_in_it_but_by_its_name() -> None:
+    columns = (KEY, *(Column(name=type_, type=type_) for type_ in ("CLOB", "BLOB", "LONG", "XMLTYPE")))
+    child = Child(name="TALE", parent_key=("IDU",), columns=(KEY, Column(name="STORY", type="NCLOB")))
+    table = Table(name="USR", schema="INDIRECT", columns=columns, children=(child,))
+    for style in Style:
+        for made in render(plan(table, Options(style=style, when="idu > 0")), ORACLE, LogNames()):
+            words = " ".join(made.create).upper()
+            assert not [name for name in ("CLOB", "BLOB", "LONG", "XMLTYPE", "STORY") if f":NEW.{name}" in words]
+            assert not [name for name in ("CLOB", "BLOB", "LONG", "XMLTYPE", "STORY") if f':NEW."{name}"' in words]
+    assert "UPDATING('CLOB')" in text(table, style=Style.FIELD)
+    assert "new_key, 8, 'BLOB', NULL, NULL" in text(table, style=Style.FIELD_REPLACE)
+
+
+def test_texts_are_compared_byte_by_byte_and_numbers_as_they_are() -> None:
+    made = text(Table(name="T", columns=(*USR.columns, Column(name="N", type="NUMBER(9)"))))
+    assert "UTL_RAW.CAST_TO_RAW(:OLD.fname)" in made
+    assert "WHEN :OLD.n = :NEW.n OR" in made
+
+
+def test_words_of_plsql_are_quoted() -> None:
+    made = text(Table(name="T", columns=(KEY, Column(name="WHEN", type="NUMBER"), Column(name="Mixed", type="NUMBER"))))
+    assert ':NEW."WHEN"' in made
+    assert ':NEW."Mixed"' in made
+
+
+def test_only_keys_that_may_hold_special_characters_are_examined() -> None:
+    assert "REGEXP_LIKE" not in text(USR)
+    assert "REGEXP_LIKE" in text(Table(name="T", columns=(Column(name="K", type="RAW(16)", key=1),), schema="S"))
+
+
+def test_a_condition_is_asked_before_because_plsql_conditions_hold_no_queries() -> None:
+    made = text(USR, when="fname <> 'x'")
+    assert "SELECT COUNT(*) INTO new_holds FROM (SELECT :NEW.idu AS idu, :NEW.fname AS fname FROM dual) usr" in made
+    assert "EXISTS" not in made
+    assert "SELECT COUNT(*) INTO" not in trigger(USR).create[1]
+
+
+def test_a_trigger_longer_than_oracle_takes_is_refused_with_a_way_out() -> None:
+    many = tuple(Column(name=f"COLUMN_{number}", type="VARCHAR2(9)") for number in range(200))
+    with pytest.raises(InstallError, match=r"USR would be \d+ bytes long, and oracle takes 32760.*row-back"):
+        trigger(Table(name="USR", columns=(KEY, *many)), style=Style.FIELD)
+
+
+def test_forty_fields_fit_into_a_trigger() -> None:
+    forty = tuple(Column(name=f"COLUMN_{number}", type="VARCHAR2(9)") for number in range(40))
+    assert len(text(Table(name="USR", schema="INDIRECT", columns=(KEY, *forty)), style=Style.FIELD)) < 32_760
+
+
+def test_a_sequence_numbers_the_rows_where_the_table_does_not() -> None:
+    names = LogNames(schema="INDIRECT", sequence="EVENT_LOG_SEQ")
+    assert "new_text, indirect.event_log_seq.NEXTVAL);" in trigger(USR, names).create[0]
+    script = install_sql("oracle://", names)
+    assert 'CREATE SEQUENCE "INDIRECT"."EVENT_LOG_SEQ" ORDER' in script
+    assert "IDENTITY" not in script
+
+
+def test_numbers_come_in_the_order_of_the_calls_and_the_script_is_committed() -> None:
+    script = install_sql("oracle://")
+    assert "GENERATED BY DEFAULT AS IDENTITY (ORDER)" in script
+    assert script.endswith("COMMIT\n\n/\n")
+    assert "next_attempt TIMESTAMP" in script
+
+
+def test_a_sequence_is_refused_where_the_table_numbers_itself() -> None:
+    with pytest.raises(ConfigError, match=r"postgresql numbers the rows.*source\.sequence"):
+        install_sql("postgresql://", LogNames(sequence="s"))
+
+
+def test_companions_of_an_upper_case_log_are_upper_case_too() -> None:
+    names = LogNames(table="INDIRECT_PROCESS")
+    assert (names.outcomes, names.marks) == ("INDIRECT_PROCESS_OUTCOME", "INDIRECT_PROCESS_MARK")
+    assert ORACLE.qualified("INDIRECT", names.outcomes) == "indirect.indirect_process_outcome"
