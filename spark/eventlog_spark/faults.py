@@ -1,0 +1,85 @@
+"""Carries eventlog's errors from Spark's workers to the driver, where Spark leaves only a text of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from eventlog import errors
+from eventlog.errors import EventlogError, MachineError, shortened
+
+_OPENING: Final = "eventlog-fault:"
+_found = re.compile(rf"{_OPENING}([0-9a-f]+);").search
+_python = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Interrupt)\b.*)$", re.MULTILINE).findall
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """An error of eventlog, ready to travel."""
+
+    kind: str
+    message: str
+    hint: str | None = None
+    may_pass: bool = False
+
+
+class FaultError(Exception):
+    """An error of eventlog in a text that survives being quoted in other texts."""
+
+
+@contextmanager
+def travelling() -> Iterator[None]:
+    """In a worker: errors of eventlog leave it in a form that the driver can read."""
+    try:
+        yield
+    except EventlogError as error:
+        raise FaultError(written(error)) from error
+
+
+@contextmanager
+def arriving() -> Iterator[None]:
+    """In the driver: what was wrong in a worker is raised again as what it was; anything else as a MachineError."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        raise read(text) or MachineError(f"Spark gave up: {_gist(text)}", may_pass=False) from error
+
+
+def written(error: EventlogError) -> str:
+    """The error as a text; hexadecimal, because nothing on the way quotes or breaks that."""
+    kind = next(kind.__name__ for kind in type(error).__mro__ if _is_plain(kind))
+    fault = Fault(kind=kind, message=error.message, hint=error.hint, may_pass=getattr(error, "may_pass", False))
+    return f"{_OPENING}{msgspec.json.encode(fault).hex()};"
+
+
+def read(text: str) -> EventlogError | None:
+    """The error that a text carries, if it does."""
+    match = _found(text)
+    if match is None:
+        return None
+    fault = msgspec.json.decode(bytes.fromhex(match[1]), type=Fault)
+    kind: type[EventlogError] = getattr(errors, fault.kind)
+    if issubclass(kind, MachineError):
+        return kind(fault.message, hint=fault.hint, may_pass=fault.may_pass)
+    return kind(fault.message, hint=fault.hint)
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether a class of errors can be found by its name and is made of a message and a hint alone."""
+    maker = next(one for one in kind.__mro__ if "__init__" in vars(one))
+    return maker in (EventlogError, MachineError) and getattr(errors, kind.__name__, None) is kind
+
+
+def _gist(text: str) -> str:
+    """The last Python error that is quoted in what Spark says, else its first line."""
+    quoted = _python(text)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return shortened((quoted[-1] if quoted else lines[0] if lines else "it did not say why").rstrip("."), 300) + "."

@@ -1,0 +1,125 @@
+"""How far a stream has come in a log whose numbers are drawn before they are committed; pure.
+
+Law: a number that is missing while a greater one is there may still come, as long as a transaction runs that may have
+drawn it. Such a gap is kept with those transactions and looked at again; it is given up when it was looked at after
+all of them had ended. So a stream misses no row, however late it commits, and hands out none twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+
+class Gap(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Missing numbers, both ends included; who may have drawn them, and in what second they were first missed."""
+
+    first: int
+    last: int
+    writers: tuple[str, ...] = ()
+    since: float = 0
+
+
+class Offset(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Every number up to `upto` was handed out or is known to be missing, those in the gaps apart."""
+
+    upto: int = 0
+    gaps: tuple[Gap, ...] = ()
+
+    def written(self) -> dict[str, object]:
+        """The offset as Spark keeps it, in JSON."""
+        made: dict[str, object] = msgspec.to_builtins(self)
+        return made
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """What was seen: the next numbers, and those that have come in gaps; who was writing before, and after that.
+
+    Databases that cannot say who writes give None; then a gap is kept as long as patience lasts.
+    """
+
+    numbers: Sequence[int]
+    found: Collection[int] = ()
+    before: frozenset[str] | None = frozenset()
+    after: frozenset[str] | None = frozenset()
+    now: float = 0
+    patience: float = 0
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """What lies between two offsets: numbers from first to last without those of the gaps left out."""
+
+    first: int
+    last: int
+    without: tuple[Gap, ...] = ()
+
+
+def read_offset(written: object) -> Offset:
+    """The offset that `Offset.written` wrote."""
+    return msgspec.convert(written, Offset)
+
+
+def advanced(offset: Offset, look: Look) -> Offset:
+    """The offset after a look."""
+    kept = [piece for gap in offset.gaps if _open(gap, look) for piece in _without(gap, look.found)]
+    upto = look.numbers[-1] if look.numbers else offset.upto
+    since = look.now if look.after is None else 0
+    writers = tuple(sorted(look.after or ()))
+    missed = [
+        Gap(first=first, last=last, writers=writers, since=since) for first, last in _missing(offset.upto, look.numbers)
+    ]
+    return Offset(upto=upto, gaps=tuple(kept + missed))
+
+
+def steps(start: Offset, end: Offset) -> list[Step]:
+    """What is handed out between two offsets, the same whenever it is asked: what was late, then what is new."""
+    late = [Step(first=gap.first, last=gap.last, without=_within(end.gaps, gap.first, gap.last)) for gap in start.gaps]
+    new = Step(first=start.upto + 1, last=end.upto, without=_within(end.gaps, start.upto + 1, end.upto))
+    wanted = [*late, *([new] if new.last >= new.first else [])]
+    return [step for step in wanted if step.without != (_whole(step),)]
+
+
+def left_out(number: int, gaps: Iterable[Gap]) -> bool:
+    """Whether the number is in a gap."""
+    return any(gap.first <= number <= gap.last for gap in gaps)
+
+
+def _open(gap: Gap, look: Look) -> bool:
+    """Whether somebody may still fill it: who was writing before we looked may have come after we had."""
+    if look.before is None:
+        return look.now - gap.since < look.patience
+    return not look.before.isdisjoint(gap.writers)
+
+
+def _without(gap: Gap, found: Collection[int]) -> Iterator[Gap]:
+    """What is left of a gap when some of its numbers have come."""
+    start = gap.first
+    for number in sorted(number for number in found if gap.first <= number <= gap.last):
+        if number > start:
+            yield msgspec.structs.replace(gap, first=start, last=number - 1)
+        start = number + 1
+    if start <= gap.last:
+        yield msgspec.structs.replace(gap, first=start)
+
+
+def _missing(upto: int, numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The stretches between the numbers that have none."""
+    for number in numbers:
+        if number > upto + 1:
+            yield upto + 1, number - 1
+        upto = number
+
+
+def _within(gaps: Iterable[Gap], first: int, last: int) -> tuple[Gap, ...]:
+    """The parts of the gaps that lie in a stretch, as mere numbers."""
+    return tuple(
+        Gap(first=max(gap.first, first), last=min(gap.last, last))
+        for gap in gaps
+        if gap.first <= last and gap.last >= first
+    )
+
+
+def _whole(step: Step) -> Gap:
+    return Gap(first=step.first, last=step.last)

