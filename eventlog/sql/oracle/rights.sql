@@ -3,10 +3,10 @@
 
 -- role_at_host: Oracle's users have no hosts
 
--- guard_function: triggers have no functions
+-- guard_function: the procedure that a trigger runs stands beside it, and nobody was given it
 
 -- installer_on_schema: makes the log and its companions, which need a quota on the tablespace besides
-GRANT CREATE SESSION, CREATE TABLE, CREATE SEQUENCE, CREATE TRIGGER TO /* role */installer;
+GRANT CREATE SESSION, CREATE TABLE, CREATE SEQUENCE, CREATE TRIGGER, CREATE PROCEDURE TO /* role */installer;
 
 -- installer_on_log: what it makes it owns
 
@@ -15,8 +15,8 @@ GRANT SELECT, INSERT ON /* table */event_log TO /* role */installer;
 
 -- installer_on_companion: what it makes it owns
 
--- installer_on_place: makes triggers in the schemas of the tables
-GRANT CREATE ANY TRIGGER, DROP ANY TRIGGER, COMMENT ANY TABLE TO /* role */installer;
+-- installer_on_place: makes triggers and their procedures in the schemas of the tables
+GRANT CREATE ANY TRIGGER, ALTER ANY TRIGGER, DROP ANY TRIGGER, CREATE ANY PROCEDURE, DROP ANY PROCEDURE TO /* role */installer;
 
 -- installer_on_table: reflects the table; its owner's triggers write into the log
 GRANT SELECT ON /* table */usr TO /* role */installer;
