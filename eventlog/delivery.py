@@ -119,7 +119,7 @@ class Delivery:
         after = self._after
         for piece in self._pieces:
             documents = self._of_piece(piece, catalog, after)
-            for document in documents if piece.id is None else _last_called(piece.id, documents):
+            for document in documents if piece.id is None else _called(piece.id, documents):
                 after = document.id
                 yield document
 
@@ -223,12 +223,9 @@ def _covered(document: Document) -> Iterator[Position]:
         yield from positions
 
 
-def _last_called(identity: str, documents: Iterable[Document]) -> Iterator[Document]:
-    """The documents, the last under this id: there is one, unless its changes have become more meanwhile."""
-    held: Document | None = None
-    for document in documents:
-        if held is not None:
-            yield held
-        held = document
-    if held is not None:
-        yield replace(held, id=identity)
+def _called(identity: str, documents: Iterable[Document]) -> list[Document]:
+    """The documents, one of them under this id: there is one only, unless its changes have become more meanwhile."""
+    found = list(documents)
+    if found and all(document.id != identity for document in found):
+        found[-1] = replace(found[-1], id=identity)
+    return found

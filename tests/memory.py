@@ -33,7 +33,13 @@ class MemorySource:
     def note(self, notes: Mapping[str, str]) -> None:
         self.notes |= notes
 
-    def settle(self, batch: Batch, outcomes: Sequence[Outcome], notes: Mapping[str, str] | None = None) -> None:
+    def settle(
+        self,
+        batch: Batch,
+        outcomes: Sequence[Outcome],
+        notes: Mapping[str, str] | None = None,
+        following: Batch | None = None,
+    ) -> None:
         self.log.append("settle")
         self.notes = dict(notes or {})
         assert [outcome.position for outcome in outcomes] == [event.position for event in batch.events]

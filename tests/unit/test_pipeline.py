@@ -124,7 +124,7 @@ def test_a_superseded_event_waits_as_long_as_its_winner(answer: Status, letter: 
 
 def test_without_an_answer_the_rules_have_the_last_word() -> None:
     decided = [Outcome(position=(1,)), Outcome(position=(2,), status=Status.ERROR, reason=Reason.INVALID)]
-    assert settled_outcomes(iter(decided), {}) == decided
+    assert settled_outcomes(decided, {}) == decided
     assert settled_outcomes(decided, {(9,): Outcome(position=(9,), status=Status.FATAL)}) == decided
 
 

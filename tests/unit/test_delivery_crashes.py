@@ -1,0 +1,133 @@
+"""A batch that is interrupted anywhere, however often, is in effect published once, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog import delivery
+from eventlog.errors import SinkError
+from eventlog.model import Change, Document, Outcome, Position, Reason, Status
+from eventlog.pipeline import Output, Pipeline
+from eventlog.rules import Options
+from eventlog.schema import Catalog
+from tests.memory import MemoryRows, MemorySource
+from tests.strategies import CATALOG, History, histories
+
+
+class Several:
+    """Documents of so many changes, called after the last event in them."""
+
+    suffix = ".txt"
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document]:
+        waiting = list(changes)
+        for start in range(0, len(waiting), self.size):
+            group = waiting[start : start + self.size]
+            covers = {change.event_id: change.positions for change in group}
+            yield Document(id=f"{group[-1].positions[-1][0]:03}", body=b"", covers=covers)
+
+
+class FragileSink:
+    """Keeps what each document covers; fails after so many documents, in one of two ways."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, list[Position]] = {}
+        self.written: list[str] = []
+        self.breaks_after: int | None = None
+        self.trouble: type[BaseException] = SinkError
+
+    def last(self) -> str:
+        return max(self.kept, default="")
+
+    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        for document in documents:
+            if self.breaks_after == 0:
+                self.breaks_after = None
+                raise self.trouble("broken")
+            if self.breaks_after is not None:
+                self.breaks_after -= 1
+            self.kept[document.id] = [position for positions in document.covers.values() for position in positions]
+            self.written.append(document.id)
+        return ()
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class Trouble(Struct, frozen=True, kw_only=True):
+    """Which sink breaks after how many documents, how, and what happens before the next attempt."""
+
+    sink: int
+    after: int
+    dies: bool
+    vanishing: tuple[int, ...]
+    tables_emptied: bool
+
+
+troubles = st.lists(
+    st.builds(
+        Trouble,
+        sink=st.integers(0, 1),
+        after=st.integers(0, 4),
+        dies=st.booleans(),
+        vanishing=st.lists(st.integers(1, 10), max_size=5).map(tuple),
+        tables_emptied=st.booleans(),
+    ),
+    max_size=3,
+)
+
+
+@settings(max_examples=400)
+@given(histories(), troubles, st.integers(1, 3), st.integers(1, 4), st.booleans())
+def test_what_is_at_an_output_covers_every_event_once(
+    history: History, troubles: list[Trouble], size: int, chunk: int, answered: bool
+) -> None:
+    source = MemorySource([], history.events)
+    rows = MemoryRows(history.table)
+    sinks = [FragileSink(), FragileSink()]
+    outputs = [
+        Output(format=Several(size + number), sink=sink, name=f"out {number}", answers=answered and bool(number))
+        for number, sink in enumerate(sinks)
+    ]
+    pipeline = Pipeline(source=source, reader=rows, catalog=CATALOG, outputs=outputs, options=Options())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery, "CHUNK", chunk)
+        patch.setattr(delivery, "ANSWERED_CHUNK", chunk)
+        for trouble in troubles:
+            _attempt(pipeline, source, sinks, trouble)
+            if trouble.tables_emptied:
+                rows.known = {}
+        for sink in sinks:
+            sink.breaks_after = None
+        if not source.settled and source.batch.events:
+            pipeline.go_round()
+    for sink in sinks:
+        covered = [position for positions in sink.kept.values() for position in positions]
+        assert len(covered) == len(set(covered))
+        published = {
+            p for p, o in source.settled.items() if o.reason is Reason.PUBLISHED and o.status is Status.SUCCESS
+        }
+        assert published <= set(covered)
+
+
+def _attempt(pipeline: Pipeline, source: MemorySource, sinks: list[FragileSink], trouble: Trouble) -> None:
+    """One round that may break off, and what happens to the log before the next one."""
+    if source.settled or not source.batch.events:
+        return
+    sink = sinks[trouble.sink]
+    sink.breaks_after, sink.trouble = trouble.after, KeyboardInterrupt if trouble.dies else SinkError
+    with suppress(KeyboardInterrupt, SinkError):
+        pipeline.go_round()
+    if not source.settled:
+        kept = [event for event in source.batch.events if event.position[0] not in trouble.vanishing]
+        source.batch = replace(source.batch, events=kept)
