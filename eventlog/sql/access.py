@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from eventlog.errors import SourceError, shortened
-from eventlog.sql.dialect import Dialect, dialect_of, is_lasting
+from eventlog.sql.dialect import Dialect, dialect_of, is_lasting, is_passing
 from eventlog.sql.queries import statement
 
 if TYPE_CHECKING:
@@ -99,6 +99,6 @@ def _source_error(engine: Engine, what: str, error: Exception) -> SourceError:
     passing = tuple(kind for name in ("OperationalError", "InterfaceError") if (kind := getattr(drivers, name, None)))
     # What is no driver's error comes from the pool: it waited for a connection and got none.
     may_pass = isinstance(original, passing) or not isinstance(original, getattr(drivers, "Error", Exception))
-    may_pass = may_pass and not is_lasting(original)
+    may_pass = (may_pass and not is_lasting(original)) or is_passing(dialect_of(engine), original)
     said = shortened(" ".join(str(original).split()), 300).rstrip(".")
     return SourceError(f"{what} cannot be used: {said}.", may_pass=may_pass)

@@ -82,6 +82,10 @@ ORACLE = Dialect(
     next_number="{sequence}.NEXTVAL",
     trigger_bytes=32_760,
     row_names=(":OLD", ":NEW"),
+    # Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb tells them as lasting.
+    passing_codes=frozenset(
+        {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006}
+    ),
     script_commit="COMMIT\n\n/\n",
     script_start="SET DEFINE OFF\nSET SQLBLANKLINES ON\n\n",
     script_end="\n/",
@@ -167,6 +171,12 @@ def is_lasting(error: BaseException | None) -> bool:
     number = error.args[0] if error is not None and error.args else None
     passing = frozenset[int]().union(*(dialect.passing_errors for dialect in _DIALECTS.values()))
     return isinstance(number, int) and number > 0 and number not in passing
+
+
+def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
+    """Whether a driver's error has a code that waiting may cure, where the driver's class does not say so."""
+    code = getattr(error.args[0], "code", None) if error is not None and error.args else None
+    return code in dialect.passing_codes
 
 
 @contextmanager

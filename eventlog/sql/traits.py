@@ -51,6 +51,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Types of columns whose values a trigger cannot read; they are read back."""
     type_texts: Mapping[str, str] = {}
     """Types whose text is written by a fragment of their own."""
+    passing_codes: frozenset[int] = frozenset()
+    """Codes of errors that waiting may cure, where the driver's class does not say so."""
     lob_parameters: bool = False
     """A text longer than the longest string must be bound as a LOB."""
     reserved: frozenset[str] = frozenset()

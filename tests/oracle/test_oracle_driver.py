@@ -9,8 +9,10 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
+import oracledb
 import pytest
 
+from eventlog.errors import SourceError
 from eventlog.model import Outcome, Reason, RowId, Status
 from eventlog.schema import Catalog, Table
 from eventlog.sources.backlog import backlog
@@ -95,6 +97,28 @@ def test_what_grows_with_the_batch_is_bound_as_a_lob(oracle: Recorder) -> None:
     read(oracle, PLAIN, "IDU=1")
     assert {name for sizes in oracle.sizes for name in sizes} == {"ids", "keys", "value"}
     assert {size.name for sizes in oracle.sizes for size in sizes.values()} == {"DB_TYPE_CLOB"}
+
+
+class Said(str):
+    """What oracledb puts into its errors: a text with a code."""
+
+    code: int
+
+
+@pytest.mark.parametrize("code, may_pass", [(60, True), (8177, True), (942, False), (1, False)])
+def test_waiting_is_worth_while_for_deadlocks_and_not_for_missing_tables(
+    oracle: Recorder, code: int, may_pass: bool
+) -> None:
+    said = Said(f"ORA-{code:05}: something")
+    said.code = code
+
+    def fail(_: str) -> Sequence[tuple[Any, ...]]:
+        raise oracledb.DatabaseError(said)
+
+    oracle.answers = fail
+    with pytest.raises(SourceError, match=f"ORA-{code:05}") as caught:
+        LogSource(oracle.engine, NAMES).read(10)
+    assert caught.value.may_pass is may_pass
 
 
 def test_blocks_of_plsql_keep_their_last_semicolon(oracle: Recorder) -> None:
