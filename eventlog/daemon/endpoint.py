@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import AF_INET6
 from threading import Thread
 from typing import Final
 
@@ -13,16 +14,24 @@ from eventlog.errors import ConfigError
 LOOPBACK: Final = "127.0.0.1"
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+
+class _Server6(_Server):
+    address_family = AF_INET6
+
+
 class Endpoint:
     """Answers on one address from a thread of its own until it is closed."""
 
     def __init__(self, address: str, vitals: Vitals) -> None:
         host, port = read_address(address)
+        kind = _Server6 if ":" in host else _Server
         try:
-            self._server = ThreadingHTTPServer((host, port), _handler_of(vitals))
+            self._server = kind((host, port), _handler_of(vitals))
         except OSError as error:
             raise ConfigError(f"Nothing can listen on {host}:{port}: {error.strerror}.") from error
-        self._server.daemon_threads = True
         self.port: int = self._server.server_address[1]
         self._thread = Thread(target=self._server.serve_forever, name="eventlog-http", daemon=True)
         self._thread.start()

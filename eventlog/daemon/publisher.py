@@ -11,7 +11,6 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
 from eventlog.assembly import outputs_of, pipeline_of
@@ -25,7 +24,8 @@ from eventlog.daemon.vitals import Vitals
 from eventlog.delivery import Output
 from eventlog.errors import ConfigError, EventlogError, MachineError, OccupiedError, SinkError
 from eventlog.journal import library_journal
-from eventlog.pipeline import Pipeline, Report
+from eventlog.pipeline import Report
+from eventlog.relay import Relay
 from eventlog.sources.seat import Seat
 from eventlog.sources.wakeup import Wakeup
 from eventlog.sql.access import in_our_words
@@ -76,7 +76,7 @@ class Publisher:
         self._rest = Rest(settings, self._wakeup, self.stopped, self.vitals.moved)
         self._heartbeat = Heartbeat(self._outputs, settings.heartbeat_interval * 60)
         self._gauge = Gauge(self.seat.log, self.vitals)
-        self._pipeline: Pipeline | None = None
+        self._relay: Relay | None = None
         self._failures = 0
 
     @classmethod
@@ -100,6 +100,7 @@ class Publisher:
     def close(self) -> None:
         """Gives back the seat, connections and files."""
         if hasattr(self, "seat"):
+            self._look_anew()
             with suppress(MachineError):  # a database that is away has given the seat to nobody, or to somebody else
                 self.seat.leave()
         for output in self._outputs:
@@ -110,18 +111,18 @@ class Publisher:
         """Asks for the end; the batch in hand is finished first."""
         self.stopped.set()
 
-    def run_once(self) -> Report:
-        """Publishes one batch. OccupiedError while another publisher works on the log.
+    def run_once(self, *, ahead: bool = False) -> Report:
+        """Publishes one batch, `ahead` says that another one follows. OccupiedError while somebody else publishes.
 
         Rows that cannot be read make it look at the tables again before they are given up.
         """
         if not self.seat.take():
             raise OccupiedError(f"Another publisher works on the event log {self.seat.log.name}.")
         began = monotonic()
-        report = self._round()
+        report = self._round(ahead=ahead)
         if report.stale:
-            self._pipeline = None
-            report = self._round()
+            self._look_anew()
+            report = self._round(ahead=ahead)
         self._finish(report, monotonic() - began)
         return report
 
@@ -135,7 +136,7 @@ class Publisher:
             return
         self.sit_down(self.config.publisher.lease * 2 + STANDBY)
         while not self.stopped.is_set():
-            report = self.run_once()
+            report = self.run_once(ahead=True)
             yield report
             if self.is_over(report) or not report.settled:
                 return
@@ -160,7 +161,7 @@ class Publisher:
             self._rest.until_next(self._beat)
         while not self.stopped.is_set():
             try:
-                report = self.run_once() if self._seated() else None
+                report = self.run_once(ahead=True) if self._seated() else None
                 if report is None:
                     self._rest.for_seconds(STANDBY)
                     continue
@@ -174,14 +175,13 @@ class Publisher:
                 self._wait_out(error)
         self.vitals.now("stopping")
 
-    def _round(self) -> Report:
+    def _round(self, *, ahead: bool) -> Report:
         with in_our_words(self.engine, f"The event log {self.seat.log.name}"):
-            pipeline = self._pipeline or pipeline_of(
-                self.engine, self._names, self.config, self._outputs, self.seat, self.vitals.moved
-            )
-            report = pipeline.go_round()
-            self._pipeline = replace(pipeline, fresh=False)
-            return report
+            if self._relay is None:
+                self._relay = Relay(
+                    pipeline_of(self.engine, self._names, self.config, self._outputs, self.seat, self.vitals.moved)
+                )
+            return self._relay.go_round(ahead=ahead)
 
     def _finish(self, report: Report, seconds: float) -> None:
         """What follows a cycle: the books, and the statements that an active one asks for."""
@@ -246,9 +246,15 @@ class Publisher:
 
     def _let_go(self) -> None:
         """Forgets what depends on connections that may be broken."""
+        self._look_anew()
         self.seat.drop()
-        self._pipeline = None
         self.engine.dispose()
+
+    def _look_anew(self) -> None:
+        """Forgets what the tables look like, and what was made ready by that."""
+        if self._relay is not None:
+            self._relay.forget()
+        self._relay = None
 
 
 def _engine_of(config: Config) -> Engine:

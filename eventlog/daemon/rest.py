@@ -24,14 +24,20 @@ class Rest:
     """Waits as the settings say; `pulse` is called while it waits, and `stopped` ends every wait."""
 
     def __init__(
-        self, settings: PublisherConfig, wakeup: Wakeup | None, stopped: Flag, pulse: Callable[[], None]
+        self,
+        settings: PublisherConfig,
+        wakeup: Wakeup | None,
+        stopped: Flag,
+        pulse: Callable[[], None],
+        now: Callable[[], dt.datetime] = dt.datetime.now,
     ) -> None:
         self._interval = float(settings.polling_interval)
         self._table = read_times(settings.time_of_day)
         self._wakeup = None if self._table.times else wakeup
         self._stopped = stopped
         self._pulse = pulse
-        self._seen = dt.datetime.now()
+        self._now = now
+        self._seen = now()
 
     @property
     def by_time_of_day(self) -> bool:
@@ -71,7 +77,7 @@ class Rest:
 
     def _until_time_of_day(self, each: Callable[[], None], end: float | None) -> None:
         while not self._stopped.is_set() and (end is None or monotonic() < end):
-            now = dt.datetime.now()
+            now = self._now()
             since, self._seen = self._seen, now
             if self._table.was_due(since, now):
                 return

@@ -1,0 +1,110 @@
+"""When the publisher looks again: times of day, growing waits, and pauses that follow the work."""
+
+from __future__ import annotations
+
+import datetime as dt
+from threading import Event as Flag
+from threading import Timer
+from time import monotonic
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.backoff import Backoff
+from eventlog.config import PublisherConfig
+from eventlog.daemon import rest
+from eventlog.daemon.rest import Rest
+from eventlog.errors import ConfigError
+from eventlog.sources.wakeup import LONGEST, SHORTEST, pause
+from eventlog.timetable import Timetable, read_times
+
+DAY = dt.datetime(2026, 3, 29)
+moments = st.datetimes(dt.datetime(2020, 1, 1), dt.datetime(2030, 1, 1))
+tables = st.lists(st.times(), min_size=1, max_size=4).map(lambda times: Timetable(times=tuple(times)))
+
+
+def test_times_of_day_are_read() -> None:
+    assert read_times(["02:00", " 14:30:15", "7:05"]).times == (dt.time(2), dt.time(14, 30, 15), dt.time(7, 5))
+
+
+@pytest.mark.parametrize("text", ["", "2", "24:00", "02:60", "02:00:60", "02.00", "02:00pm", "-1:00", "02:00:00:00"])
+def test_what_is_no_time_of_day_is_refused_with_the_way_to_write_it(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"is not a time of day; it is written as 02:00"):
+        PublisherConfig(time_of_day=(text,))
+
+
+@given(tables, moments)
+def test_the_next_time_is_on_the_table_and_within_a_day(table: Timetable, now: dt.datetime) -> None:
+    following = table.next_after(now)
+    assert now < following <= now + dt.timedelta(days=1)
+    assert following.time() in table.times
+    assert not table.was_due(now, following - dt.timedelta(microseconds=1))
+    assert table.was_due(now, following)
+
+
+def test_what_was_missed_is_due_once() -> None:
+    table = read_times(["02:00", "03:00"])
+    woken = DAY.replace(hour=9)
+    assert table.was_due(DAY, woken)
+    assert not table.was_due(woken, woken + dt.timedelta(hours=1))
+
+
+def test_a_clock_that_goes_back_makes_nothing_due() -> None:
+    assert not read_times(["02:00"]).was_due(DAY.replace(hour=3), DAY.replace(hour=1))
+    assert not Timetable().was_due(DAY, DAY + dt.timedelta(days=3))
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1), st.floats(0, 100), st.floats(0, 1000))
+def test_waits_grow_up_to_their_limit_and_are_spread(attempts: int, chance: float, first: float, more: float) -> None:
+    backoff = Backoff(first=first, longest=first + more)
+    wait = backoff.delay(attempts, chance)
+    assert first / 2 <= wait <= backoff.longest
+    assert backoff.delay(attempts + 1, chance) >= wait
+
+
+def test_waits_double() -> None:
+    assert [Backoff(first=1, longest=7).delay(attempts, 1.0) for attempts in (1, 2, 3, 4, 99)] == [1, 2, 4, 7, 7]
+
+
+@given(st.floats(0, 1e9))
+def test_pauses_are_a_tenth_of_the_idle_time_within_bounds(idle: float) -> None:
+    assert SHORTEST <= pause(idle) <= LONGEST
+    assert pause(idle) in (SHORTEST, LONGEST, idle / 10)
+
+
+def test_by_time_of_day_it_waits_for_the_wall_clock_and_notices_that_it_jumped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "LOOK_UP", 0.01)
+    looked: list[int] = []
+
+    def wall() -> dt.datetime:
+        return DAY.replace(hour=5 if len(looked) == 3 else 1)
+
+    resting = Rest(PublisherConfig(time_of_day=("02:00",)), None, Flag(), lambda: None, wall)
+    resting.until_next(lambda: looked.append(1))
+    assert len(looked) == 3
+
+
+def test_by_time_of_day_rows_that_are_offered_again_do_not_wait_for_the_next_day(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rest, "LOOK_UP", 0.01)
+    started = monotonic()
+    table = ((dt.datetime.now() - dt.timedelta(minutes=1)).strftime("%H:%M:%S"),)
+    Rest(PublisherConfig(time_of_day=table), None, Flag(), lambda: None).until_next(lambda: None, later=0.05)
+    assert 0.05 <= monotonic() - started < 5
+
+
+@pytest.mark.parametrize("later, all_held, expected", [(0.05, False, 0.05), (0.05, True, 0.05), (-3.0, True, 0.0)])
+def test_it_rests_until_rows_are_offered_again(later: float, all_held: bool, expected: float) -> None:
+    started = monotonic()
+    Rest(PublisherConfig(), None, Flag(), lambda: None).until_next(lambda: None, later=later, all_held=all_held)
+    assert expected <= monotonic() - started < expected + 5
+
+
+def test_a_rest_ends_when_it_is_told_to_and_shows_life_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "LOOK_UP", 0.01)
+    stopped, signs = Flag(), []
+    Timer(0.1, stopped.set).start()
+    Rest(PublisherConfig(), None, stopped, lambda: signs.append(1)).until_next(lambda: None)
+    assert len(signs) > 2

@@ -1,0 +1,198 @@
+"""What others see of a running publisher: metrics, health, systemd, and a journal without secrets."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+import socket
+from pathlib import Path
+from time import sleep
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from msgspec.structs import replace
+
+from eventlog.daemon.endpoint import Endpoint, read_address
+from eventlog.daemon.exposition import SILENCE, health, metrics, ready
+from eventlog.daemon.systemd import Systemd
+from eventlog.daemon.vitals import Reading, State, Vitals
+from eventlog.errors import ConfigError, SinkError, SourceError
+from eventlog.journal import journal, library_journal
+from eventlog.model import Status
+from eventlog.pipeline import Report
+
+LINE = re.compile(r"eventlog_[a-z_]+(\{[a-z]+=\"[^\"]+\"\})? -?[\d.e+-]+")
+
+
+def value(text: bytes, name: str) -> str:
+    [line] = [line for line in text.decode().splitlines() if line.startswith(name)]
+    return line.rpartition(" ")[2]
+
+
+def test_what_a_cycle_did_is_counted() -> None:
+    vitals = Vitals()
+    vitals.finished(Report(events=5, changes=3, documents=2, statuses={Status.SUCCESS: 4, Status.NEW: 1}), 0.25)
+    vitals.finished(Report(), 0.25)
+    vitals.measured(7, 12.5)
+    vitals.beat()
+    reading = vitals.reading()
+    assert (reading.rows, reading.changes, reading.documents) == ({"S": 4}, 3, 2)
+    assert (reading.cycles, reading.active_cycles, reading.seconds, reading.heartbeats) == (2, 1, 0.5, 1)
+    assert (reading.waiting, reading.lag, reading.state) == (7, 12.5, "publishing")
+
+
+def test_failures_are_counted_by_blame_and_forgotten_by_health_when_a_cycle_succeeds() -> None:
+    vitals = Vitals()
+    for error in (SourceError("away"), SinkError("full"), SinkError("full")):
+        vitals.failed(error)
+    assert vitals.reading().failures == {"source": 1, "sink": 2}
+    assert (vitals.reading().state, vitals.reading().error) == ("failing", "full")
+    vitals.finished(Report(), 0.0)
+    assert (vitals.reading().state, vitals.reading().error) == ("publishing", None)
+
+
+def test_every_metric_is_explained_and_well_formed() -> None:
+    vitals = Vitals()
+    vitals.finished(Report(events=1, documents=1, statuses={Status.ERROR: 1}), 0.1)
+    lines = metrics(vitals.reading()).decode().splitlines()
+    samples = [line for line in lines if not line.startswith("#")]
+    assert all(LINE.fullmatch(line) for line in samples), samples
+    explained = {line.split()[2] for line in lines if line.startswith("# HELP")}
+    assert {re.split(r"[{ ]", line)[0] for line in samples} <= explained
+    assert value(metrics(vitals.reading()), 'eventlog_rows_total{status="E"}') == "1"
+    assert "\neventlog_waiting_rows " not in metrics(vitals.reading()).decode()  # nobody has counted yet
+
+
+@pytest.mark.parametrize(
+    "state, silent, healthy, prepared",
+    [
+        ("publishing", 0, 200, 200),
+        ("standby", 0, 200, 200),
+        ("starting", 0, 200, 503),
+        ("failing", 0, 200, 503),
+        ("stopping", 0, 200, 503),
+        ("publishing", SILENCE, 503, 503),
+    ],
+)
+def test_health_is_about_life_and_readiness_about_work(
+    state: State, silent: float, healthy: int, prepared: int
+) -> None:
+    reading = Reading(state=state, silent=silent)
+    assert (health(reading).status, ready(reading).status) == (healthy, prepared)
+    assert json.loads(health(replace(reading, error="why")).body) == {
+        "state": state,
+        "error": "why",
+        "silent_seconds": silent,
+    }
+
+
+def test_the_endpoint_answers_three_questions() -> None:
+    vitals = Vitals()
+    endpoint = Endpoint("127.0.0.1:0", vitals)
+    try:
+        with pytest.raises(HTTPError) as unready:
+            urlopen(f"http://127.0.0.1:{endpoint.port}/ready")
+        with pytest.raises(HTTPError) as lost:
+            urlopen(f"http://127.0.0.1:{endpoint.port}/elsewhere")
+        vitals.now("publishing")
+        answers = [
+            urlopen(f"http://127.0.0.1:{endpoint.port}/{path}").read() for path in ("ready", "health", "metrics")
+        ]
+    finally:
+        endpoint.close()
+    assert (unready.value.code, lost.value.code) == (503, 404)
+    assert b'"state":"publishing"' in answers[0]
+    assert value(answers[2], 'eventlog_state{state="publishing"}') == "1"
+    unready.value.close()
+    lost.value.close()
+
+
+@pytest.mark.parametrize(
+    "text, address",
+    [
+        ("9187", ("127.0.0.1", 9187)),
+        (":9187", ("127.0.0.1", 9187)),
+        ("10.0.0.1:1", ("10.0.0.1", 1)),
+        ("[::1]:5", ("::1", 5)),
+    ],
+)
+def test_without_a_host_only_this_machine_can_ask(text: str, address: tuple[str, int]) -> None:
+    assert read_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["", "localhost", "host:port", "host:99999"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"is no address; it is written as"):
+        read_address(text)
+
+
+def test_an_address_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(ConfigError, match="can listen on"):
+        Endpoint(f"127.0.0.1:{other.getsockname()[1]}", Vitals())
+
+
+def test_systemd_hears_what_it_wants_to_hear(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(tmp_path / "notify"))
+        listener.settimeout(5)
+        systemd = Systemd({"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"})
+        systemd.ready()
+        systemd.alive()
+        systemd.alive()  # too soon to be worth a word
+        systemd.reloading()
+        systemd.status("one\nline")
+        sleep(0.11)
+        systemd.alive()
+        systemd.stopping()
+        heard = [listener.recv(200).decode() for _ in range(6)]
+    assert heard[:2] == ["READY=1", "WATCHDOG=1"]
+    assert re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=\d+", heard[2])
+    assert heard[3:] == ["STATUS=one line", "WATCHDOG=1", "STOPPING=1"]
+
+
+@pytest.mark.parametrize("environment", [{}, {"NOTIFY_SOCKET": "/nonexistent/socket", "WATCHDOG_USEC": "1000000"}])
+def test_without_systemd_nothing_happens(environment: dict[str, str]) -> None:
+    systemd = Systemd(environment)
+    systemd.ready()
+    systemd.alive()
+    assert systemd.watchdog == (1.0 if environment else None)
+
+
+def test_a_watchdog_for_another_process_is_not_ours() -> None:
+    assert Systemd({"NOTIFY_SOCKET": "@x", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "1"}).watchdog is None
+
+
+def test_a_record_is_one_line_of_json_that_begins_with_time_level_and_action() -> None:
+    stream = io.StringIO()
+    journal("json", stream=stream).info("published", rows=3, folder=Path("out"))
+    record = json.loads(stream.getvalue())
+    assert list(record)[:3] == ["time", "level", "action"]
+    assert {**record, "time": ""} == {"time": "", "level": "info", "action": "published", "rows": 3, "folder": "out"}
+    assert stream.getvalue().count("\n") == 1
+
+
+@pytest.mark.parametrize("style", ["json", "console"])
+def test_a_secret_never_gets_into_the_journal(style: str) -> None:
+    stream = io.StringIO()
+    teller = journal("json" if style == "json" else "console", secrets=["", "s3cret"], stream=stream)
+    teller.warning("failed", error="password s3cret for postgresql://idm:other@db/app", attempt=1)
+    assert "s3cret" not in stream.getvalue()
+    assert "other" not in stream.getvalue()
+    assert "postgresql://idm:***@db/app" in stream.getvalue()
+
+
+def test_levels_below_the_wanted_one_are_left_out() -> None:
+    stream = io.StringIO()
+    teller = journal("json", level="warning", stream=stream)
+    teller.info("published")
+    assert stream.getvalue() == ""
+
+
+def test_a_library_speaks_through_the_standard_logger(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="eventlog"):
+        library_journal().info("published", rows=3)
+    [record] = caplog.records
+    assert (record.name, record.getMessage(), record.__dict__["rows"]) == ("eventlog", "published", 3)
