@@ -102,6 +102,8 @@ def test_what_grows_with_the_batch_is_bound_as_a_lob(oracle: Recorder) -> None:
 class Said(str):
     """What oracledb puts into its errors: a text with a code."""
 
+    __slots__ = ("code",)
+
     code: int
 
 
