@@ -36,7 +36,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     changes: int = 0
     parts: int = 0
     statuses: Mapping[str, int] = {}
-    reasons: Mapping[str, int] = {}
+    outcomes: Mapping[str, int] = {}
+    """Rows by status and reason, such as "W vanished"."""
 
     @property
     def bad(self) -> int:
@@ -51,6 +52,7 @@ class Destination:
         self.folder = folder
         self.work = folder / WORK
         self.staged = self.work / STAGED
+        self._made = not folder.exists()
 
     @contextmanager
     def occupied(self, *, overwrite: bool, resume: bool = False) -> Iterator[None]:
@@ -70,6 +72,15 @@ class Destination:
         except OSError as error:
             raise cannot_write(self.folder, error) from error
 
+    def begun(self, fingerprint: str) -> Path:
+        """The folder for the work of this order; what another order left is taken away."""
+        kept = self.work / fingerprint
+        for entry in self.work.iterdir():
+            if entry.is_dir() and entry not in (kept, self.staged):
+                shutil.rmtree(entry)
+        kept.mkdir(exist_ok=True)
+        return kept
+
     def commit(self, summary: Summary) -> None:
         """Makes the staged files appear, durable when it returns; `_SUCCESS` comes last."""
         try:
@@ -88,6 +99,8 @@ class Destination:
     def discard(self) -> None:
         """Removes what is only needed meanwhile."""
         shutil.rmtree(self.work, ignore_errors=True)
+        if self._made and self.folder.is_dir() and not any(self.folder.iterdir()):
+            self.folder.rmdir()
 
     def _refuse_occupied(self, *, overwrite: bool) -> None:
         if self.folder.exists() and not self.folder.is_dir():

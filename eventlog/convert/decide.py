@@ -52,7 +52,7 @@ class Deciding:
         """Decides rows (PLACED) that come in the order of (object, record_id), rows without record_id last.
 
         `spool` is a file that may be written for an object that does not fit into a chunk; `conflicts` are record_ids
-        that stand at several objects (`sift.conflicts_among`).
+        that stand at several objects (`conflicts.conflicting`).
         """
         for chunk in chunks(batches):
             if chunk.rows is not None:

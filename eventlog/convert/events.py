@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventlog.model import Event
 
@@ -18,7 +19,7 @@ def events_of(rows: pa.RecordBatch | pa.Table) -> list[Event]:
         rows.column("record_id").to_pylist(),
         rows.column("event_type").to_pylist(),
         _repeated(rows.column("table_name")),
-        _repeated(rows.column("table_key")),
+        _in_runs(rows.column("table_key")),
         _repeated(rows.column("column_name")),
         rows.column("old_value").to_pylist(),
         rows.column("new_value").to_pylist(),
@@ -76,4 +77,14 @@ def _repeated(column: pa.Array) -> list[str | None]:
         return [None] * len(column)
     encoded = column.dictionary_encode(null_encoding="encode")
     texts = encoded.dictionary.to_pylist()
+    if len(texts) == 1:
+        return texts * len(column)
     return [texts[code] for code in encoded.indices.to_pylist()]
+
+
+def _in_runs(column: pa.Array) -> list[str | None]:
+    """The texts of a column in which the same stands several times in a row."""
+    encoded = pc.run_end_encode(column, run_end_type=pa.int64())
+    ends = encoded.run_ends.to_pylist()
+    runs = zip(encoded.values.to_pylist(), [0, *ends], ends, strict=False)
+    return [text for text, start, end in runs for _ in range(start, end)]

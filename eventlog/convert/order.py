@@ -42,12 +42,3 @@ def by_range(batch: pa.RecordBatch, boundaries: Sequence[int]) -> Iterator[tuple
         start = end
     if start < len(ordered):
         yield len(boundaries), ordered.slice(start)
-
-
-def in_order(table: pa.Table) -> pa.Table:
-    """Rows in the order of their positions; those without one, and those that share one, in the order of their notes."""
-    if "note" in table.schema.names:
-        keys = [("position", "ascending"), ("note", "ascending"), ("status", "ascending"), ("reason", "ascending")]
-    else:
-        keys = [("position", "ascending")]
-    return table.take(pc.sort_indices(table, sort_keys=keys, null_placement="at_end"))

@@ -52,7 +52,7 @@ def write_parts(folder: Path, texts: Iterable[pa.Array], *, first_part: int, par
 
 
 def write_outcomes(file: Path, batches: Iterable[pa.RecordBatch]) -> int:
-    """Writes outcomes that come in their order (`order.in_order`); says how many there are."""
+    """Writes outcomes that come in their order (`sorting.OUTCOME_ORDER`); says how many there are."""
     written = 0
     try:
         with parquet.ParquetWriter(file, OUTCOMES, compression="zstd") as writer:

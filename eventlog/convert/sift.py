@@ -44,13 +44,6 @@ def sift(rows: pa.RecordBatch, conflicts: frozenset[int] = frozenset()) -> Sifte
     return Sifted(rows=rows, outcomes=_invalid(ended), duplicates=duplicates)
 
 
-def conflicts_among(numbers: pa.Table) -> pa.Array:
-    """The record_ids that stand at several objects, of a table of `record_id` and `object` with all that are equal."""
-    pairs = numbers.group_by(["record_id", "object"]).aggregate([])
-    counted = pairs.group_by("record_id").aggregate([([], "count_all")])
-    return counted.filter(pc.greater(counted.column("count_all"), 1)).column("record_id").combine_chunks()
-
-
 def _parted(rows: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     """The rows that have a value in the column, and those that have none."""
     if not rows.column(column).null_count:

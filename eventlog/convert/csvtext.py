@@ -1,0 +1,122 @@
+"""CSV as columns: RFC 4180, a header line, NULL written `\\N` without quotes, so that the empty string stays a value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import IO, Final
+
+import pyarrow as pa
+
+from eventlog.convert.shape import places_of
+from eventlog.errors import DataError
+from eventlog.sql.names import STANDARD
+
+BLOCK: Final = 1 << 20
+NULL: Final = "\\N"
+LONGEST: Final = 1 << 28
+"""Characters of a record; a quote that is never closed would make one of the rest of the file."""
+
+_field = re.compile(r'"((?:[^"]|"")*)"(?=,|\Z)|([^",]*)(?=,|\Z)').match
+
+Record = Sequence[str | None]
+
+
+def csv_columns(file: IO[bytes], origin: str) -> Iterator[dict[str, pa.Array]]:
+    """The ten columns of the rows, block by block."""
+    records = Records(file, origin)
+    header = records.header()
+    places = places_of(header, origin)
+    for rows in records.blocks(len(header)):
+        columns = list(zip(*rows, strict=True))
+        yield {name: pa.array(columns[places[name]], pa.string()) for name in STANDARD}
+
+
+class Records:
+    """The records of a CSV file, and in which line they stand."""
+
+    def __init__(self, file: IO[bytes], origin: str) -> None:
+        self._file = file
+        self._origin = origin
+        self._line = 0
+        self._open = ""  # the lines of a record whose quote is still open
+        self._opened = 0
+
+    def header(self) -> list[str]:
+        """The names of the columns."""
+        line = self._text(self._file.readline()).removeprefix("\ufeff").removesuffix("\n").removesuffix("\r")
+        if not line:
+            raise DataError(f"{self._origin} has no header line.", hint="Its first line names the ten columns.")
+        self._line = 1
+        return [name or "" for name in self._fields(line)]
+
+    def blocks(self, width: int) -> Iterator[list[Record]]:
+        """The records after the header, all of them with so many fields."""
+        while read := self._file.read(BLOCK):
+            read += b"" if read.endswith(b"\n") else self._file.readline()
+            text = self._text(read)
+            found = self._split(text, width) if self._open or '"' in text else self._plain(text, width)
+            if found:
+                yield found
+        if self._open:
+            raise self._damaged("a quote that opens here is never closed", self._opened)
+
+    def _plain(self, text: str, width: int) -> list[Record]:
+        """The records of a block without quotes: nearly all there are."""
+        lines = text.replace("\r\n", "\n").split("\n")
+        found: list[Record] = [line.split(",") for line in lines if line]
+        if any(len(record) != width for record in found):
+            return self._split(text, width)
+        self._line += len(lines) - 1
+        return [self._with_nulls(record) for record in found] if NULL in text else found
+
+    def _split(self, text: str, width: int) -> list[Record]:
+        """The records of a block, line by line."""
+        found: list[Record] = []
+        for line in text.removesuffix("\n").split("\n"):
+            self._line += 1
+            if not self._open:
+                self._opened = self._line
+            self._open += line
+            if self._open.count('"') % 2:
+                self._open += "\n"
+                if len(self._open) > LONGEST:
+                    raise self._damaged("a quote that opens here is never closed", self._opened)
+                continue
+            record, self._open = self._open.removesuffix("\r"), ""
+            if record:
+                found.append(self._checked(self._fields(record), width))
+        return found
+
+    def _fields(self, record: str) -> list[str | None]:
+        if '"' not in record:
+            return self._with_nulls(record.split(","))
+        fields: list[str | None] = []
+        at = -1
+        while at < len(record):
+            match = _field(record, at + 1)
+            if match is None:
+                raise self._damaged('a quote stands where none can; a value with quotes is written "a ""b"" c"')
+            quoted, plain = match.groups()
+            fields.append(quoted.replace('""', '"') if quoted is not None else None if plain == NULL else plain)
+            at = match.end()
+        return fields
+
+    def _with_nulls(self, record: Record) -> list[str | None]:
+        return [None if field == NULL else field for field in record]
+
+    def _checked(self, record: Record, width: int) -> Record:
+        if len(record) != width:
+            raise self._damaged(f"there are {len(record)} fields, and the header line names {width}", self._opened)
+        return record
+
+    def _text(self, read: bytes) -> str:
+        try:
+            return read.decode()
+        except UnicodeDecodeError as error:
+            line = self._line + 1 + read[: error.start].count(b"\n")
+            raise self._damaged("the text is not UTF-8", line) from None
+
+    def _damaged(self, problem: str, line: int | None = None) -> DataError:
+        place = self._line if line is None else line
+        return DataError(f"{self._origin}, line {max(place, 1)}: {problem}.", hint="Nothing was published.")

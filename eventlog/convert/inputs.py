@@ -1,0 +1,110 @@
+"""Finds a conversion's input files and cuts them into units, each of which one process reads on its own."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from glob import iglob
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+import pyarrow as pa
+from msgspec import Struct
+from pyarrow import parquet
+
+from eventlog.convert.settings import FilesInput
+from eventlog.errors import DataError, UsageError
+
+UNIT_ROWS: Final = 250_000
+UNIT_BYTES: Final = 32_000_000
+"""How much of a large file is a unit, where the file can be cut."""
+
+BUFFER: Final = 1 << 18
+KINDS: Final = {".parquet": "parquet", ".jsonl": "lines", ".ndjson": "lines", ".json": "lines", ".csv": "csv"}
+
+
+class Unit(Struct, frozen=True, kw_only=True):
+    """A file or a part of one: row groups of Parquet, or bytes of a file of lines, from `start` up to `end`."""
+
+    path: str
+    kind: str
+    packed: bool = False
+    start: int = 0
+    end: int | None = None
+    rows: int | None = None
+    size: int = 0
+
+
+def units(files: FilesInput) -> list[Unit]:
+    """The units of all input files, in the order of their names; UsageError when a place holds no such file."""
+    return [unit for path in input_files(files) for unit in _units_of(path)]
+
+
+def input_files(files: FilesInput) -> list[Path]:
+    """The input files, each once."""
+    found = dict.fromkeys(path for place in files.places for path in _found(place))
+    return sorted(found)
+
+
+def _found(place: str) -> list[Path]:
+    path = Path(place)
+    if path.is_file():
+        if _kind(path) is None:
+            raise UsageError(f"{place} is neither .parquet nor .jsonl nor .csv (the latter two also .gz).")
+        return [path]
+    matching = iglob(place, recursive=True)  # noqa: PTH207 a Path takes no pattern that begins at the root
+    inside = path.rglob("*") if path.is_dir() else map(Path, matching)
+    files = [file for file in inside if file.is_file() and _kind(file) and not _hidden(file, path)]
+    if not files:
+        raise UsageError(f"There is no .parquet, .jsonl or .csv file at {place}.")
+    return files
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    """Files that are being written, and those that other programs keep beside theirs, begin so."""
+    inside = file.relative_to(folder) if folder.is_dir() else Path(file.name)
+    return any(part.startswith((".", "_")) for part in inside.parts)
+
+
+def _kind(path: Path) -> str | None:
+    plain = path.with_suffix("") if path.suffix == ".gz" else path
+    kind = KINDS.get(plain.suffix.lower())
+    return None if kind == "parquet" and plain is not path else kind
+
+
+def _units_of(path: Path) -> Iterator[Unit]:
+    kind, packed, size = _kind(path) or "", path.suffix == ".gz", path.stat().st_size
+    if kind == "parquet":
+        yield from _row_groups(path)
+    elif kind == "lines" and not packed:
+        for start in range(0, max(size, 1), UNIT_BYTES):
+            yield Unit(path=str(path), kind=kind, start=start, end=min(start + UNIT_BYTES, size), size=UNIT_BYTES)
+    else:
+        yield Unit(path=str(path), kind=kind, packed=packed, size=size * 4 if packed else size)
+
+
+def _row_groups(path: Path) -> Iterator[Unit]:
+    try:
+        described: Any = parquet.read_metadata(path)
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(path, error) from error
+    start = rows = size = 0
+    for number in range(described.num_row_groups):
+        group = described.row_group(number)
+        rows, size = rows + group.num_rows, size + group.total_byte_size
+        if rows >= UNIT_ROWS or size >= UNIT_BYTES or number == described.num_row_groups - 1:
+            yield Unit(path=str(path), kind="parquet", start=start, end=number + 1, rows=rows, size=size)
+            start, rows, size = number + 1, 0, 0
+
+
+def opened(unit: Unit) -> IO[bytes]:
+    """The bytes of a unit's file, unpacked."""
+    if unit.packed:
+        return cast("IO[bytes]", gzip.GzipFile(unit.path, "rb"))
+    return Path(unit.path).open("rb", buffering=BUFFER)
+
+
+def damaged(path: Path | str, error: Exception) -> DataError:
+    """What to tell of a file that cannot be read as what it is."""
+    said = " ".join(str(error).split()).rstrip(".")
+    return DataError(f"{path} cannot be read: {said or type(error).__name__}.", hint="Nothing was published.")

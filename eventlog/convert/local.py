@@ -1,0 +1,254 @@
+"""The engine without Java: the stages of a conversion in the processes of one machine, in bounded memory.
+
+    scatter    units of the input to buckets of whole objects, and a snapshot's tables likewise
+    conflicts  only where a record_id may stand twice
+    decide     buckets to rendered changes and outcomes, by ranges of positions
+    write      ranges to parts and outcomes
+
+Each stage reads what the one before left in the work folder, and removes it once nobody needs it any more.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from eventlog.convert.commit import Destination, Summary
+from eventlog.convert.conflicts import FindConflicts, SortNumbers, find_conflicts, may_conflict, sort_numbers
+from eventlog.convert.inputs import Unit, units
+from eventlog.convert.order import ranges
+from eventlog.convert.plan import bucket_count, fingerprint, part_spans, range_count
+from eventlog.convert.readback import PlacedTable
+from eventlog.convert.scatter import Scatter, Scattered, scatter
+from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows
+from eventlog.convert.sheaf import Sheaf
+from eventlog.convert.snapshot import snapshot_files
+from eventlog.convert.stages import (
+    Decide,
+    DecidedBucket,
+    Place,
+    Write,
+    WriteOutcomes,
+    decide,
+    place,
+    produce,
+    unnumbered,
+)
+from eventlog.convert.work import Tally, Workers, workers
+from eventlog.errors import DataError, UsageError
+
+
+class Watch(Protocol):
+    """Shows how far a conversion is."""
+
+    def begin(self, stage: str, rows: int | None, tally: Tally) -> None:
+        """A stage begins that gets through so many rows, if that is known; the tally counts on."""
+
+
+class Unwatched:
+    """Nobody looks."""
+
+    def begin(self, stage: str, rows: int | None, tally: Tally) -> None: ...
+
+
+def convert(
+    conversion: Conversion, *, jobs: int | None = None, resume: bool = False, watch: Watch | None = None
+) -> Summary:
+    """Converts, with `jobs` processes (default: as many as this process may use cores).
+
+    What a run that was interrupted had done is used again by one that resumes, if the order and the input are the same.
+    """
+    destination = Destination(conversion.destination)
+    with destination.occupied(overwrite=conversion.overwrite, resume=resume):
+        try:
+            summary = _converted(conversion, destination, jobs or cores(), watch or Unwatched())
+        except (DataError, UsageError):
+            destination.discard()
+            raise
+        destination.commit(summary)
+    return summary
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _converted(conversion: Conversion, destination: Destination, jobs: int, watch: Watch) -> Summary:
+    """Makes the output, staged for its commit."""
+    cut = units(conversion.input) if isinstance(conversion.input, FilesInput) else []
+    kept = destination.begun(fingerprint(conversion, cut))
+    tally = Tally()
+    with workers(jobs, kept, tally) as crew:
+        run = _Run(conversion, crew, kept, destination.staged, watch, tally)
+        return run.converted(cut)
+
+
+class _Run:
+    """One conversion on its way through the stages."""
+
+    def __init__(
+        self, conversion: Conversion, crew: Workers, folder: Path, staged: Path, watch: Watch, tally: Tally
+    ) -> None:
+        self._conversion = conversion
+        self._crew = crew
+        self._folder = str(folder)
+        self._staged = str(staged)
+        self._watch = watch
+        self._tally = tally
+
+    def converted(self, cut: Sequence[Unit]) -> Summary:
+        """Goes through all stages; the summary counts what they did."""
+        buckets = bucket_count(cut)
+        scattered = self._scatter(cut, buckets)
+        snapshot = self._place(buckets)
+        rows = sum(unit.rows for unit in scattered)
+        sampled = [number for unit in scattered for number in unit.sampled]
+        boundaries = ranges(sampled, range_count(rows))
+        conflicts = self._conflicts(scattered, boundaries, buckets)
+        decided = self._decide([unit.sheaf for unit in scattered], conflicts, snapshot, boundaries, buckets)
+        _remove(unit.sheaf for unit in scattered)
+        _remove(one.sheaf for one in snapshot if one.sheaf is not None)
+        parts = self._write(decided, boundaries)
+        return _summary(rows, decided, parts)
+
+    def _scatter(self, cut: Sequence[Unit], buckets: int) -> list[Scattered]:
+        files = isinstance(self._conversion.input, FilesInput)
+        tasks = [
+            Scatter(
+                name=f"rows-{number:06d}",
+                conversion=self._conversion,
+                unit=unit,
+                buckets=buckets,
+                folder=self._folder,
+            )
+            for number, unit in enumerate(cut if files else [None])
+        ]
+        counted = [unit.rows for unit in cut]
+        known = sum(rows for rows in counted if rows is not None) if None not in counted and files else None
+        self._watch.begin("reading", known, self._tally)
+        return self._crew.run(scatter, tasks, Scattered)
+
+    def _place(self, buckets: int) -> list[PlacedTable]:
+        """Brings a snapshot to the buckets, if read-backs are answered by one."""
+        source, catalog = self._conversion.read_back, self._conversion.catalog
+        if not isinstance(source, SnapshotRows) or catalog is None:
+            return []
+        tasks = [
+            Place(name=file.name, conversion=self._conversion, file=file, buckets=buckets, folder=self._folder)
+            for file in snapshot_files(source.folder, catalog)
+        ]
+        self._watch.begin("placing the snapshot", None, self._tally)
+        return self._crew.run(place, tasks, PlacedTable)
+
+    def _conflicts(self, scattered: Sequence[Scattered], boundaries: tuple[int, ...], buckets: int) -> list[Sheaf]:
+        if not may_conflict(scattered):
+            return []
+        self._watch.begin("comparing numbers", None, self._tally)
+        numbers = self._crew.run(
+            sort_numbers,
+            [
+                SortNumbers(name=f"numbers-{place:06d}", rows=unit.sheaf, boundaries=boundaries, folder=self._folder)
+                for place, unit in enumerate(scattered)
+            ],
+            Sheaf,
+        )
+        tasks = [
+            FindConflicts(
+                name=f"conflicts-{label:04d}",
+                numbers=tuple(numbers),
+                range=label,
+                buckets=buckets,
+                folder=self._folder,
+            )
+            for label in range(len(boundaries) + 1)
+        ]
+        found = self._crew.run(find_conflicts, tasks, Sheaf)
+        _remove(numbers)
+        return found
+
+    def _decide(
+        self,
+        rows: Sequence[Sheaf],
+        conflicts: Sequence[Sheaf],
+        snapshot: Sequence[PlacedTable],
+        boundaries: tuple[int, ...],
+        buckets: int,
+    ) -> list[DecidedBucket]:
+        self._watch.begin("deciding", sum(sum(sheaf.rows) for sheaf in rows), self._tally)
+        filled = {label for sheaf in rows for label in sheaf.labels}
+        tasks = [
+            Decide(
+                name=f"bucket-{bucket:04d}",
+                conversion=self._conversion,
+                bucket=bucket,
+                rows=tuple(rows),
+                conflicts=tuple(conflicts),
+                snapshot=tuple(snapshot),
+                boundaries=boundaries,
+                folder=self._folder,
+            )
+            for bucket in range(buckets)
+            if bucket in filled
+        ]
+        return self._crew.run(decide, tasks, DecidedBucket)
+
+    def _write(self, decided: Sequence[DecidedBucket], boundaries: tuple[int, ...]) -> int:
+        """Writes everything; says how many parts there are."""
+        ended = tuple(one.ended for one in decided)
+        self._watch.begin("writing", sum(sum(sheaf.rows) for sheaf in ended), self._tally)
+        outcomes = WriteOutcomes(
+            name="outcomes",
+            ended=ended,
+            labels=unnumbered(boundaries) + 1,
+            folder=self._folder,
+            staged=self._staged,
+        )
+        rendered = tuple(one.rendered for one in decided)
+        counted = Counter[int]()
+        for sheaf in rendered:
+            counted.update(sheaf.counted())
+        spans = part_spans(counted, self._conversion.part_events)
+        tasks = [
+            Write(
+                name=f"parts-{number:06d}",
+                conversion=self._conversion,
+                rendered=rendered,
+                first=span.first,
+                last=span.last,
+                range=span.range,
+                skipped=span.skipped,
+                folder=self._folder,
+                staged=self._staged,
+            )
+            for number, span in enumerate(spans)
+        ]
+        # The staged files go with an interrupted run, so their tasks are none that could be taken as done.
+        written = self._crew.run(produce, [outcomes, *tasks], int, keep=False)
+        return sum(written[1:])
+
+
+def _summary(rows: int, decided: Sequence[DecidedBucket], parts: int) -> Summary:
+    outcomes = Counter[str]()
+    for one in decided:
+        outcomes.update(one.outcomes)
+    statuses = Counter[str]()
+    for ended, count in outcomes.items():
+        statuses[ended.partition(" ")[0]] += count
+    return Summary(
+        rows=rows,
+        duplicates=sum(one.duplicates for one in decided),
+        changes=sum(sum(one.rendered.rows) for one in decided),
+        parts=parts,
+        statuses=dict(sorted(statuses.items())),
+        outcomes=dict(sorted(outcomes.items())),
+    )
+
+
+def _remove(sheaves: Iterable[Sheaf]) -> None:
+    """Gives back the disk that nobody needs any more, also when this runs once again."""
+    for sheaf in sheaves:
+        Path(sheaf.path).unlink(missing_ok=True)

@@ -1,0 +1,78 @@
+"""How a conversion is cut: into how many buckets, which parts a task writes, and what makes two runs the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.convert.inputs import Unit
+from eventlog.convert.settings import Conversion
+from eventlog.schema import Catalog, catalog_to_json
+
+BUCKET_ROWS: Final = 100_000
+RANGE_ROWS: Final = 100_000
+ROW_BYTES: Final = 150
+"""What a row of an input file is taken to need, where nobody has counted the rows."""
+
+MOST_BUCKETS: Final = 256
+MOST_RANGES: Final = 1_024
+SPAN_EVENTS: Final = 50_000
+"""Changes that are worth a task of their own when parts are written."""
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """Whole parts: changes `first` to `last` of all; the first stands in the range `range` after `skipped` others."""
+
+    first: int
+    last: int
+    range: int
+    skipped: int
+
+
+def bucket_count(units: Sequence[Unit]) -> int:
+    """A power of two; as many buckets as let each be sorted in memory, unless that were too many files."""
+    rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in units)
+    wanted = max(rows, 1 if units else BUCKET_ROWS * 32) // BUCKET_ROWS
+    return min(MOST_BUCKETS, 1 << wanted.bit_length())
+
+
+def range_count(rows: int) -> int:
+    """As many ranges as let each be sorted in memory."""
+    return min(MOST_RANGES, 1 + rows // RANGE_ROWS)
+
+
+def part_spans(counted: Mapping[int, int], part_events: int) -> Iterator[Span]:
+    """The parts of changes, of which the ranges hold as many as were counted, in spans of whole parts."""
+    changes = sum(counted.values())
+    width = part_events * max(1, SPAN_EVENTS // part_events)
+    starts = _starts(counted)
+    for first in range(0, changes, width):
+        label, start = max((pair for pair in starts if pair[1] <= first), key=lambda pair: pair[1])
+        yield Span(first=first, last=min(first + width, changes), range=label, skipped=first - start)
+
+
+def fingerprint(conversion: Conversion, units: Sequence[Unit]) -> str:
+    """What is the same for two runs exactly when one can go on with the work of the other."""
+    files = [(path, Path(path).stat().st_mtime_ns) for path in dict.fromkeys(unit.path for unit in units)]
+    told = msgspec.json.encode([replace(conversion, overwrite=False), list(units), files], enc_hook=_plain)
+    return blake2b(told, digest_size=16).hexdigest()
+
+
+def _starts(counted: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Each range that holds changes, and how many changes stand before it."""
+    found = []
+    before = 0
+    for label in sorted(counted):
+        found.append((label, before))
+        before += counted[label]
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return catalog_to_json(value).decode() if isinstance(value, Catalog) else str(value)

@@ -1,0 +1,76 @@
+"""Sheaves: files of labelled record batches on the local disk, written once by one process and read label by label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from msgspec import Struct
+
+PACKED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+BATCH_ROWS: Final = 16_384
+"""Rows that pass from one step to the next together."""
+
+
+class Sheaf(Struct, frozen=True, kw_only=True):
+    """A finished sheaf: which label each of its batches has, and how many rows."""
+
+    path: str
+    labels: tuple[int, ...]
+    rows: tuple[int, ...]
+
+    def counted(self) -> dict[int, int]:
+        """Rows by label."""
+        found: dict[int, int] = {}
+        for label, rows in zip(self.labels, self.rows, strict=True):
+            found[label] = found.get(label, 0) + rows
+        return found
+
+    def read(self, label: int | None = None, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The batches with this label, or all of them."""
+        places = [place for place, found in enumerate(self.labels) if label is None or found == label]
+        if not places:
+            return
+        with pa.OSFile(self.path, "rb") as file:
+            reader = pa.ipc.open_file(file)
+            if columns is not None:
+                wanted = [reader.schema.get_field_index(name) for name in columns]
+                reader = pa.ipc.open_file(file, options=pa.ipc.IpcReadOptions(included_fields=wanted))
+            for place in places:
+                yield reader.get_batch(place)
+
+
+class SheafWriter:
+    """A sheaf in the making."""
+
+    def __init__(self, path: Path, writer: Any) -> None:
+        self._path = path
+        self._writer = writer
+        self._labels: list[int] = []
+        self._rows: list[int] = []
+
+    def write(self, label: int, batch: pa.RecordBatch) -> None:
+        """Adds rows under a label."""
+        self._writer.write_batch(batch)
+        self._labels.append(label)
+        self._rows.append(len(batch))
+
+    def finished(self) -> Sheaf:
+        """What was written."""
+        return Sheaf(path=str(self._path), labels=tuple(self._labels), rows=tuple(self._rows))
+
+
+@contextmanager
+def sheaf(path: Path, schema: pa.Schema) -> Iterator[SheafWriter]:
+    """A new sheaf, to be read when the block is left."""
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema, options=PACKED) as writer:
+        yield SheafWriter(path, writer)
+
+
+def read_label(sheaves: Sequence[Sheaf], label: int) -> Iterator[pa.RecordBatch]:
+    """The batches with a label in all of the sheaves."""
+    for one in sheaves:
+        yield from one.read(label)

@@ -1,0 +1,143 @@
+"""A snapshot of the tables: a Parquet or JSON lines file for each, whose rows are brought to the buckets of their objects.
+
+The numbers of objects are those of the log's rows, so that each bucket of the log needs only its own part of the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+from pyarrow import parquet
+
+from eventlog.convert.inputs import Unit, damaged, opened
+from eventlog.convert.jsonlines import blocks_of_lines, column_of
+from eventlog.convert.place import object_number
+from eventlog.convert.shape import text_of
+from eventlog.convert.sheaf import BATCH_ROWS
+from eventlog.errors import DataError, UsageError
+from eventlog.model import RowId
+from eventlog.schema import Catalog, Table
+from eventlog.tablekey import format_parts
+
+SUFFIXES: Final = (".parquet", ".jsonl", ".jsonl.gz")
+KEY: Final = "eventlog:key"
+"""Holds the object's canonical key beside the columns of a table, none of which has such a name."""
+
+
+class SnapshotFile(Struct, frozen=True, kw_only=True):
+    """The files with the rows of one table, or of one child table of it; tables and children are told by their places."""
+
+    name: str
+    paths: tuple[str, ...]
+    table: int
+    child: int | None = None
+
+
+def snapshot_files(folder: Path, catalog: Catalog) -> list[SnapshotFile]:
+    """The files that the catalog's tables have in the folder, named `table` or `schema.table`."""
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}.", hint="--snapshot names one with a file for each table.")
+    present = {catalog.fold(entry.name): entry for entry in sorted(folder.iterdir())}
+    found = []
+    for place, table in enumerate(catalog):
+        names = [(table.name, None), *((child.name, number) for number, child in enumerate(table.children))]
+        for name, child in names:
+            paths = _paths(present, catalog, table.schema, name)
+            if paths:
+                found.append(SnapshotFile(name=f"snapshot-{place}-{child}", paths=paths, table=place, child=child))
+    if not found:
+        raise UsageError(f"{folder} has no file of a table of the schema.", hint="They are called like usr.parquet.")
+    return found
+
+
+def placed_rows(file: SnapshotFile, catalog: Catalog) -> Iterator[pa.RecordBatch]:
+    """The rows of the files, each with `object` and its object's key; those whose key is NULL name no object."""
+    table = catalog.tables[file.table]
+    columns = wanted_columns(table, file.child)
+    held = table.key if file.child is None else table.children[file.child].parent_key
+    for path in file.paths:
+        for batch in _batches(path, columns, catalog):
+            whole = batch.filter(_all_valid(batch, held)) if held else batch.slice(0, 0)
+            yield _placed(whole, table, held)
+
+
+def wanted_columns(table: Table, child: int | None) -> list[str]:
+    """The columns of a file that are read: the key and what read-backs may ask for."""
+    if child is None:
+        return [column.name for column in table.columns]
+    return [column.name for column in table.children[child].columns] or list(table.children[child].parent_key)
+
+
+def _paths(present: dict[str, Path], catalog: Catalog, schema: str | None, name: str) -> tuple[str, ...]:
+    for stem in ([f"{schema}.{name}"] if schema else []) + [name]:
+        for suffix in SUFFIXES:
+            entry = present.get(catalog.fold(stem + suffix))
+            if entry is not None and entry.is_dir():  # as Spark writes a table
+                return tuple(str(part) for part in sorted(entry.iterdir()) if part.name.endswith(SUFFIXES))
+            if entry is not None:
+                return (str(entry),)
+    return ()
+
+
+def _batches(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator[pa.RecordBatch]:
+    """The columns of a file by the names that the catalog has for them."""
+    try:
+        found = _of_parquet(path, columns, catalog) if path.endswith(".parquet") else _of_lines(path, columns, catalog)
+        yield from found
+    except (pa.ArrowException, EOFError, OSError, msgspec.DecodeError) as error:
+        raise damaged(path, error) from error
+
+
+def _of_parquet(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator[pa.RecordBatch]:
+    with parquet.ParquetFile(path, pre_buffer=False) as file:
+        spelled = {catalog.fold(name): name for name in file.schema_arrow.names}
+        missing = [name for name in columns if catalog.fold(name) not in spelled]
+        if missing:
+            raise DataError(f"{path} has no column {', '.join(missing)}.", hint="The schema file says that it has.")
+        chosen = [spelled[catalog.fold(name)] for name in columns]
+        for batch in file.iter_batches(BATCH_ROWS, columns=chosen, use_threads=False):
+            yield pa.RecordBatch.from_arrays([_plain(batch.column(name)) for name in chosen], names=list(columns))
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """A column without what Python has no values for: nanoseconds stay in the text of a time."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(pa.string()) if str(column.type).startswith(("timestamp[ns", "time64[ns")) else column
+
+
+def _of_lines(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator[pa.RecordBatch]:
+    """Every value as text; it is read by its column's type, as a log's is. An absent key is NULL."""
+    decoder = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
+    with opened(Unit(path=path, kind="lines", packed=path.endswith(".gz"))) as file:
+        for block, _ in blocks_of_lines(file):
+            rows = [{catalog.fold(name): value for name, value in row.items()} for row in decoder.decode_lines(block)]
+            if rows:
+                values = [column_of([row.get(catalog.fold(name)) for row in rows]) for name in columns]
+                yield pa.RecordBatch.from_arrays(values, names=list(columns))
+
+
+def _all_valid(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
+    valid = batch.column(names[0]).is_valid()
+    for name in names[1:]:
+        valid = pc.and_(valid, batch.column(name).is_valid())
+    return valid
+
+
+def _placed(rows: pa.RecordBatch, table: Table, held: Sequence[str]) -> pa.RecordBatch:
+    values = zip(*([_key_text(value) for value in rows.column(name).to_pylist()] for name in held), strict=True)
+    keys = [format_parts(zip(table.key or held, found, strict=True)) for found in values]
+    numbers = [object_number(RowId(table.schema, table.name, key)) for key in keys]
+    made = [*rows.columns, pa.array(keys, pa.string()), pa.array(numbers, pa.int64())]
+    return pa.RecordBatch.from_arrays(made, names=[*rows.schema.names, KEY, "object"])
+
+
+def _key_text(value: Any) -> str:
+    return value if isinstance(value, str) else text_of(value)

@@ -1,0 +1,217 @@
+"""The stages after the first, each task by itself: place a snapshot, decide a bucket, write parts, write outcomes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from msgspec import Struct
+
+from eventlog.convert.columns import OBJECT, OUTCOMES, RENDERED
+from eventlog.convert.conflicts import conflicts_of
+from eventlog.convert.decide import Deciding
+from eventlog.convert.events import one_batch
+from eventlog.convert.order import by_range
+from eventlog.convert.parts import OUTCOMES_FILE, write_outcomes, write_parts
+from eventlog.convert.place import bucket_of
+from eventlog.convert.readback import PlacedTable, reader_of
+from eventlog.convert.scatter import write_by
+from eventlog.convert.settings import Conversion
+from eventlog.convert.sheaf import Sheaf, SheafWriter, read_label, sheaf
+from eventlog.convert.snapshot import SnapshotFile, placed_rows
+from eventlog.convert.sorting import BY_OBJECT, BY_POSITION, OUTCOME_ORDER, in_order
+from eventlog.convert.work import advance
+
+KEPT_BYTES: Final = 16_000_000
+"""What was decided is written together, so that a range gets some hundreds of changes at a time."""
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """The files of one table of the snapshot, to be brought to the buckets."""
+
+    name: str
+    conversion: Conversion
+    file: SnapshotFile
+    buckets: int
+    folder: str
+
+
+class Decide(Struct, frozen=True, kw_only=True):
+    """One bucket, to be decided; what comes out is written by ranges."""
+
+    name: str
+    conversion: Conversion
+    bucket: int
+    rows: tuple[Sheaf, ...]
+    conflicts: tuple[Sheaf, ...]
+    snapshot: tuple[PlacedTable, ...]
+    boundaries: tuple[int, ...]
+    folder: str
+
+
+class DecidedBucket(Struct, frozen=True, kw_only=True):
+    """What came of a bucket; `outcomes` counts rows by status and reason."""
+
+    rendered: Sheaf
+    ended: Sheaf
+    outcomes: dict[str, int]
+    duplicates: int = 0
+
+
+class Write(Struct, frozen=True, kw_only=True):
+    """Some of the parts, to be written: changes number `first` to `last` of all, which begin in the range `range`."""
+
+    name: str
+    conversion: Conversion
+    rendered: tuple[Sheaf, ...]
+    first: int
+    last: int
+    range: int
+    skipped: int
+    """Changes of that range that belong to parts before."""
+    folder: str
+    staged: str
+
+
+class WriteOutcomes(Struct, frozen=True, kw_only=True):
+    """The outcomes of all rows, to be written."""
+
+    name: str
+    ended: tuple[Sheaf, ...]
+    labels: int
+    folder: str
+    staged: str
+
+
+def place(task: Place) -> PlacedTable:
+    """Writes the rows of a table under the buckets of their objects."""
+    catalog = task.conversion.catalog
+    batches = placed_rows(task.file, catalog) if catalog is not None else iter(())
+    first = next(batches, None)
+    placed = PlacedTable(table=task.file.table, child=task.file.child)
+    if first is None:
+        return placed
+    with sheaf(Path(task.folder) / f"{task.name}.arrow", first.schema) as writer:
+        batch: pa.RecordBatch | None = first
+        while batch is not None:
+            write_by(writer, batch.cast(first.schema), bucket_of(batch.column(OBJECT), task.buckets))
+            batch = next(batches, None)
+    return PlacedTable(table=placed.table, child=placed.child, sheaf=writer.finished())
+
+
+def decide(task: Decide) -> DecidedBucket:
+    """Decides the objects of a bucket."""
+    folder = Path(task.folder)
+    spill, spool = (folder / f"{task.name}.{use}" for use in ("spill", "spool"))
+    conflicts = conflicts_of(task.conflicts, task.bucket)
+    rows = in_order(read_label(task.rows, task.bucket), BY_OBJECT, spill)
+    counted: Counter[str] = Counter()
+    duplicates = 0
+    with (
+        reader_of(task.conversion, task.snapshot, task.bucket) as reader,
+        _by_ranges(folder / f"{task.name}-changes.arrow", RENDERED, task.boundaries) as rendered,
+        _by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.boundaries) as ended,
+    ):
+        for decided in Deciding(task.conversion, reader).decide(rows, spool, conflicts):
+            rendered.take(decided.rendered)
+            ended.take(decided.outcomes)
+            duplicates += decided.duplicates
+            counted.update(_counted(decided.outcomes))
+            advance(len(decided.outcomes) + decided.duplicates)
+    return DecidedBucket(
+        rendered=rendered.finished(), ended=ended.finished(), outcomes=dict(counted), duplicates=duplicates
+    )
+
+
+def produce(task: Write | WriteOutcomes) -> int:
+    """Writes parts or the outcomes; says how many."""
+    if isinstance(task, WriteOutcomes):
+        return write_outcomes(Path(task.staged) / OUTCOMES_FILE, _outcomes(task))
+    settings = task.conversion
+    return write_parts(
+        Path(task.staged),
+        _texts(task),
+        first_part=task.first // settings.part_events,
+        part_events=settings.part_events,
+        form=settings.format,
+    )
+
+
+class ByRanges:
+    """Collects rows that begin with a position and writes them by ranges; rows without one are a range of their own."""
+
+    def __init__(self, writer: SheafWriter, schema: pa.Schema, boundaries: tuple[int, ...]) -> None:
+        self._writer = writer
+        self._schema = schema
+        self._boundaries = boundaries
+        self._kept: list[pa.RecordBatch] = []
+        self._size = 0
+
+    def take(self, rows: pa.RecordBatch) -> None:
+        """Takes rows in no order."""
+        if len(rows):
+            self._kept.append(rows)
+            self._size += rows.nbytes
+        if self._size >= KEPT_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what is there."""
+        rows = one_batch(self._kept, self._schema)
+        self._kept, self._size = [], 0
+        positions = rows.column(0)
+        if positions.null_count:
+            self._writer.write(unnumbered(self._boundaries), rows.filter(positions.is_null()))
+            rows = rows.filter(positions.is_valid())
+        for label, part in by_range(rows, self._boundaries):
+            self._writer.write(label, part)
+
+    def finished(self) -> Sheaf:
+        """What was written."""
+        return self._writer.finished()
+
+
+def unnumbered(boundaries: tuple[int, ...]) -> int:
+    """The label of rows without a position: after the last range."""
+    return len(boundaries) + 1
+
+
+@contextmanager
+def _by_ranges(path: Path, schema: pa.Schema, boundaries: tuple[int, ...]) -> Iterator[ByRanges]:
+    with sheaf(path, schema) as writer:
+        collected = ByRanges(writer, schema, boundaries)
+        yield collected
+        collected.flush()
+
+
+def _counted(outcomes: pa.RecordBatch) -> dict[str, int]:
+    """How many rows ended with each status and reason."""
+    table = pa.Table.from_batches([outcomes]).group_by(["status", "reason"]).aggregate([([], "count_all")])
+    return {f"{row['status']} {row['reason']}": row["count_all"] for row in table.to_pylist()}
+
+
+def _texts(task: Write) -> Iterator[pa.Array]:
+    """The texts of the task's changes, in the order of their positions."""
+    skipped, left = task.skipped, task.last - task.first
+    label = task.range
+    while left > 0:
+        spill = Path(task.folder) / f"{task.name}.spill"
+        for batch in in_order(read_label(task.rendered, label), BY_POSITION, spill):
+            texts = batch.column("text").slice(skipped, left)
+            skipped = max(0, skipped - len(batch))
+            left -= len(texts)
+            if len(texts):
+                yield texts
+        label += 1
+
+
+def _outcomes(task: WriteOutcomes) -> Iterator[pa.RecordBatch]:
+    for label in range(task.labels):
+        spill = Path(task.folder) / f"{task.name}.spill"
+        for batch in in_order(read_label(task.ended, label), OUTCOME_ORDER, spill):
+            yield batch
+            advance(len(batch))

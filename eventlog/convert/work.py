@@ -1,0 +1,143 @@
+"""The worker processes of a conversion: tasks go out, results come back, and what is done is not done again."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import connection, get_context, parent_process
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final, Protocol, TypeVar
+
+import msgspec
+
+from eventlog.convert.parts import cannot_write
+from eventlog.errors import MachineError
+
+Result = TypeVar("Result")
+START: Final = "spawn"
+"""Processes begin with nothing of the parent's: no threads, no connections, no locks."""
+
+
+class Task(Protocol):
+    """What one process does at a time. The name tells it from all others of the conversion."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class Tally:
+    """How many rows all processes together have got through; read by whoever shows it."""
+
+    def __init__(self) -> None:
+        self.shared: Any = get_context(START).Value("q", 0)
+
+    @property
+    def rows(self) -> int:
+        return int(self.shared.value)
+
+
+class _Here:
+    """What this process counts on."""
+
+    tally: Any = None
+
+
+def advance(rows: int) -> None:
+    """Says that this process has got through more rows."""
+    if _Here.tally is not None:
+        with _Here.tally.get_lock():
+            _Here.tally.value += rows
+
+
+class Workers:
+    """Runs tasks in `jobs` processes, or in this one when it is one. Results are kept in a folder, for who resumes."""
+
+    def __init__(self, jobs: int, kept: Path, tally: Tally, pool: ProcessPoolExecutor | None) -> None:
+        self._jobs = jobs
+        self._kept = kept
+        self._tally = tally
+        self._pool = pool
+
+    def run(
+        self, function: Callable[[Any], Result], tasks: Sequence[Task], kind: type[Result], *, keep: bool = True
+    ) -> list[Result]:
+        """The results of all tasks, in their order. Without `keep`, they are done anew by a run that resumes."""
+        found: dict[str, Result] = self._former(tasks, kind) if keep else {}
+        open_tasks = [task for task in tasks if task.name not in found]
+        for name, result in self._run(function, open_tasks):
+            found[name] = result
+            if keep:
+                self._keep(name, result)
+        return [found[task.name] for task in tasks]
+
+    def _keep(self, name: str, result: Result) -> None:
+        part = self._kept / f"{name}.part"
+        part.write_bytes(msgspec.json.encode(result))
+        part.replace(self._kept / f"{name}.json")
+
+    def _run(self, function: Callable[[Any], Result], tasks: Sequence[Task]) -> Iterator[tuple[str, Result]]:
+        if self._pool is None:
+            _Here.tally = self._tally.shared
+            yield from ((task.name, guarded(function, task)) for task in tasks)
+            return
+        futures: dict[Future[Result], str] = {self._pool.submit(guarded, function, task): task.name for task in tasks}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BrokenProcessPool as error:
+            message = "A worker process was killed, by somebody or because memory ran out."
+            raise MachineError(message, hint="Run it again, with --resume to keep what is done.") from error
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _former(self, tasks: Sequence[Task], kind: type[Result]) -> dict[str, Result]:
+        """What tasks gave in a run that was interrupted."""
+        files = {task.name: self._kept / f"{task.name}.json" for task in tasks}
+        return {
+            name: msgspec.json.decode(file.read_bytes(), type=kind) for name, file in files.items() if file.exists()
+        }
+
+
+@contextmanager
+def workers(jobs: int, kept: Path, tally: Tally) -> Iterator[Workers]:
+    """The processes, until the block is left."""
+    if jobs == 1:
+        yield Workers(jobs, kept, tally, None)
+        return
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context(START), initializer=_begin, initargs=(tally.shared,))
+    try:
+        yield Workers(jobs, kept, tally, pool)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def guarded(function: Callable[[Any], Result], task: Any) -> Result:
+    """The task's result; what the disk refuses is told as our error, which survives the way between processes."""
+    collecting = gc.isenabled()
+    gc.disable()  # rows and changes make no cycles, and looking for some takes a tenth of the time
+    try:
+        return function(task)
+    except OSError as error:
+        raise cannot_write(Path(error.filename or "The folder of the output"), error) from error
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _begin(shared: Any) -> None:
+    """Begins a worker; it ends with its parent, who may be killed and cannot say so."""
+    _Here.tally = shared
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)
