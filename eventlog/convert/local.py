@@ -113,7 +113,7 @@ class _Run:
         _remove(unit.sheaf for unit in scattered)
         _remove(one.sheaf for one in snapshot if one.sheaf is not None)
         parts = self._write(decided, boundaries)
-        return _summary(rows, decided, parts)
+        return summary_of(rows, decided, parts)
 
     def _scatter(self, cut: Sequence[Unit], buckets: int) -> list[Scattered]:
         files = isinstance(self._conversion.input, FilesInput)
@@ -231,7 +231,8 @@ class _Run:
         return sum(written[1:])
 
 
-def _summary(rows: int, decided: Sequence[DecidedBucket], parts: int) -> Summary:
+def summary_of(rows: int, decided: Sequence[DecidedBucket], parts: int) -> Summary:
+    """What the steps of a conversion amount to."""
     outcomes = Counter[str]()
     for one in decided:
         outcomes.update(one.outcomes)
