@@ -19,10 +19,14 @@ RUNS = 5
 
 
 class Contestant(Struct, frozen=True, kw_only=True):
-    """Something that does `units` of work when it is called. The floor is the least that anybody would have to do."""
+    """Something that does `units` of work when it is called. The floor is the least that anybody would have to do.
+
+    `prepare` is called before every run and not measured.
+    """
 
     name: str
     run: Callable[[], Any]
+    prepare: Callable[[], Any] = bool
     units: int = 1
     floor: bool = False
 
@@ -81,9 +85,11 @@ def measure(contestants: Sequence[Contestant], runs: int) -> Timings:
     """Each contestant once to warm up, then all of them in turn, `runs` times."""
     if runs > QUICK_RUNS:
         for contestant in contestants:
+            contestant.prepare()
             contestant.run()
     seconds: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
     for contestant in _in_turn(contestants, runs):
+        contestant.prepare()
         seconds[contestant.name].append(_time(contestant.run))
     return {
         contestant.name: Timing(

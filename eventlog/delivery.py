@@ -57,14 +57,22 @@ class Piece(Struct, frozen=True, kw_only=True):
 class Delivery:
     """Hands the pieces to one output. What stands in `answers` and `progress()` is true at any moment, errors included."""
 
-    def __init__(self, output: Output, pieces: Sequence[Piece], former: Progress, strictness: Strictness) -> None:
+    def __init__(
+        self,
+        output: Output,
+        pieces: Sequence[Piece],
+        former: Progress,
+        strictness: Strictness,
+        after: str | None = None,
+    ) -> None:
         self.output = output
         self.answers: dict[Position, Outcome] = {answer.position: answer for answer in former.answers}
         self.documents = 0
         self._pieces = pieces
         self._former = former
         self._strictness = strictness
-        self._after = former.after if former.planned else output.sink.last()
+        self._after = former.after if former.planned else output.sink.last() if after is None else after
+        self._ready: list[Document] | None = None
         self._planned: list[Document] = []
         self._done: list[Position] = []
         self._waiting: list[Planned] = []
@@ -72,9 +80,18 @@ class Delivery:
         self._ended = False
         self._rows: dict[Position, RowId] = {}
 
+    @property
+    def end(self) -> str:
+        """The id of the last document, as far as they are encoded."""
+        return self._ready[-1].id if self._ready else self._after
+
+    def encode(self, catalog: Catalog | None) -> None:
+        """Makes all documents now, for `run` to deliver later."""
+        self._ready = list(self._encoded(catalog))
+
     def run(self, catalog: Catalog | None, note: Callable[[], None], pulse: Callable[[], None]) -> None:
         """Delivers everything; `note` makes the progress of all outputs durable, `pulse` is called again and again."""
-        documents = self._encoded(catalog)
+        documents = self._encoded(catalog) if self._ready is None else iter(self._ready)
         size = ANSWERED_CHUNK if self.output.answers else CHUNK
         while chunk := list(islice(documents, size)):
             self._planned = chunk
@@ -100,7 +117,7 @@ class Delivery:
 
     def progress(self) -> Progress:
         """How far this output is, for the note about it."""
-        planned = [Planned(document.id, tuple(_covered(document))) for document in self._planned]
+        planned = [Planned(document.id, write_positions(_covered(document))) for document in self._planned]
         return Progress(
             done=self.done(),
             planned=(*self._waiting, *planned),
@@ -167,7 +184,7 @@ class Delivery:
                 for position in positions:
                     keep_worse(self.answers, replace(worst, position=position))
         if again:
-            self._waiting.append(Planned(document.id, tuple(again)))
+            self._waiting.append(Planned(document.id, write_positions(again)))
 
     def _settles(self, positions: Sequence[Position], answers: Sequence[Outcome]) -> bool:
         """Whether these answers are the last word about a change; notes what they stop."""

@@ -67,14 +67,14 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int) -> 
 
 def _read(log: Log, connection: Connection, pipeline: Pipeline, record_id: int) -> tuple[Any, list[Event]]:
     """The row's letter, and the events of its object near it that wait as it does, or are processed as it is."""
-    from eventlog.sources.table import event_of
+    from eventlog.sources.table import events_of
 
     found = log.rows(connection, log.query("row_status"), {"record_id": record_id})
     if not found:
         raise DataError(f"The event log {log.name} has no row {record_id}.")
     status, table, key = found[0]
     stretch = {"first": record_id - AROUND, "last": record_id + AROUND, "waiting": int(status == Status.NEW)}
-    events = [event_of(row) for row in log.rows(connection, log.query("rows_between"), stretch)]
+    events = events_of(log.rows(connection, log.query("rows_between"), stretch))
     identities = Identities(pipeline.catalog)
     object_ = identities.row_id(table, key)
     if object_ is None:

@@ -8,10 +8,10 @@ the garbage collector's walk, which keeps a million of them linear.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
-from typing import Final, Literal
+from typing import Final, Literal, overload
 
 from msgspec import Struct
 
@@ -144,6 +144,50 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
     reason: Reason = Reason.PUBLISHED
     note: str | None = None
     winner: Position | None = None
+
+
+class Outcomes(Sequence[Outcome]):
+    """One outcome for each position, in their order: published, unless `others` says something else.
+
+    Nearly every event is simply published; to make a value for each of them would cost as much as reading them.
+    """
+
+    __slots__ = ("others", "positions")
+
+    def __init__(self, positions: Sequence[Position], others: Mapping[Position, Outcome]) -> None:
+        self.positions = positions
+        self.others = others
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @overload
+    def __getitem__(self, place: int) -> Outcome: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Outcome]: ...
+    def __getitem__(self, place: int | slice) -> Outcome | Sequence[Outcome]:
+        if isinstance(place, slice):
+            return [self._of(position) for position in self.positions[place]]
+        return self._of(self.positions[place])
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return map(self._of, self.positions)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # equal to lists, which have no hash either
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def _of(self, position: Position) -> Outcome:
+        return self.others.get(position) or Outcome(position=position)
+
+
+def exceptional(outcomes: Sequence[Outcome]) -> Iterable[Outcome]:
+    """The outcomes among which everything stands that was not simply published."""
+    return outcomes.others.values() if isinstance(outcomes, Outcomes) else outcomes
 
 
 class Document(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eventlog.delivery import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse
 from eventlog.errors import MachineError
-from eventlog.model import Event, Outcome, Position, Reason, Row, RowId, Status
+from eventlog.model import Event, Outcome, Outcomes, Position, Reason, Row, RowId, Status, exceptional
 from eventlog.progress import (
     DECIDED,
     Decided,
@@ -66,6 +66,7 @@ class Report(Struct, frozen=True, kw_only=True):
 class Work(Struct, frozen=True, kw_only=True):
     """A batch in the making: what was decided, what outputs get, and what became of each event by the rules alone."""
 
+    batch: Batch
     deliveries: Sequence[Delivery]
     outcomes: Sequence[Outcome]
     decided: Decided
@@ -94,10 +95,16 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def go_round(self) -> Report:
         """Publishes one batch and settles it."""
         batch = self.source.read(self.limit)
-        if not batch.events:
-            return Report(later=batch.later)
-        work = self._repeated(batch) if batch.notes else self._first(batch)
-        if not self.fresh and any(outcome.reason is Reason.INVALID for outcome in work.outcomes):
+        return self.finish(self.decided(batch)) if batch.events else Report(later=batch.later)
+
+    def decided(self, batch: Batch, after: Work | None = None) -> Work:
+        """What outputs get of the batch; `after` is what they get before it and may not have yet."""
+        return self._repeated(batch) if batch.notes else self._first(batch, after)
+
+    def finish(self, work: Work, following: Callable[[], Batch | None] = lambda: None) -> Report:
+        """Delivers and settles a batch; when nothing of it stays, `following` is in hand after it."""
+        batch = work.batch
+        if not self.fresh and any(outcome.reason is Reason.INVALID for outcome in exceptional(work.outcomes)):
             return Report(stale=True)
         self._deliver(work)
         answers: dict[Position, Outcome] = {}
@@ -105,14 +112,21 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             for answer in delivery.answers.values():
                 keep_worse(answers, answer)
         outcomes = given_up(settled_outcomes(work.outcomes, answers), batch.attempts, self.max_attempts)
-        self.source.settle(batch, outcomes, self._kept_notes(batch, work, outcomes))
-        return Report(
+        report = Report(
             events=len(batch.events),
             changes=work.changes,
             documents=sum(delivery.documents for delivery in work.deliveries),
-            statuses=Counter(outcome.status for outcome in outcomes),
+            statuses=_counted(outcomes),
             later=batch.later,
         )
+        then = following() if self.goes_on(report) else None
+        self.source.settle(batch, outcomes, self._kept_notes(batch, work, outcomes), then)
+        return report
+
+    def goes_on(self, report: Report) -> bool:
+        """Whether nothing of the batch stays, and nothing in it forbids another one."""
+        halted = self.strictness.on_error == "halt" and report.errors > 0
+        return not (report.stale or report.fatal or halted or Status.NEW in report.statuses)
 
     def decide(self, batch: Batch) -> Decision:
         """What the batch amounts to, with rows read back where events ask for them."""
@@ -135,12 +149,17 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             return None
         return self.reader.rows(asked) if asked else {}
 
-    def _first(self, batch: Batch) -> Work:
+    def _first(self, batch: Batch, after: Work | None) -> Work:
         """A batch that no output has seen anything of."""
         decision = self.decide(batch)
         pieces = [Piece(changes=decision.changes)]
+        before = [None] * len(self.outputs) if after is None else [delivery.end for delivery in after.deliveries]
         return Work(
-            deliveries=[Delivery(output, pieces, Progress(), self.strictness) for output in self.outputs],
+            batch=batch,
+            deliveries=[
+                Delivery(output, pieces, Progress(), self.strictness, after=end)
+                for output, end in zip(self.outputs, before, strict=True)
+            ],
             outcomes=decision.outcomes,
             decided=decided(decision.outcomes),
             changes=len(decision.changes),
@@ -158,12 +177,14 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             decisions = self._decide([group.events for group in groups], batch)
             pieces = [Piece(id=group.id, changes=made.changes) for group, made in zip(groups, decisions, strict=True)]
             deliveries.append(Delivery(output, pieces, former, self.strictness))
-            for outcome in (outcome for made in decisions for outcome in made.outcomes):
+            for outcome in (outcome for made in decisions for outcome in exceptional(made.outcomes)):
                 keep_worse(found, outcome)
             changes = max(changes, sum(len(made.changes) for made in decisions))
-        outcomes = [found.get(event.position) or Outcome(position=event.position) for event in batch.events]
+        positions = [event.position for event in batch.events]
+        outcomes = Outcomes(positions, {position: found[position] for position in positions if position in found})
         news = decided(outcomes)
         return Work(
+            batch=batch,
             deliveries=deliveries,
             outcomes=outcomes,
             decided=Decided(vanished=news.vanished, superseded=(*known.superseded, *news.superseded)),
@@ -191,7 +212,9 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def _kept_notes(self, batch: Batch, work: Work, outcomes: Sequence[Outcome]) -> dict[str, str]:
         """What must still be known of the events that stay, and of those that wait and were not in this batch."""
         staying = {
-            outcome.position for outcome in outcomes if outcome.status is Status.NEW and outcome.reason in WAITING
+            outcome.position
+            for outcome in exceptional(outcomes)
+            if outcome.status is Status.NEW and outcome.reason in WAITING
         }
         if not staying and not batch.notes:
             return {}
@@ -206,10 +229,17 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         return notes
 
 
-def settled_outcomes(decided: Iterable[Outcome], answers: Mapping[Position, Outcome]) -> list[Outcome]:
+def _counted(outcomes: Sequence[Outcome]) -> Mapping[Status, int]:
+    """How many events end with each letter."""
+    counted = Counter(outcome.status for outcome in exceptional(outcomes))
+    counted[Status.SUCCESS] += len(outcomes) - counted.total()
+    return +counted
+
+
+def settled_outcomes(decided: Sequence[Outcome], answers: Mapping[Position, Outcome]) -> Sequence[Outcome]:
     """The rules' outcomes with what formats and receivers said. A superseded event waits as long as its winner."""
     if not answers:
-        return list(decided)
+        return decided
     outcomes = []
     for outcome in decided:
         winner = answers.get(outcome.winner) if outcome.winner is not None else None
@@ -220,15 +250,17 @@ def settled_outcomes(decided: Iterable[Outcome], answers: Mapping[Position, Outc
     return outcomes
 
 
-def given_up(outcomes: list[Outcome], attempts: Mapping[Position, int], most: int) -> list[Outcome]:
+def given_up(outcomes: Sequence[Outcome], attempts: Mapping[Position, int], most: int) -> Sequence[Outcome]:
     """The outcomes, with errors for what was offered often enough; what such an event had superseded is settled."""
     if not most:
         return outcomes
     lost = {
         outcome.position
-        for outcome in outcomes
+        for outcome in exceptional(outcomes)
         if outcome.reason is Reason.RETRY and outcome.winner is None and attempts.get(outcome.position, 0) + 1 >= most
     }
+    if not lost:
+        return outcomes
     return [
         _given_up(outcome, most) if (outcome.winner or outcome.position) in lost else outcome for outcome in outcomes
     ]

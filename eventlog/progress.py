@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eventlog.errors import DataError
 from eventlog.marks import read_runs, write_runs
-from eventlog.model import Event, Outcome, Position, Reason, Status, written
+from eventlog.model import Event, Outcome, Position, Reason, Status, exceptional, written
 
 DECIDED = "decided"
 """The note about the batch as a whole; every other note is called like its output."""
@@ -28,7 +28,7 @@ class Planned(Struct, frozen=True, array_like=True, gc=False):
     """A document that may be at the output already, and the events in it."""
 
     id: str
-    positions: tuple[Position, ...]
+    positions: Positions
 
 
 class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -83,11 +83,11 @@ class Part(Struct, frozen=True, kw_only=True):
     events: Sequence[Event]
 
 
-def decided(outcomes: Iterable[Outcome]) -> Decided:
+def decided(outcomes: Sequence[Outcome]) -> Decided:
     """What of the outcomes a repeat must not decide anew."""
     vanished: list[Position] = []
     superseded: list[tuple[Position, Position]] = []
-    for outcome in outcomes:
+    for outcome in exceptional(outcomes):
         if outcome.winner is not None:
             superseded.append((outcome.position, outcome.winner))
         elif outcome.reason is Reason.VANISHED:
@@ -98,14 +98,15 @@ def decided(outcomes: Iterable[Outcome]) -> Decided:
 def parts(events: Sequence[Event], progress: Progress, known: Decided) -> list[Part]:
     """The events that an output still gets: those of each planned document, in its order, then all others."""
     done = known.with_losers(read_positions(progress.done)).union(known.vanished)
-    place = {position: number for number, plan in enumerate(progress.planned) for position in plan.positions}
+    planned = [read_positions(plan.positions) for plan in progress.planned]
+    place = {position: number for number, positions in enumerate(planned) for position in positions}
     place |= {loser: place[winner] for loser, winner in known.superseded if winner in place}
     found: list[list[Event]] = [[] for _ in range(len(progress.planned) + 1)]
     for event in events:
         if event.position not in done:
             found[place.get(event.position, -1)].append(event)
-    planned = [Part(id=plan.id, events=mine) for plan, mine in zip(progress.planned, found, strict=False)]
-    return [part for part in (*planned, Part(events=found[-1])) if part.events]
+    noted = [Part(id=plan.id, events=mine) for plan, mine in zip(progress.planned, found, strict=False)]
+    return [part for part in (*noted, Part(events=found[-1])) if part.events]
 
 
 def write_note(note: Progress | Decided) -> str:
@@ -126,9 +127,10 @@ def read_decided(notes: Mapping[str, str]) -> Decided:
 def write_positions(positions: Iterable[Position]) -> Positions:
     """Positions in the shortest form."""
     ordered = sorted(positions)
-    if all(len(position) == 1 for position in ordered):
-        return write_runs([position[0] for position in ordered])
-    return tuple(ordered)
+    try:
+        return write_runs([number for (number,) in ordered])
+    except ValueError:  # of a source whose positions are several numbers
+        return tuple(ordered)
 
 
 def read_positions(positions: Positions) -> list[Position]:

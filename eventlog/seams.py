@@ -39,11 +39,26 @@ class Source(Protocol):
     def note(self, notes: Mapping[str, str]) -> None:
         """Keeps notes with the batch in hand; durable when it returns, and handed out with the batch when it is repeated."""
 
-    def settle(self, batch: Batch, outcomes: Sequence[Outcome], notes: Mapping[str, str] | None = None) -> None:
+    def settle(
+        self,
+        batch: Batch,
+        outcomes: Sequence[Outcome],
+        notes: Mapping[str, str] | None = None,
+        following: Batch | None = None,
+    ) -> None:
         """Marks what became of the events; durable when it returns. Events with status NEW stay for another time.
 
-        Former notes go; `notes` are kept for the events that stay.
+        Former notes go; `notes` are kept for the events that stay. `following` is what `read_ahead` gave, and is the
+        batch in hand from now on.
         """
+
+
+@runtime_checkable
+class Foresight(Protocol):
+    """A source that can tell what comes next while a batch is still in hand."""
+
+    def read_ahead(self, limit: int, handed_out: Sequence[Batch]) -> Batch:
+        """The events after those that were handed out; nobody has them in hand, and a crash forgets them."""
 
 
 class RowReader(Protocol):

@@ -10,10 +10,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from eventlog.model import Change, Event, Outcome, Position, Row, RowId
+from eventlog.model import Change, Event, Outcome, Outcomes, Position, Row, RowId
 from eventlog.rules.coalesce import coalesce
 from eventlog.rules.join import delete, join
 from eventlog.rules.lifetimes import lifetimes, wanted
@@ -40,7 +40,7 @@ class Decision(NamedTuple):
     """Changes in the order in which they are published, and one outcome for every event."""
 
     changes: list[Change]
-    outcomes: list[Outcome]
+    outcomes: Sequence[Outcome]
 
 
 def decide(
@@ -69,15 +69,7 @@ def judge(screened: Screened, rows: Mapping[RowId, Row] | None, options: Options
                 if lifetime.closing is not None and lifetime.closing.position not in screened.silent:
                     changes.append(delete(subject, lifetime.closing))
     changes.sort(key=_due_place if options.future else _place)
-    return Decision(changes, _outcomes(screened))
-
-
-def _outcomes(screened: Screened) -> list[Outcome]:
-    """What is not set aside is published."""
-    if not screened.outcomes:
-        return [Outcome(position=event.position) for event in screened.events]
-    ended = screened.outcomes.get
-    return [ended(event.position) or Outcome(position=event.position) for event in screened.events]
+    return Decision(changes, Outcomes([event.position for event in screened.events], screened.outcomes))
 
 
 def _place(change: Change) -> Position:

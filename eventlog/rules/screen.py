@@ -61,7 +61,7 @@ def screen(events: Sequence[Event], catalog: Catalog | None, options: Options) -
     screened = Screened(in_order(events, options))
     identities = Identities(catalog)
     meetings: tuple[_Meetings, _Meetings] = ({}, {})  # of field events and of row events
-    user = None if options.allow_loopback or not options.user else _folded(options.user)
+    ours = None if options.allow_loopback or not options.user else _Ours(options.user)
     meaning_of = MEANING.get
     for event in screened.events:
         meaning = meaning_of(event.kind)
@@ -76,7 +76,7 @@ def screen(events: Sequence[Event], catalog: Catalog | None, options: Options) -
             screened.aside(event, Reason.INVALID, meeting)
         elif options.future and _waits(screened, event, options):
             continue  # untouched, a loopback too: a delete that is not due closes nothing yet
-        elif user is not None and event.perpetrator is not None and _folded(event.perpetrator) == user:
+        elif ours is not None and ours[event.perpetrator]:
             _set_loopback_aside(screened, meeting, event)
         elif meaning.row:
             _gather_row_event(meeting, event)
@@ -169,6 +169,18 @@ def _waits(screened: Screened, event: Event, options: Options) -> bool:
         return False
     screened.aside(event, Reason.NOT_DUE, None)
     return True
+
+
+class _Ours(dict[str | None, bool]):
+    """Says of a perpetrator, however it is written, whether it is the publisher's own user."""
+
+    def __init__(self, user: str) -> None:
+        super().__init__({None: False})
+        self._user = _folded(user)
+
+    def __missing__(self, perpetrator: str) -> bool:
+        self[perpetrator] = ours = _folded(perpetrator) == self._user
+        return ours
 
 
 def _folded(user: str) -> str:

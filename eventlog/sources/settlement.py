@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from eventlog.backoff import Backoff
 from eventlog.marks import runs
-from eventlog.model import Outcome, Position, Reason, Status, written
+from eventlog.model import Outcome, Outcomes, Position, Reason, Status, exceptional, written
 from eventlog.sql.log import id_list
 
 if TYPE_CHECKING:
@@ -49,15 +49,19 @@ def settle(
             _change(connection, log, "mark", numbers, {"status": status.value})
 
 
-def by_status(outcomes: Iterable[Outcome]) -> dict[Status, list[int]]:
+def by_status(outcomes: Sequence[Outcome]) -> dict[Status, list[int]]:
     """The record_ids that get each letter, ascending; those that stay N are left out."""
     found: dict[Status, list[int]] = {}
-    for outcome in outcomes:
+    for outcome in exceptional(outcomes):
         if outcome.status is not Status.NEW:
             found.setdefault(outcome.status, []).append(outcome.position[0])
+    if isinstance(outcomes, Outcomes):
+        others = outcomes.others
+        plain = [position[0] for position in outcomes.positions if position not in others]
+        found.setdefault(Status.SUCCESS, []).extend(plain)
     for numbers in found.values():
         numbers.sort()
-    return found
+    return {status: numbers for status, numbers in found.items() if numbers}
 
 
 def is_noted(outcome: Outcome) -> bool:
@@ -75,15 +79,17 @@ def note_of(outcome: Outcome) -> str | None:
     return note.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
 
 
-def retried(outcomes: Iterable[Outcome]) -> list[Outcome]:
+def retried(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Those that are offered again after a while."""
-    return [outcome for outcome in outcomes if outcome.status is Status.NEW and outcome.reason is Reason.RETRY]
+    return [
+        outcome for outcome in exceptional(outcomes) if outcome.status is Status.NEW and outcome.reason is Reason.RETRY
+    ]
 
 
 def _note(
     connection: Connection, log: Log, outcomes: Sequence[Outcome], settings: Settling, attempts: Mapping[Position, int]
 ) -> None:
-    noted = [_record(outcome) for outcome in outcomes if is_noted(outcome)]
+    noted = [_record(outcome) for outcome in exceptional(outcomes) if is_noted(outcome)]
     if noted:
         connection.execute(log.query("note_outcome"), noted)
     chance = secrets.SystemRandom().random()  # one for all, so that what belongs together comes again together

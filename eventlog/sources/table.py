@@ -8,7 +8,7 @@ numbers lie.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -17,7 +17,7 @@ from msgspec import Struct
 from eventlog.backoff import Backoff
 from eventlog.errors import SourceError
 from eventlog.marks import IN_HAND, PUBLISHER, RETRIED, Marks, note_name, notes_of, read_runs, write_runs
-from eventlog.model import Event, Outcome, Reason, Status
+from eventlog.model import Event, Outcome, Reason, Status, exceptional
 from eventlog.rules.identity import Identities
 from eventlog.schema import Catalog
 from eventlog.seams import Batch
@@ -100,7 +100,28 @@ class LogSource:
             for name, text in notes.items():
                 self._mark(connection, note_name(name), text)
 
-    def settle(self, batch: Batch, outcomes: Sequence[Outcome], notes: Mapping[str, str] | None = None) -> None:
+    def read_ahead(self, limit: int, handed_out: Sequence[Batch]) -> Batch:
+        """The next rows outside the stretches that batches lie in; none where that could not be told or would not pay.
+
+        What is committed late within such a stretch is read when these batches are settled.
+        """
+        if self.settings.handle_future_events or self.log.dialect.embedded or self._retries.rows or limit <= 0:
+            return Batch(events=())
+        numbers = [event.position[0] for batch in handed_out for event in batch.events]
+        first, last = min(numbers), max(numbers)
+        with self._transaction() as connection:
+            rows = self._next(connection, limit, "among_lower", {"first": first})
+            if len(rows) < limit:
+                rows += self._next(connection, limit - len(rows), "among_higher", {"last": last})
+        return Batch(events=events_of(rows))
+
+    def settle(
+        self,
+        batch: Batch,
+        outcomes: Sequence[Outcome],
+        notes: Mapping[str, str] | None = None,
+        following: Batch | None = None,
+    ) -> None:
         """Marks, deletes and records in one transaction, and lets go of the batch; rows with status NEW stay N.
 
         Where a database can leave it for later, the transaction is on disk before the next document is written: should
@@ -113,6 +134,8 @@ class LogSource:
                 self._seat.assure(connection)
             settle(connection, self.log, outcomes, self.settings, batch.attempts)
             self._keep(connection, batch, outcomes, notes or {})
+            if following is not None and following.events:
+                self.marks.set(connection, IN_HAND, _numbers_of(following))
 
     def _next_batch(self, connection: Connection, limit: int, marks: Mapping[str, str]) -> Batch:
         """Takes the next rows in hand; notes that are left speak of rows that wait, or of rows that are gone."""
@@ -123,10 +146,12 @@ class LogSource:
             if notes:
                 self.marks.clear_notes(connection)
                 notes = {}
-        events = [event_of(row) for row in self._next(connection, limit)]
+        events = events_of(self._next(connection, limit))
         if events:
-            self._mark(connection, IN_HAND, write_runs([event.position[0] for event in events]), soon=True)
-        elif IN_HAND in marks:
+            batch = self._batch(events, notes, now=self._now(connection))
+            self._mark(connection, IN_HAND, _numbers_of(batch), soon=True)
+            return batch
+        if IN_HAND in marks:
             self.marks.clear(connection, IN_HAND)
         return self._batch(events, notes, now=self._now(connection))
 
@@ -154,14 +179,16 @@ class LogSource:
         """Lets go of the batch, but for what stays in hand, and says which rows wait for another attempt."""
         self.marks.clear_batch(connection)
         staying = [
-            outcome.position[0] for outcome in outcomes if outcome.status is Status.NEW and outcome.reason in _STAY
+            outcome.position[0]
+            for outcome in exceptional(outcomes)
+            if outcome.status is Status.NEW and outcome.reason in _STAY
         ]
         if staying and self.settings.on_retry == "stop":
             self.marks.set(connection, IN_HAND, write_runs(staying))
         for name, text in notes.items():
             self.marks.set(connection, note_name(name), text)
         before = {row.number for row in self._retries.rows}
-        again = before.difference(event.position[0] for event in batch.events)
+        again = before.difference(event.position[0] for event in batch.events) if before else set[int]()
         again.update(outcome.position[0] for outcome in retried(outcomes))
         if again:
             self.marks.set(connection, RETRIED, write_runs(sorted(again)))
@@ -174,29 +201,34 @@ class LogSource:
         else:
             self._seat.mark(connection, name, value, soon=soon)
 
-    def _next(self, connection: Connection, limit: int) -> _Rows:
+    def _next(
+        self, connection: Connection, limit: int, among: str | None = None, bounds: Mapping[str, int] | None = None
+    ) -> _Rows:
         """The first `limit` rows, and those after them that belong to the object of the last."""
         if limit <= 0:
             return self._passing(self._waiting(connection, ALL))
         ahead = LOOKAHEAD
         while True:
-            found = self._waiting(connection, limit + ahead)
+            found = self._waiting(connection, limit + ahead, among, bounds)
             rows = self._passing(found)
             end = _end_of_object(rows, limit, Identities(self._catalog))
             if end < len(rows) or len(found) < limit + ahead:
                 return rows[:end]
             ahead *= 4
 
-    def _waiting(self, connection: Connection, limit: int) -> _Rows:
+    def _waiting(
+        self, connection: Connection, limit: int, among: str | None = None, bounds: Mapping[str, int] | None = None
+    ) -> _Rows:
         future = self.settings.handle_future_events
         waiting = [row.number for row in self._retries.waiting]
         query = self.log.query(
             "waiting_rows",
-            among="among_due" if future else "among_all",
+            among=among or ("among_due" if future else "among_all"),
             **{"except": "except_retried" if waiting else "except_none"},
             order="order_by_time" if future else "order_by_number",
         )
-        return self.log.rows(connection, query, {"limit": limit} | ({"retried": id_list(waiting)} if waiting else {}))
+        retried = {"retried": id_list(waiting)} if waiting else {}
+        return self.log.rows(connection, query, {"limit": limit, **(bounds or {}), **retried})
 
     def _passing(self, rows: _Rows) -> _Rows:
         """The rows without those whose object waits, however they write its key."""
@@ -211,7 +243,7 @@ class LogSource:
         fragments = {"among": "among_noted", "except": "except_none", "order": "order_by_number"}
         query = self.log.query("waiting_rows", **fragments)
         rows = self.log.rows(connection, query, {"ids": id_list(numbers), "limit": ALL})
-        events = {event.position[0]: event for event in map(event_of, rows)}
+        events = {event.position[0]: event for event in events_of(rows)}
         return [events[number] for number in numbers if number in events]
 
     def _now(self, connection: Connection) -> dt.datetime | None:
@@ -232,6 +264,10 @@ class LogSource:
             raise
 
 
+def _numbers_of(batch: Batch) -> str:
+    return write_runs([event.position[0] for event in batch.events])
+
+
 def _end_of_object(rows: _Rows, limit: int, identities: Identities) -> int:
     """Where the object of row number `limit` ends among the neighbouring rows."""
     if len(rows) <= limit:
@@ -243,17 +279,19 @@ def _end_of_object(rows: _Rows, limit: int, identities: Identities) -> int:
     return end
 
 
-def event_of(row: tuple[Any, ...]) -> Event:
-    """A row of `waiting_rows`; nothing in it is judged here."""
-    number, kind, table, key, column, old, new, time, perpetrator = row
-    return Event(
-        position=(int(number),),
-        kind=kind,
-        table=table,
-        key=key,
-        column=column,
-        old=old,
-        new=new,
-        time=time,
-        perpetrator=perpetrator,
-    )
+def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
+    """Rows of `waiting_rows`; nothing in them is judged here."""
+    return [
+        Event(
+            position=(int(number),),
+            kind=kind,
+            table=table,
+            key=key,
+            column=column,
+            old=old,
+            new=new,
+            time=time,
+            perpetrator=perpetrator,
+        )
+        for number, kind, table, key, column, old, new, time, perpetrator in rows
+    ]

@@ -31,6 +31,12 @@ LIMIT :limit;
 -- among_all: condition: every row
 (1 = 1);
 
+-- among_lower: condition: rows below a number
+(waiting./* record_id */record_id < :first);
+
+-- among_higher: condition: rows above a number
+(waiting./* record_id */record_id > :last);
+
 -- among_due: condition: rows whose time has come; rows without a readable time are for the rules to judge
 (waiting./* event_time */event_time IS NULL
  OR waiting./* event_time */event_time <= /* clock */CURRENT_TIMESTAMP);

@@ -23,6 +23,12 @@ LIMIT :limit;
 -- among_all: condition: every row
 (1 = 1);
 
+-- among_lower: condition: rows below a number
+(waiting./* record_id */record_id < :first);
+
+-- among_higher: condition: rows above a number
+(waiting./* record_id */record_id > :last);
+
 -- among_due: condition: rows whose time has come; rows without a readable time are for the rules to judge
 (julianday(waiting./* event_time */event_time) IS NULL
  OR julianday(waiting./* event_time */event_time) <= julianday(/* clock */CURRENT_TIMESTAMP));

@@ -1,0 +1,71 @@
+"""How fast waiting per-field rows become durable XDS files, against a loop that only reads and marks them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from bench.backlog import LIMIT, Backlog, backlog, engine
+from bench.measure import Benchmark, Contestant, Target, Timings
+
+ROWS: Final = 400_000
+QUICK: Final = 2_000
+PROMISED: Final = 0.5
+"""Of the floor's rate."""
+
+FLOOR = "COPY and UPDATE BETWEEN in one snapshot"
+OURS = "eventlog into XDS files"
+READ = (
+    "COPY (SELECT record_id, event_type, table_name, table_key, column_name, old_value, new_value, event_time, perpetrator"
+    " FROM {log} WHERE status = 'N' ORDER BY record_id LIMIT {limit}) TO STDOUT"
+)
+MARK = "UPDATE {log} SET status = 'S' WHERE record_id BETWEEN {first} AND {last} AND status = 'N'"
+
+
+def benchmark(*, quick: bool) -> Benchmark:
+    """The floor and the publisher in turn, on the same rows."""
+    log = backlog("publish_log", QUICK if quick else ROWS)
+    return Benchmark(
+        name="publish",
+        question="how fast do waiting rows become durable documents?",
+        unit="row",
+        contestants=[
+            Contestant(name=FLOOR, prepare=log.refill, run=partial(bare, log), units=log.count, floor=True),
+            Contestant(name=OURS, prepare=log.refill, run=log.publish, units=log.count),
+        ],
+        targets=_targets,
+        note="",
+    )
+
+
+def bare(log: Backlog) -> None:
+    """Reads and marks every row in cycles, and looks at nothing but the first and the last number."""
+    session: Any = engine().raw_connection()
+    marked = 0
+    try:
+        cursor = session.cursor()
+        while True:
+            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            with cursor.copy(READ.format(log=log.name, limit=LIMIT)) as copy:
+                chunks = [bytes(chunk) for chunk in copy]
+            if not chunks:
+                break
+            first, last = chunks[0].split(b"\t", 1)[0], chunks[-1].rsplit(b"\n", 2)[-2].split(b"\t", 1)[0]
+            cursor.execute(MARK.format(log=log.name, first=first.decode(), last=last.decode()))
+            marked += cursor.rowcount
+            session.commit()
+    finally:
+        session.close()
+    if marked != log.count:
+        raise AssertionError(f"{marked} of {log.count} rows were marked")
+
+
+def _targets(timings: Timings) -> list[Target]:
+    share = timings[OURS].rate / timings[FLOOR].rate
+    return [
+        Target(
+            promise=f"at least {PROMISED:g} times as fast as reading and marking alone",
+            measured=f"{share:.2f} times",
+            reached=share >= PROMISED,
+        ),
+    ]

@@ -1,0 +1,121 @@
+"""Batch after batch: while the documents of one wait for the disk, the next is decided and the one after it read.
+
+Law: a batch reaches no output before everything of the one ahead of it is settled. Where something stays, or fails,
+what was made ready behind it is forgotten and read again, so that no later change overtakes an earlier one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.errors import EventlogError
+from eventlog.pipeline import Pipeline, Report, Work
+from eventlog.seams import Batch, Foresight
+
+TURN: Final = 0.0001
+"""Seconds that a thread which decides keeps one from going on whose disk or database has answered."""
+
+
+class Ready(Struct, frozen=True, kw_only=True):
+    """A batch whose documents are made, and the one after it, on its way from the source."""
+
+    work: Work
+    following: Future[Batch] | None = None
+
+
+class Relay:
+    """Takes batches round a pipeline, one after the other or hand in hand."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self._ready: Ready | None = None
+        self._threads: ThreadPoolExecutor | None = None
+
+    def go_round(self, *, ahead: bool) -> Report:
+        """Publishes one batch; `ahead` lets it begin with what follows."""
+        ready, self._ready = self._ready or self._begun(ahead=ahead), None
+        if isinstance(ready, Report):
+            return ready
+        with _short_turns():
+            report = self._together(ready) if ready.following is not None else self.pipeline.finish(ready.work)
+        self.pipeline = replace(self.pipeline, fresh=False)
+        if self._ready is None:
+            self.forget()
+        return report
+
+    def forget(self) -> None:
+        """Lets go of what was made ready; none of it has reached anybody."""
+        self._ready = None
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(cancel_futures=True)
+
+    def _begun(self, *, ahead: bool) -> Ready | Report:
+        """The next batch from the source, or what there is to say when there is none."""
+        batch = self.pipeline.source.read(self.pipeline.limit)
+        if not batch.events:
+            return Report(later=batch.later)
+        following = self._following(batch) if ahead and not (batch.repeated or batch.notes or batch.attempts) else None
+        return Ready(work=self._made(batch, None, encoded=following is not None), following=following)
+
+    def _together(self, ready: Ready) -> Report:
+        """Finishes one batch while the next is made."""
+        assert self._threads is not None
+        assert ready.following is not None
+        finishing = self._threads.submit(self.pipeline.finish, ready.work, ready.following.result)
+        following: Ready | None = None
+        try:
+            following = self._next(ready)
+        except EventlogError:
+            pass  # what is wrong with the next batch is said when its turn comes
+        finally:
+            report = finishing.result()
+        self._ready = following if self.pipeline.goes_on(report) else None
+        return report
+
+    def _next(self, ready: Ready) -> Ready | None:
+        """The batch after this one, made as far as it can be; None when there is none or it must be looked at again."""
+        assert ready.following is not None
+        batch = ready.following.result()
+        if not batch.events:
+            return None
+        following = self._following(ready.work.batch, batch)
+        work = self._made(batch, ready.work, encoded=True)
+        return Ready(work=work, following=following)
+
+    def _made(self, batch: Batch, after: Work | None, *, encoded: bool) -> Work:
+        work = self.pipeline.decided(batch, after)
+        if encoded:
+            for delivery in work.deliveries:
+                delivery.encode(self.pipeline.catalog)
+        return work
+
+    def _following(self, *handed_out: Batch) -> Future[Batch] | None:
+        """The batch after these, while it pays: a source that gave less than was asked for has no more."""
+        pipeline = self.pipeline
+        source, limit = pipeline.source, pipeline.limit
+        if not isinstance(source, Foresight) or not 0 < limit <= len(handed_out[-1].events):
+            return None
+        if any(output.answers for output in pipeline.outputs):
+            return None  # what a receiver says of one batch may hold the next
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(2, thread_name_prefix="eventlog-relay")
+        return self._threads.submit(source.read_ahead, limit, handed_out)
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Lets threads that wait for a disk or a database go on soon after it has answered."""
+    former = sys.getswitchinterval()
+    sys.setswitchinterval(min(TURN, former))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(former)
