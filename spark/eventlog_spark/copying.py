@@ -8,15 +8,14 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.csv
 
-from eventlog.errors import SourceError
-from eventlog_spark.reading import ROWS
+from eventlog.errors import DataError, SourceError
 
 BLOCK_BYTES: Final = 2 << 20
 """How much is collected before Arrow reads it; always whole rows."""
 
 
-def copied(connection: Any, query: str) -> Iterator[pa.RecordBatch]:
-    """The rows that a query finds (ROWS), in the transaction that a psycopg connection is in.
+def copied(connection: Any, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows that a query finds, in the transaction that a psycopg connection is in.
 
     In CSV an empty string stands in quotes and NULL does not, so they stay apart. libpq hands out one row at a time;
     asked by psycopg's own iterator, that alone would cost twice as much as reading them.
@@ -30,23 +29,27 @@ def copied(connection: Any, query: str) -> Iterator[pa.RecordBatch]:
             break
         block += row
         if len(block) >= BLOCK_BYTES:
-            yield from _read(block)
+            yield from _read(block, schema)
             block = bytearray()
     while (result := session.get_result()) is not None:
         _check(result, copying=False)
     if block:
-        yield from _read(block)
+        yield from _read(block, schema)
 
 
-def _read(block: bytearray) -> Iterator[pa.RecordBatch]:
-    table = pyarrow.csv.read_csv(
-        pa.BufferReader(pa.py_buffer(block)),
-        pyarrow.csv.ReadOptions(use_threads=False, column_names=ROWS.names, block_size=len(block) + 1),
-        pyarrow.csv.ParseOptions(newlines_in_values=True),
-        pyarrow.csv.ConvertOptions(
-            column_types=ROWS, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
-        ),
+def _read(block: bytearray, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    convert = pyarrow.csv.ConvertOptions(
+        column_types=schema, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
     )
+    try:
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(pa.py_buffer(block)),
+            pyarrow.csv.ReadOptions(use_threads=False, column_names=schema.names, block_size=len(block) + 1),
+            pyarrow.csv.ParseOptions(newlines_in_values=True),
+            convert,
+        )
+    except pa.ArrowInvalid as error:
+        raise DataError(f"A value of the log is not what its column should hold: {error}.") from error
     yield from table.to_batches()
 
 

@@ -20,10 +20,12 @@ FETCHED: Final = 10_000
 
 NUMBERS: Final = ("record_id", "event_type")
 ROWS: Final = pa.schema([(name, pa.int64() if name in NUMBERS else pa.string()) for name in STANDARD])
+TEXTS: Final = pa.schema([(name, pa.string()) for name in STANDARD])
+"""The columns as COPY writes them, for logs whose columns may be of any type."""
 
 
-def batches(log: BulkLog, stretch: Stretch) -> Iterator[pa.RecordBatch]:
-    """The rows of a stretch (ROWS)."""
+def batches(log: BulkLog, stretch: Stretch, schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:
+    """The rows of a stretch; plain queries always give them as ROWS."""
     with log.connection(stretch.snapshot) as connection:
         query = log.query("stretch", first=stretch.first, last=stretch.last)
         if not log.copies:
@@ -32,7 +34,7 @@ def batches(log: BulkLog, stretch: Stretch) -> Iterator[pa.RecordBatch]:
         from eventlog_spark.copying import copied
 
         try:
-            yield from copied(connection.connection.driver_connection, query)
+            yield from copied(connection.connection.driver_connection, query, schema)
         except BaseException:  # a reader that wants no more rows too: the server would go on sending
             connection.invalidate()
             raise

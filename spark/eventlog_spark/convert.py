@@ -1,0 +1,166 @@
+"""Bulk conversion on Spark: the local engine's steps, one shuffle between them, and equal bytes in the end.
+
+    scattering   pieces of the input to blobs of rows, each for the bucket of its objects        mapInArrow
+    the shuffle  every bucket's blobs to one task                                                repartitionById
+    deciding     whole objects through the rules and the writer, into files by ranges            mapInArrow
+    writing      ranges to parts and outcomes                                                    mapInArrow
+
+Law: only counts and names of files come to the driver, never rows. Where ranges begin is known before anything runs,
+because Spark's own range partitioning would run the conversion twice to find out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from eventlog.convert.commit import Destination, Summary
+from eventlog.convert.conflicts import may_conflict
+from eventlog.convert.local import Unwatched, Watch, summary_of
+from eventlog.convert.plan import part_spans
+from eventlog.convert.scatter import Scattered
+from eventlog.convert.settings import Conversion
+from eventlog.convert.sheaf import Sheaf
+from eventlog.convert.stages import DecidedBucket, Write, WriteOutcomes, unnumbered
+from eventlog.errors import DataError, UsageError
+from eventlog_spark.blobs import SCHEMA
+from eventlog_spark.cutting import Cut, Span, boundaries, cut
+from eventlog_spark.deciding import ANSWERS, Answer, Compare, Deciding, compared, decided, produced
+from eventlog_spark.faults import arriving
+from eventlog_spark.progress import watched
+from eventlog_spark.sampling import sampled
+from eventlog_spark.scattering import Noted, Scattering, scattered
+from eventlog_spark.session import Cluster, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST_TASKS: Final = 10_000
+Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Watch | None = None) -> Summary:
+    """Converts on Spark. The destination must be a folder that the driver and all executors see under one name."""
+    destination = Destination(conversion.destination)
+    with destination.occupied(overwrite=conversion.overwrite):
+        try:
+            with cut(conversion) as found, session(cluster or Cluster()) as spark:
+                summary = Run(conversion, destination, spark, found, watch or Unwatched()).summary()
+        except (DataError, UsageError):
+            destination.discard()
+            raise
+        destination.commit(summary)
+    return summary
+
+
+class Run:
+    """One conversion on its way through the steps."""
+
+    def __init__(
+        self, conversion: Conversion, destination: Destination, spark: SparkSession, found: Cut, watch: Watch
+    ) -> None:
+        self._conversion = conversion
+        self._staged = str(destination.staged)
+        self._folder = str(destination.begun("spark"))
+        self._spark = spark
+        self._cut = found
+        self._watch = watch
+
+    def summary(self) -> Summary:
+        """Goes through all steps; the summary counts what they did."""
+        spans = [*self._cut.spans, *self._sampled()]
+        places = boundaries(spans)
+        answers = self._decided(places, ())
+        noted = [one for answer in answers for one in answer.noted]
+        if _may_conflict(noted):
+            contested = self._contested(answers, places)
+            if contested:
+                answers = self._decided(places, contested)
+        rows = sum(one.rows for one in noted)
+        buckets = [answer.decided for answer in answers]
+        return summary_of(rows, buckets, self._written(buckets, places))
+
+    def _sampled(self) -> list[Span]:
+        """Where record_ids lie in the pieces that do not say so."""
+        found = self._cut.unknown
+        answers = self._collected("looking", len(found), partial(sampled, self._conversion, found))
+        return [span for answer in answers for span in msgspec.json.decode(answer, type=list[Span])]
+
+    def _decided(self, places: tuple[int, ...], conflicts: tuple[int, ...]) -> list[Answer]:
+        """Scatters, shuffles and decides, in one job of Spark's."""
+        work = Scattering(
+            conversion=self._conversion, pieces=self._cut.pieces, buckets=self._cut.buckets, held=self._cut.held
+        )
+        deciding = Deciding(
+            conversion=self._conversion,
+            tables=work.tables,
+            boundaries=places,
+            conflicts=conflicts,
+            folder=self._folder,
+        )
+        blobs = self._numbered(len(work.pieces)).mapInArrow(partial(scattered, work), SCHEMA)
+        whole = blobs.repartitionById(work.buckets, "bucket")
+        answers = whole.mapInArrow(partial(decided, deciding), ANSWERS)
+        with watched(self._spark, self._watch, "deciding", self._cut.rows), arriving():
+            return [msgspec.json.decode(row.content, type=Answer) for row in answers.collect()]
+
+    def _contested(self, answers: Sequence[Answer], places: tuple[int, ...]) -> tuple[int, ...]:
+        """The record_ids that have several outcomes: those of several objects, and of one that contradicts itself."""
+        ended = tuple(answer.decided.ended for answer in answers)
+        tasks = [Compare(name=f"compare-{label}", ended=ended, label=label) for label in range(len(places) + 1)]
+        found = self._collected("comparing numbers", len(tasks), partial(compared, tasks))
+        return tuple(number for answer in found for number in msgspec.json.decode(answer, type=list[int]))
+
+    def _written(self, buckets: Sequence[DecidedBucket], places: tuple[int, ...]) -> int:
+        """Writes everything; says how many parts there are."""
+        rendered, ended = tuple(one.rendered for one in buckets), tuple(one.ended for one in buckets)
+        outcomes = WriteOutcomes(
+            name="outcomes", ended=ended, labels=unnumbered(places) + 1, folder=self._folder, staged=self._staged
+        )
+        tasks: list[Write | WriteOutcomes] = [outcomes, *self._parts(rendered)]
+        found = self._collected("writing", len(tasks), partial(produced, tasks))
+        counts = [msgspec.json.decode(answer, type=int) for answer in found]
+        return sum(counts) - sum(sum(sheaf.rows) for sheaf in ended)
+
+    def _parts(self, rendered: tuple[Sheaf, ...]) -> Iterator[Write]:
+        counted = Counter[int]()
+        for sheaf in rendered:
+            counted.update(sheaf.counted())
+        for number, span in enumerate(part_spans(counted, self._conversion.part_events)):
+            yield Write(
+                name=f"parts-{number:06d}",
+                conversion=self._conversion,
+                rendered=rendered,
+                first=span.first,
+                last=span.last,
+                range=span.range,
+                skipped=span.skipped,
+                folder=self._folder,
+                staged=self._staged,
+            )
+
+    def _collected(self, stage: str, count: int, step: Step) -> list[bytes]:
+        """What the tasks of a step answer, a few bytes each."""
+        if not count:
+            return []
+        with watched(self._spark, self._watch, stage, None), arriving():
+            return [bytes(row.content) for row in self._numbered(count).mapInArrow(step, ANSWERS).collect()]
+
+    def _numbered(self, count: int) -> Any:
+        """The numbers of so many tasks, one in each partition."""
+        return self._spark.range(0, count, 1, min(count, MOST_TASKS) or 1)
+
+
+def _may_conflict(noted: Sequence[Noted]) -> bool:
+    nothing = Sheaf(path="", labels=(), rows=())
+    return may_conflict(
+        [
+            Scattered(sheaf=nothing, rows=one.rows, ascending=one.ascending, lowest=one.lowest, highest=one.highest)
+            for one in noted
+        ]
+    )

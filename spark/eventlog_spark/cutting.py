@@ -1,0 +1,119 @@
+"""How a conversion is cut for Spark: into which pieces its input, into how many buckets, at which positions its output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from msgspec import Struct
+from pyarrow import parquet
+
+from eventlog.convert.inputs import Unit, units
+from eventlog.convert.order import ranges
+from eventlog.convert.plan import BUCKET_ROWS, RANGE_ROWS, ROW_BYTES
+from eventlog.convert.readlog import held_rows
+from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows
+from eventlog.convert.snapshot import SnapshotFile, snapshot_files
+from eventlog_spark.bulk import BulkLog, Stretch, stretches
+from eventlog_spark.scattering import Piece, WholeLog, log_options
+
+MOST_BUCKETS: Final = 1_024
+MOST_RANGES: Final = 4_096
+STRETCH_ROWS: Final = 250_000
+EXPORT: Final = "SELECT pg_export_snapshot()"
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """About so many rows that have record_ids from the lowest to the highest."""
+
+    rows: int
+    lowest: int
+    highest: int
+
+
+class Cut(Struct, frozen=True, kw_only=True):
+    """The pieces of the input, those of a snapshot last; where record_ids lie, as far as that is known beforehand."""
+
+    pieces: tuple[Piece, ...]
+    rows: int
+    spans: tuple[Span, ...] = ()
+    held: frozenset[int] = frozenset()
+
+    @property
+    def buckets(self) -> int:
+        """A power of two; as many as let each be sorted in memory."""
+        return min(MOST_BUCKETS, 1 << max(self.rows // BUCKET_ROWS, 1).bit_length())
+
+    @property
+    def unknown(self) -> tuple[Unit, ...]:
+        """The units whose record_ids are not known before they are read."""
+        return tuple(piece for piece in self.pieces if isinstance(piece, Unit) and piece.kind != "parquet")
+
+
+def boundaries(spans: Sequence[Span]) -> tuple[int, ...]:
+    """Where the output is cut into ranges that are sorted in memory, if record_ids are even within each span."""
+    rows = sum(span.rows for span in spans)
+    sampled = [number for span in spans for number in _evenly(span)]
+    return ranges(sampled, min(MOST_RANGES, 1 + rows // RANGE_ROWS))
+
+
+@contextmanager
+def cut(conversion: Conversion) -> Iterator[Cut]:
+    """The cut, and what must last while pieces are read: a snapshot that all stretches of a log share."""
+    tables = _tables(conversion)
+    if isinstance(conversion.input, FilesInput):
+        found = units(conversion.input)
+        rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in found)
+        yield Cut(pieces=(*found, *tables), rows=rows, spans=tuple(_spans(found)))
+    else:
+        with _log(conversion.input, tables) as found_log:
+            yield found_log
+
+
+def _tables(conversion: Conversion) -> list[SnapshotFile]:
+    source, catalog = conversion.read_back, conversion.catalog
+    return snapshot_files(source.folder, catalog) if isinstance(source, SnapshotRows) and catalog is not None else []
+
+
+@contextmanager
+def _log(source: LogInput, tables: Sequence[SnapshotFile]) -> Iterator[Cut]:
+    log = BulkLog(log_options(source))
+    held = held_rows(log.engine, log.names)
+    with log.connection() as connection:
+        snapshot = str(connection.exec_driver_sql(EXPORT).scalar_one()) if log.copies else None
+        ((lowest, highest, rows),) = log.rows(connection, "extent")
+        spans = [] if lowest is None else [Span(rows=int(rows), lowest=int(lowest), highest=int(highest))]
+        pieces: list[Stretch | WholeLog] = [WholeLog()]
+        if snapshot is not None:
+            count = 1 + int(rows) // STRETCH_ROWS
+            pieces = [one for span in spans for one in stretches(span.lowest, span.highest, count, snapshot)]
+        yield Cut(pieces=(*pieces, *tables), rows=int(rows), spans=tuple(spans), held=held)
+    log.engine.dispose()
+
+
+def _evenly(span: Span) -> Iterator[int]:
+    count = 1 + span.rows // 1_000
+    width = span.highest - span.lowest
+    return (span.lowest + width * place // count for place in range(count))
+
+
+def _spans(found: Sequence[Unit]) -> Iterator[Span]:
+    """What Parquet says of its row groups."""
+    for path in dict.fromkeys(unit.path for unit in found if unit.kind == "parquet"):
+        described: Any = parquet.read_metadata(path)
+        for number in range(described.num_row_groups):
+            span = _span(described.row_group(number))
+            if span is not None:
+                yield span
+
+
+def _span(group: Any) -> Span | None:
+    for place in range(group.num_columns):
+        column = group.column(place)
+        if column.path_in_schema.strip().casefold() == "record_id":
+            known = column.statistics
+            if known is None or not known.has_min_max or not isinstance(known.min, int):
+                return None
+            return Span(rows=group.num_rows, lowest=known.min, highest=known.max)
+    return None

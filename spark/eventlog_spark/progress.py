@@ -1,0 +1,43 @@
+"""Tells how far Spark is with a step, to whoever watches a conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final
+
+from eventlog.convert.local import Unwatched, Watch
+from eventlog.convert.work import Tally
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOK: Final = 0.5
+"""Seconds between two looks."""
+
+
+@contextmanager
+def watched(spark: SparkSession, watch: Watch, stage: str, rows: int | None) -> Iterator[None]:
+    """While the block runs, the tally counts as many of the rows as Spark's finished tasks are of its tasks."""
+    if isinstance(watch, Unwatched):
+        yield
+        return
+    tally, done = Tally(), Event()
+    watch.begin(stage, rows, tally)
+    looker = Thread(target=_look, args=(spark, tally, rows or 0, done), daemon=True)
+    looker.start()
+    try:
+        yield
+    finally:
+        done.set()
+        looker.join()
+
+
+def _look(spark: SparkSession, tally: Tally, rows: int, done: Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    while not done.wait(LOOK):
+        stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]
+        tasks = sum(info.numTasks for info in stages)
+        finished = sum(info.numCompletedTasks for info in stages)
+        tally.shared.value = max(tally.shared.value, rows * finished // max(1, tasks))
