@@ -25,6 +25,7 @@ COMMANDS = {
     "check": "check",
     "run": "run",
     "receive": "receive",
+    "convert": "convert",
     "explain": "explain",
     "status": "status",
     "log": "log",

@@ -76,7 +76,7 @@ def _repeated(column: pa.Array) -> list[str | None]:
     if column.null_count == len(column):
         return [None] * len(column)
     encoded = column.dictionary_encode(null_encoding="encode")
-    texts = encoded.dictionary.to_pylist()
+    texts: list[str | None] = encoded.dictionary.to_pylist()
     if len(texts) == 1:
         return texts * len(column)
     return [texts[code] for code in encoded.indices.to_pylist()]

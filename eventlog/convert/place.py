@@ -55,10 +55,9 @@ def object_number(row: RowId) -> int:
     return _hash(f"{row.schema}\0{row.table}\0{row.key}")
 
 
-def bucket_of(objects: pa.Array, buckets: int, level: int = 0) -> pa.Array:
-    """The bucket of each object among `buckets`, a power of two up to 2^16; another level splits one bucket further."""
-    shifted = pc.shift_right(objects, level * 16) if level else objects
-    return pc.bit_wise_and(shifted, buckets - 1)
+def bucket_of(objects: pa.Array, buckets: int) -> pa.Array:
+    """The bucket of each object among `buckets`, a power of two."""
+    return pc.bit_wise_and(objects, buckets - 1)
 
 
 def _hash(text: str) -> int:

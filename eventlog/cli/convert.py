@@ -1,0 +1,143 @@
+"""`eventlog convert`: any number of log rows to files, in one go."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec.structs import replace
+
+from eventlog.cli.show import show_json
+from eventlog.cli.site import json_option
+from eventlog.errors import EX_DATA, OK, ConfigError
+
+if TYPE_CHECKING:
+    from eventlog.cli.ordering import Order
+    from eventlog.convert.commit import Summary
+    from eventlog.convert.local import Watch
+    from eventlog.convert.settings import Conversion
+
+PART_EVENTS = 100_000
+
+
+@click.command()
+@click.argument("inputs", metavar="INPUT", nargs=-1, required=True)
+@click.option("--from", "source", type=click.Choice(["log", "gbase", "linter"]), default="log", show_default=True)
+@click.option(
+    "--to", "target", type=click.Choice(["xds", "change-tables", "messages"]), default="xds", show_default=True
+)
+@click.option("--out", metavar="DEST", required=True, type=click.Path(path_type=Path), help="A folder; it is made.")
+@click.option("--overwrite", is_flag=True, help="Replace what a former conversion left in DEST.")
+@click.option("--engine", type=click.Choice(["auto", "spark", "local"]), default="auto", show_default=True)
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes of the local engine (default: all cores).")
+@click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
+@click.option("--conf", "conf", multiple=True, metavar="K=V", help="A setting of Spark; may be said several times.")
+@click.option("--log", metavar="NAME", help="The event log table, where INPUT is a database.")
+@click.option("--status", "statuses", metavar="LETTERS", help="Only rows with these letters (databases: N).")
+@click.option("--mark", is_flag=True, help="Mark the rows of the database with what became of them, in the end.")
+@click.option("--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables, types and keys as JSON.")
+@click.option("--database", metavar="URL", help="The database that answers read-backs.")
+@click.option("--snapshot", metavar="DIR", type=click.Path(path_type=Path), help="Files that answer read-backs.")
+@click.option("--part-events", type=click.IntRange(1), default=PART_EVENTS, show_default=True, metavar="N")
+@click.option("--coalesce", is_flag=True, help="One change for each lifetime of an object.")
+@click.option("--strict", is_flag=True, help="Exit with 65 when there were bad rows.")
+@click.option("--resume", is_flag=True, help="Go on with the work of a run that was interrupted (local engine).")
+@click.option(
+    "--config",
+    "-c",
+    metavar="FILE",
+    envvar="EVENTLOG_CONFIG",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A configuration whose publisher's settings are taken.",
+)
+@json_option
+def convert(**given: Any) -> int:
+    """Converts rows of an event log, from files (Parquet, JSON lines, CSV) or a database, to part files of documents.
+
+    INPUT is a file, a folder, a pattern or a database URL. DEST is complete when it holds _SUCCESS.
+
+    Example: eventlog convert archive/ --schema schema.json --out documents/
+    """
+    if find_spec("pyarrow") is None:
+        hint = "Install it: pip install 'eventlog[parquet]'."
+        raise ConfigError("Rows are converted with pyarrow, which is not installed.", hint=hint)
+    from eventlog.cli.ordering import Order
+
+    order = Order(**given)
+    summary = _converted(order)
+    if order.as_json:
+        show_json(summary)
+    else:
+        click.echo(last_line(summary))
+    return EX_DATA if order.strict and summary.bad else OK
+
+
+def last_line(summary: Summary) -> str:
+    """What a conversion did, in a line."""
+    ended = ", ".join(f"{status} {count}" for status, count in summary.statuses.items())
+    twice = f"; {summary.duplicates} more stood there twice" if summary.duplicates else ""
+    bad = f"; {summary.bad} bad: see outcomes.parquet" if summary.bad else ""
+    told = f"{summary.rows - summary.duplicates} rows, {summary.changes} changes, {summary.parts} parts"
+    return f"{told} ({ended or 'nothing'}){twice}{bad}."
+
+
+def _converted(order: Order) -> Summary:
+    """Converts by the engine that was chosen, and marks what is to be marked."""
+    from eventlog.cli.ordering import conversion_of
+    from eventlog.cli.watching import watching
+    from eventlog.convert.mark import can_be_marked, mark
+    from eventlog.convert.parts import OUTCOMES_FILE
+    from eventlog.convert.settings import LogInput
+
+    conversion = conversion_of(order)
+    source = conversion.input
+    marked = source if isinstance(source, LogInput) and source.mark else None
+    if marked is not None:
+        can_be_marked(marked)
+    with watching() as watch:
+        if _by_spark(order):
+            summary = _on_spark(conversion, order, watch)
+        else:
+            from eventlog.convert.local import convert as convert_here
+
+            summary = convert_here(conversion, jobs=order.jobs, resume=order.resume, watch=watch)
+        if marked is not None:
+            mark(marked, conversion.destination / OUTCOMES_FILE)
+    return summary
+
+
+def _by_spark(order: Order) -> bool:
+    """Whether Spark does it: when it is asked for, or when it is worth it and can run."""
+    from eventlog.cli.ordering import worth_spark
+
+    if order.engine != "auto":
+        return order.engine == "spark"
+    return worth_spark(order) and _spark_can_run()
+
+
+def _spark_can_run() -> bool:
+    if find_spec("pyspark") is None or find_spec("eventlog_spark") is None:
+        return False
+    from eventlog_spark.java import find_java
+
+    try:
+        find_java(os.environ)
+    except ConfigError:
+        return False
+    return True
+
+
+def _on_spark(conversion: Conversion, order: Order, watch: Watch) -> Summary:
+    """The one door to Spark; only who goes through it needs Spark to be installed."""
+    if find_spec("pyspark") is None or find_spec("eventlog_spark") is None:
+        hint = "Install it: pip install 'eventlog[spark]', or say --engine local."
+        raise ConfigError("Spark is not installed.", hint=hint)
+    from eventlog_spark.convert import convert as convert_on_spark
+    from eventlog_spark.session import Cluster, read_conf
+
+    cluster = Cluster(master=order.master, conf=read_conf(order.conf))
+    there = replace(conversion, destination=conversion.destination.absolute())  # executors begin in other folders
+    return convert_on_spark(there, cluster=cluster, watch=watch)

@@ -1,0 +1,175 @@
+"""What `eventlog convert` was told, and the conversion that it orders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.config import Config, load
+from eventlog.convert.settings import (
+    INPUTS,
+    TARGETS,
+    Conversion,
+    DatabaseRows,
+    FilesInput,
+    LogInput,
+    SnapshotRows,
+)
+from eventlog.errors import DataError, UsageError
+from eventlog.rules import Options
+from eventlog.schema import Catalog, catalog_from_json
+
+if TYPE_CHECKING:
+    from eventlog.xds.write import XdsFormat
+
+SPARK_FROM = 256_000_000
+"""Bytes of input from which on Spark is worth its start."""
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """The command line's words."""
+
+    inputs: tuple[str, ...]
+    source: str
+    target: str
+    out: Path
+    overwrite: bool
+    engine: str
+    jobs: int | None
+    master: str | None
+    conf: tuple[str, ...]
+    log: str | None
+    statuses: str | None
+    mark: bool
+    schema: Path | None
+    database: str | None
+    snapshot: Path | None
+    part_events: int
+    coalesce: bool
+    strict: bool
+    resume: bool
+    config: Path | None
+    as_json: bool
+
+    @property
+    def from_database(self) -> bool:
+        """Whether the rows come from a database."""
+        return len(self.inputs) == 1 and "://" in self.inputs[0]
+
+
+def conversion_of(order: Order) -> Conversion:
+    """The conversion; UsageError or ConfigError says what does not go together."""
+    _refuse(order)
+    config = load(order.config)
+    source: LogInput | FilesInput = _log(order, config) if order.from_database else _files(order)
+    read_back = _read_back(order)
+    return Conversion(
+        input=source,
+        destination=order.out,
+        catalog=_catalog(order, config, read_back),
+        options=_options(order, config),
+        format=_format(config),
+        part_events=order.part_events,
+        read_back=read_back,
+        overwrite=order.overwrite,
+    )
+
+
+def worth_spark(order: Order) -> bool:
+    """Whether Spark should do it where it can: what was said is for it, or the input is worth its start."""
+    if order.resume or order.jobs is not None:
+        return False
+    return bool(order.master or order.conf) or order.from_database or _size(order) >= SPARK_FROM
+
+
+def _refuse(order: Order) -> None:
+    if order.source not in INPUTS:
+        raise UsageError(f"--from {order.source} cannot be read yet; today there is {', '.join(INPUTS)}.")
+    if order.target not in TARGETS:
+        raise UsageError(f"--to {order.target} cannot be written yet; today there is {', '.join(TARGETS)}.")
+    if order.mark and not order.from_database:
+        raise UsageError("--mark marks the rows of a database, and INPUT is none.")
+    if any("://" in place for place in order.inputs) and not order.from_database:
+        raise UsageError("One database at a time: convert each on its own.")
+    if order.log is not None and not order.from_database:
+        raise UsageError("--log names a table of a database, and INPUT is none.")
+    if order.database is not None and order.snapshot is not None:
+        raise UsageError("Read-backs are answered by --database or by --snapshot, not by both.")
+    if order.resume and order.engine == "spark":
+        raise UsageError("--resume goes with the local engine: say --engine local.")
+
+
+def _log(order: Order, config: Config) -> LogInput:
+    return LogInput(
+        url=order.inputs[0],
+        log=order.log or config.source.log,
+        columns=config.source.columns,
+        statuses=order.statuses or "N",
+        mark=order.mark,
+    )
+
+
+def _files(order: Order) -> FilesInput:
+    return FilesInput(
+        places=tuple(str(Path(place).absolute()) for place in order.inputs), statuses=order.statuses or ""
+    )
+
+
+def _read_back(order: Order) -> DatabaseRows | SnapshotRows | None:
+    """A database that is converted answers for itself, as it does for the publisher."""
+    if order.snapshot is not None:
+        return SnapshotRows(folder=order.snapshot.absolute())
+    if order.database is not None or order.from_database:
+        return DatabaseRows(url=order.database or order.inputs[0])
+    return None
+
+
+def _catalog(order: Order, config: Config, read_back: DatabaseRows | SnapshotRows | None) -> Catalog | None:
+    if order.schema is not None:
+        try:
+            return catalog_from_json(order.schema.read_bytes(), origin=str(order.schema))
+        except OSError as error:
+            raise DataError(f"{order.schema} cannot be read: {error.strerror}.") from None
+    url = read_back.url if isinstance(read_back, DatabaseRows) else order.inputs[0] if order.from_database else None
+    if url is None:
+        return None
+    from eventlog.assembly import catalog_of
+    from eventlog.sql.connect import connect
+    from eventlog.sql.names import read_log_name
+
+    engine = connect(url)
+    try:
+        return catalog_of(engine, read_log_name(order.log or config.source.log), config)
+    finally:
+        engine.dispose()
+
+
+def _options(order: Order, config: Config) -> Options:
+    """The rules' options; a database's own user is the one it is read as, unless another is named."""
+    user = config.source.user
+    if user is None and order.from_database:
+        from eventlog.sql.connect import read_url
+
+        user = read_url(order.inputs[0]).username
+    publisher = config.publisher
+    return Options(
+        user=user,
+        allow_loopback=publisher.allow_loopback,
+        coalesce=order.coalesce or publisher.coalesce,
+        future=publisher.handle_future_events,
+    )
+
+
+def _format(config: Config) -> XdsFormat:
+    from eventlog.assembly import xds_of
+
+    return replace(xds_of(config), batch_size=1)  # parts have a size of their own
+
+
+def _size(order: Order) -> int:
+    from eventlog.convert.inputs import input_files
+
+    return sum(file.stat().st_size for file in input_files(_files(order)))

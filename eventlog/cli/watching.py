@@ -1,0 +1,127 @@
+"""Shows how far long work is: a bar on a terminal, else a line every ten seconds, both on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any, Final, Protocol
+
+import click
+
+LOOK: Final = 0.25
+"""Seconds between two looks at the tally."""
+
+LINE: Final = 10.0
+"""Seconds between two lines."""
+
+
+class Counting(Protocol):
+    """What counts rows."""
+
+    @property
+    def rows(self) -> int: ...
+
+
+class Lines:
+    """Tells how far a stage is in lines."""
+
+    def __init__(self) -> None:
+        self._stage = ""
+        self._total: int | None = None
+        self._began = self._told = time.monotonic()
+
+    def begin(self, stage: str, rows: int | None) -> None:
+        """A stage begins."""
+        self._stage, self._total = stage, rows
+        self._began = time.monotonic()
+
+    def show(self, rows: int) -> None:
+        """Says how many rows the stage has got through, if it is time for that."""
+        now = time.monotonic()
+        if self._stage and now - self._told >= LINE:
+            self._told = now
+            click.echo(told(self._stage, rows, self._total, now - self._began), err=True)
+
+
+class Bar:
+    """Draws how far a stage is."""
+
+    def __init__(self, drawn: Any) -> None:
+        self._drawn = drawn
+        self._task: Any = None
+        self._began = 0.0
+
+    def begin(self, stage: str, rows: int | None) -> None:
+        """A stage begins; the one before is done."""
+        if self._task is not None:
+            self._drawn.remove_task(self._task)
+        self._began = time.monotonic()
+        self._task = self._drawn.add_task(stage, total=rows, rate="")
+
+    def show(self, rows: int) -> None:
+        """Draws how many rows the stage has got through."""
+        if self._task is not None:
+            seconds = max(time.monotonic() - self._began, 0.001)
+            self._drawn.update(self._task, completed=rows, rate=f"{rows / seconds:,.0f} rows/s")
+
+
+class Watching:
+    """Looks at a tally again and again while stages begin and end."""
+
+    def __init__(self, shown: Lines | Bar) -> None:
+        self._shown = shown
+        self._tally: Counting | None = None
+        self._before = 0
+
+    def begin(self, stage: str, rows: int | None, tally: Counting) -> None:
+        """A stage begins; the tally goes on from where the stage before left it."""
+        self._before, self._tally = tally.rows, tally
+        self._shown.begin(stage, rows)
+
+    def look(self) -> None:
+        """Shows what the tally says."""
+        if self._tally is not None:
+            self._shown.show(self._tally.rows - self._before)
+
+
+@contextmanager
+def watching() -> Iterator[Watching]:
+    """Somebody who watches until the block is left."""
+    with _shown() as shown:
+        watch, done = Watching(shown), Event()
+        looker = Thread(target=_look, args=(watch, done), daemon=True)
+        looker.start()
+        try:
+            yield watch
+        finally:
+            done.set()
+            looker.join()
+
+
+def told(stage: str, rows: int, total: int | None, seconds: float) -> str:
+    """How far a stage is, in a line."""
+    rate = rows / seconds if seconds > 0 else 0.0
+    known = f" of {total:,}" if total else ""
+    left = f", {max(0.0, (total - rows) / rate):,.0f} s left" if total and rate else ""
+    return f"{stage}: {rows:,}{known} rows, {rate:,.0f} rows/s{left}"
+
+
+def _look(watch: Watching, done: Event) -> None:
+    while not done.wait(LOOK):
+        watch.look()
+
+
+@contextmanager
+def _shown() -> Iterator[Lines | Bar]:
+    if not sys.stderr.isatty():
+        yield Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as drawn:
+        yield Bar(drawn)
