@@ -32,6 +32,7 @@ SQLITE = Dialect(
     transactional_ddl=True,
     qualified_in_triggers=False,
     begin_ddl="BEGIN IMMEDIATE",
+    passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),  # busy, locked, interrupted; no memory, disk, space or file
     now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
 )
 POSTGRESQL = Dialect(
@@ -167,8 +168,12 @@ def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
 
 
 def is_lasting(error: BaseException | None) -> bool:
-    """Whether a driver's error has a number that waiting does not cure; PyMySQL has one class for deadlocks and typing errors."""
-    number = error.args[0] if error is not None and error.args else None
+    """Whether a driver's error has a number that waiting does not cure; PyMySQL has one class for deadlocks and typing errors.
+
+    So has sqlite3, which tells the number apart from the text, with details in its higher bits.
+    """
+    told = getattr(error, "sqlite_errorcode", None)
+    number = told & 0xFF if isinstance(told, int) else error.args[0] if error is not None and error.args else None
     passing = frozenset[int]().union(*(dialect.passing_errors for dialect in _DIALECTS.values()))
     return isinstance(number, int) and number > 0 and number not in passing
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from pathlib import Path
+
 import pytest
 from pymysql.err import OperationalError as PyMysqlError
 from sqlalchemy.exc import OperationalError, ProgrammingError
@@ -39,3 +42,15 @@ def test_what_the_class_calls_wrong_is_wrong_whatever_its_number() -> None:
     told = in_words(ProgrammingError("SELEC", {}, PyMysqlError(1205, "said")), "Asking")
     assert isinstance(told, MachineError)
     assert not told.may_pass
+
+
+def test_sqlite_has_one_class_for_a_lock_and_for_a_typing_error(tmp_path: Path) -> None:
+    one, other = (sqlite3.connect(tmp_path / "a.db", timeout=0, isolation_level=None) for _ in range(2))
+    one.execute("BEGIN IMMEDIATE")
+    with pytest.raises(sqlite3.OperationalError) as locked:
+        other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(sqlite3.OperationalError) as mistyped:
+        other.execute("SELEC 1")
+    assert (is_lasting(locked.value), is_lasting(mistyped.value)) == (False, True)
+    one.close()
+    other.close()

@@ -1,0 +1,95 @@
+"""A publisher that is killed anywhere leaves nothing by halves: the next one finishes the batch as it was begun."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.daemon.publisher import Publisher
+from tests.conformance.event_logs import LogTable
+from tests.integration.publishing import Process, config_of, published, site
+
+DIES = "import os, signal, pathlib\nfrom eventlog.sources.table import LogSource\nfrom eventlog.sinks.files import FileSink\n"
+DIE = "lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)"
+CRASHES = {
+    "before the plan": f"{DIES}LogSource.note = {DIE}",
+    "before the first document": f"{DIES}FileSink.write = {DIE}",
+    "between documents": (
+        f"{DIES}real, count = pathlib.Path.replace, iter(range(99))\n"
+        f"def replace(self, target):\n    next(count) == 2 and os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return real(self, target)\n"
+        "pathlib.Path.replace = replace"
+    ),
+    "before settling": f"{DIES}LogSource.settle = {DIE}",
+}
+
+
+@pytest.fixture
+def log(engine: Engine) -> LogTable:
+    """Seven rows: 1-2 make one change, 5 reads idu=4 back, 6 and 7 are two changes of one object."""
+    log = site(engine)
+    log.run("INSERT INTO usr (idu, fname, lname) VALUES (4, 'Jack', 'Frost')")
+    log.write(1, key="idu=1")
+    log.write(2, key="idu=1", column_name="lname")
+    log.write(3, key="idu=2")
+    log.write(4, key="idu=3")
+    log.write(5, key="idu=4", event_type=6, column_name=None, new_value=None)
+    log.write(6, key="idu=5")
+    log.write(7, key="idu=5", event_type=2, old_value="Jack", new_value="John")
+    return log
+
+
+def finish(log: LogTable, out: Path, batch_size: int) -> None:
+    with Publisher(config_of(log.engine, out, batch_size=batch_size)) as publisher:
+        publisher.sit_down(30)
+        for _ in publisher.rounds(until_empty=True):
+            pass
+
+
+def kill(log: LogTable, out: Path, crash: str, batch_size: int) -> None:
+    with Process(log.engine, out, "--once", program=CRASHES[crash], batch_size=batch_size) as process:
+        assert process.end() == -signal.SIGKILL
+    assert set(log.statuses().values()) == {"N"}
+
+
+@pytest.mark.parametrize("crash", CRASHES)
+def test_the_repeat_is_the_same_batch_whatever_came_or_went_meanwhile(
+    log: LogTable, tmp_path: Path, crash: str
+) -> None:
+    out = tmp_path / "out"
+    kill(log, out, crash, batch_size=2)
+    written = published(out)
+    log.write(8, key="idu=5", event_type=2, old_value="John", new_value="Joe", column_name="lname")
+    log.run("DELETE FROM event_log WHERE record_id = 3")
+    log.run("DELETE FROM usr")
+    finish(log, out, batch_size=2)
+    found = published(out)
+    assert set(found) >= set(written)
+    ids = [event_id for document in found.values() for event_id in document]
+    assert len(ids) == len(set(ids)), found
+    assert {"1-2", "4", "6", "7", "8"} <= set(ids)
+    statuses = log.statuses()
+    assert 3 not in statuses
+    assert {number: letter for number, letter in statuses.items() if letter != "S"} in ({}, {5: "W"})
+    assert not [path.name for path in out.iterdir() if path.name.endswith(".part")]
+
+
+@pytest.mark.parametrize("crash", ["between documents", "before settling"])
+def test_documents_are_called_as_before_and_say_the_same(log: LogTable, tmp_path: Path, crash: str) -> None:
+    kill(log, tmp_path / "killed", crash, batch_size=1)
+    finish(log, tmp_path / "killed", batch_size=1)
+    log.run("UPDATE event_log SET status = 'N'")
+    finish(log, tmp_path / "whole", batch_size=1)
+    killed, whole = ({p.name: p.read_bytes() for p in (tmp_path / name).iterdir()} for name in ("killed", "whole"))
+    assert killed == whole
+    assert len(whole) == 6
+
+
+def test_a_crash_leaves_a_mark_that_a_person_can_read(sqlite: Engine, tmp_path: Path) -> None:
+    log = site(sqlite)
+    log.write_all([1, 2, 5])
+    kill(log, tmp_path / "out", "before settling", batch_size=1)
+    assert dict(log.ask("SELECT name, value FROM event_log_mark WHERE name = 'in hand'")) == {"in hand": "1..2,5"}

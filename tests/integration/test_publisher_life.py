@@ -1,0 +1,146 @@
+"""The publisher as a process: it starts, publishes what comes, hears signals, beats, can be watched, and ends."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from sqlalchemy import Engine
+
+from tests.conformance.event_logs import LogTable
+from tests.integration.publishing import Process, published, settled, site, until
+from tests.integration.scripted_server import ScriptedServer, answer
+
+FATAL = b'<output><status level="fatal">Closed for good.</status></output>'
+
+
+@pytest.fixture
+def log(sqlite: Engine) -> LogTable:
+    return site(sqlite)
+
+
+def test_it_publishes_what_comes_and_ends_when_it_is_told_to(log: LogTable, tmp_path: Path) -> None:
+    log.write(1, key="idu=1")
+    with Process(log.engine, tmp_path / "out") as process:
+        until(settled(log, 1), "the row that was there")
+        log.write(2, key="idu=2")
+        until(settled(log, 2), "the row that came")
+        assert process.stop() == 0
+        assert process.actions() == ["started", "seat_taken", "published", "published", "stopped"]
+        assert process.journal[2].items() >= {"rows": 1, "changes": 1, "documents": 1, "statuses": {"S": 1}}.items()
+    assert list(published(tmp_path / "out").values()) == [["1"], ["2"]]
+    assert log.ask("SELECT name FROM event_log_mark WHERE name <> 'log adopted'") == []
+
+
+def test_a_batch_that_was_begun_is_finished_before_it_ends(log: LogTable, tmp_path: Path) -> None:
+    """The signal comes while the first document is being written."""
+    log.write_all(range(1, 51))
+    slow = (
+        "import os, signal; from eventlog.sinks.files import FileSink\n"
+        "write = FileSink.write\n"
+        "def late(self, documents):\n    os.kill(os.getpid(), signal.SIGTERM); return write(self, documents)\n"
+        "FileSink.write = late"
+    )
+    with Process(log.engine, tmp_path / "out", program=slow) as process:
+        assert process.end() == 0
+    assert set(log.statuses().values()) == {"S"}
+    assert len(published(tmp_path / "out")) == 50
+
+
+def test_it_reads_its_configuration_again_and_keeps_the_former_when_it_must(log: LogTable, tmp_path: Path) -> None:
+    file = tmp_path / "eventlog.toml"
+    heart = "[publisher]\nheartbeat_interval = 0.01\n"
+    file.write_text("")
+    with Process(log.engine, tmp_path / "out", "--config", str(file)) as process:
+        process.wait_for("seat_taken")
+        file.write_text("[publisher]\npoling_interval = 3\n")
+        process.tell(signal.SIGHUP)
+        assert "polling_interval" in process.wait_for("reload_failed")["error"]
+        process.wait_for("seat_taken", 2)
+        file.write_text(heart)
+        process.tell(signal.SIGHUP)
+        process.wait_for("reloaded")
+        process.wait_for("heartbeat")
+        log.write(1)
+        until(settled(log, 1), "a row after reloading")
+        assert process.stop() == 0
+
+
+def test_the_heart_beats_when_there_is_nothing_else_to_say(log: LogTable, tmp_path: Path) -> None:
+    log.write(1)
+    with Process(log.engine, tmp_path / "out", heartbeat_interval=0.005) as process:
+        process.wait_for("heartbeat", 2)
+        process.stop()
+    beat = (tmp_path / "out" / "0-heartbeat.xml").read_text()
+    assert '<status level="success" type="heartbeat"/>' in beat
+    assert len(list((tmp_path / "out").iterdir())) == 2
+
+
+def test_a_fatal_answer_ends_it_with_its_own_exit_code(log: LogTable, tmp_path: Path) -> None:
+    for number in (1, 2):
+        log.write(number, key=f"idu={number}")
+    with ScriptedServer([answer(FATAL)]) as server:
+        config = tmp_path / "eventlog.toml"
+        config.write_text(f'[[output]]\nsink = "http"\nurl = "http://127.0.0.1:{server.port}/"\n')
+        with Process(log.engine, tmp_path / "out", "--config", str(config), program=WITHOUT_OUT) as process:
+            assert process.end() == 69
+            assert process.actions()[-1] == "fatal"
+    assert log.statuses() == {1: "F", 2: "N"}
+    assert log.outcomes()[1][2] == "Closed for good."
+
+
+def test_on_error_it_halts_if_that_is_wanted(log: LogTable, tmp_path: Path) -> None:
+    log.write(1, event_type=9)
+    with Process(log.engine, tmp_path / "out", on_error="halt") as process:
+        assert process.end() == 65
+        assert process.actions()[-1] == "halted"
+    assert log.statuses() == {1: "E"}
+
+
+def test_it_can_be_watched(log: LogTable, tmp_path: Path) -> None:
+    log.write(1)
+    with Process(log.engine, tmp_path / "out", "--http", "127.0.0.1:0") as process:
+        port = process.wait_for("watched_at")["port"]
+        process.wait_for("published")
+        log.run("UPDATE event_log SET event_time = '2999-01-01 00:00:00' WHERE record_id = 1")
+        metrics = urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
+        assert urlopen(f"http://127.0.0.1:{port}/ready").status == 200
+    assert 'eventlog_rows_total{status="S"} 1\n' in metrics
+    assert 'eventlog_state{state="publishing"} 1\n' in metrics
+
+
+def test_systemd_is_told_what_goes_on(log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    monkeypatch.setenv("WATCHDOG_USEC", "1000000")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(tmp_path / "notify"))
+        listener.settimeout(30)
+        with Process(log.engine, tmp_path / "out") as process:
+            heard: list[str] = []
+            while heard.count("WATCHDOG=1") < 3:
+                heard.append(listener.recv(200).decode())
+            assert process.stop() == 0
+        listener.settimeout(1)
+        while "STOPPING=1" not in heard:
+            heard.append(listener.recv(200).decode())
+    assert "READY=1" in heard
+
+
+@pytest.mark.parametrize("option", ["--once", "--until-empty"])
+def test_statements_run_after_active_cycles_only(log: LogTable, tmp_path: Path, option: str) -> None:
+    log.run("CREATE TABLE cycles (n INTEGER)")
+    statement = ["INSERT INTO cycles SELECT count(*) FROM event_log WHERE table_key LIKE 'idu=%'", "nonsense"]
+    for rows, polled in ((0, 0), (1, 1), (0, 1)):
+        for number in range(rows):
+            log.write(number + 1)
+        with Process(log.engine, tmp_path / "out", option, post_poll_statements=statement) as process:
+            assert process.end() == 0
+        assert len(log.ask("SELECT n FROM cycles")) == polled
+        assert process.actions().count("post_poll_failed") == polled
+
+
+WITHOUT_OUT = "import sys; sys.argv.remove('--out'); sys.argv.pop(2)"
+"""Takes the folder off the command line, so that the configuration's own output counts."""

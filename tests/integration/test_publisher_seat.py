@@ -1,0 +1,149 @@
+"""One publisher a log: others stand by, take over when it ends or dies, and nobody settles without the seat."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, text
+
+from eventlog.daemon.publisher import Publisher
+from eventlog.delivery import Output
+from eventlog.errors import EX_TRY_AGAIN, OccupiedError
+from eventlog.model import Document, Outcome
+from eventlog.sinks.files import FileSink
+from eventlog.sources.seat import Seat
+from eventlog.sql.log import Log
+from eventlog.xds.write import XdsFormat
+from tests.conformance.event_logs import LogTable
+from tests.integration.publishing import Process, config_of, in_thread, published, settled, site, until
+
+
+@pytest.fixture
+def log(engine: Engine) -> LogTable:
+    return site(engine)
+
+
+def seat_of(log: LogTable, lease: float = 30.0) -> Seat:
+    return Seat(Log(log.engine, log.names), lease)
+
+
+def steal_seat(log: LogTable) -> None:
+    """What another publisher writes when it sits down."""
+    log.run("UPDATE event_log_mark SET value = '2999-01-01T00:00:00.000 somebody:else' WHERE name = 'publisher'")
+
+
+class Thief(FileSink):
+    """A sink that takes so long that somebody else sits down meanwhile."""
+
+    def __init__(self, log: LogTable, folder: Path) -> None:
+        super().__init__(folder, ".xml")
+        self.log = log
+
+    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        steal_seat(self.log)
+        return super().write(documents)
+
+
+def test_a_seat_is_taken_by_one_and_given_back(log: LogTable) -> None:
+    first, second = seat_of(log), seat_of(log)
+    assert [first.take(), second.take(), first.take()] == [True, False, True]
+    first.leave()
+    until(second.take, "the database has noticed that the session is over")
+    with Log(log.engine, log.names).transaction() as connection:
+        second.assure(connection)
+        with pytest.raises(OccupiedError, match="Another publisher works on the event log event_log"):
+            first.assure(connection)
+    second.leave()
+    assert log.ask("SELECT name FROM event_log_mark WHERE name = 'publisher'") == []
+
+
+def test_a_lease_that_runs_out_frees_the_seat_and_one_that_is_renewed_does_not(sqlite: Engine) -> None:
+    log = site(sqlite)
+    dead, alive = seat_of(log, 0.5), seat_of(log, 0.5)
+    assert dead.take()
+    dead.drop()  # the process is gone: nobody renews
+    until(alive.take, "the lease runs out")
+    time.sleep(1.0)
+    assert not seat_of(log).take()
+    alive.leave()
+
+
+def test_one_who_has_lost_the_seat_settles_nothing_and_takes_no_more(log: LogTable, tmp_path: Path) -> None:
+    log.write_all([1, 2])
+    outputs = [Output(format=XdsFormat(), sink=Thief(log, tmp_path))]
+    with Publisher(config_of(log.engine, tmp_path / "out"), outputs=outputs) as publisher:
+        with pytest.raises(OccupiedError):
+            publisher.run_once()
+        assert log.statuses() == {1: "N", 2: "N"}
+        with pytest.raises(OccupiedError):
+            publisher.run_once()
+
+
+def test_a_second_publisher_waits_and_takes_over(log: LogTable, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with in_thread(Publisher(config_of(log.engine, out))) as first:
+        until(lambda: first.seat.taken, "the first one sits")
+        with Process(log.engine, out) as second:
+            second.wait_for("standing_by")
+            log.write(1)
+            until(settled(log, 1), "the first one publishes")
+            first.stop()
+            until(lambda: first.vitals.reading().state == "stopping", "the first one ends")
+            first.close()
+            second.wait_for("seat_taken")
+            log.write(2, key="idu=2")
+            until(settled(log, 2), "the second one publishes")
+            assert second.stop() == 0
+    assert list(published(out).values()) == [["1"], ["2"]]
+
+
+def test_a_standby_takes_over_within_seconds_from_one_that_was_killed(log: LogTable, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with Process(log.engine, out) as first:
+        first.wait_for("seat_taken")
+        with in_thread(Publisher(config_of(log.engine, out))) as second:
+            until(lambda: second.vitals.reading().state == "standby", "the second one stands by")
+            first.tell(signal.SIGKILL)
+            first.end()
+            killed = time.monotonic()
+            log.write(1)
+            until(settled(log, 1), "the second one publishes")
+            assert time.monotonic() - killed < 20
+    assert list(published(out).values()) == [["1"]]
+
+
+def test_one_cycle_is_refused_while_somebody_else_publishes(sqlite: Engine, tmp_path: Path) -> None:
+    log = site(sqlite)
+    other = seat_of(log)
+    assert other.take()
+    with Process(sqlite, tmp_path / "out", "--once", lease=0.5) as process:
+        assert process.end() == EX_TRY_AGAIN
+    assert "Another publisher works on the event log" in process.said.read_text()
+    other.leave()
+
+
+def test_when_its_session_is_cut_it_stops_publishing_and_the_standby_goes_on(
+    postgresql: Engine, tmp_path: Path
+) -> None:
+    log = site(postgresql)
+    out = tmp_path / "out"
+    with in_thread(Publisher(config_of(postgresql, out, wake_up=False, polling_interval=1))) as first:
+        until(lambda: first.seat.taken, "the first one sits")
+        with in_thread(Publisher(config_of(postgresql, out))) as second:
+            until(lambda: second.vitals.reading().state == "standby", "the second one stands by")
+            with postgresql.begin() as connection:
+                connection.execute(
+                    text("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
+                )
+            until(lambda: second.seat.taken, "the second one sits")
+            for number in range(1, 31):
+                log.write(number, key=f"idu={number}")
+            until(settled(log, 30), "all is published")
+            until(lambda: first.vitals.reading().state == "standby", "the first one has noticed")
+            assert second.vitals.reading().rows == {"S": 30}
+            assert first.vitals.reading().rows == {}
+    assert list(published(out).values()) == [[str(number)] for number in range(1, 31)]
