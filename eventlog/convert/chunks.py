@@ -25,15 +25,13 @@ class Chunk(Struct, frozen=True, kw_only=True):
     pieces: Iterator[pa.RecordBatch] | None = None
 
 
-def chunks(
-    batches: Iterable[pa.RecordBatch], most_rows: int = CHUNK_ROWS, most_bytes: int = CHUNK_BYTES
-) -> Iterator[Chunk]:
+def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
     """The rows (PLACED, in the order of their objects) in chunks."""
     source = iter(batches)
     held: list[pa.RecordBatch] = []
     for batch in source:
         held.append(batch)
-        if sum(map(len, held)) < most_rows and sum(one.nbytes for one in held) < most_bytes:
+        if sum(map(len, held)) < CHUNK_ROWS and sum(one.nbytes for one in held) < CHUNK_BYTES:
             continue
         rows = one_batch(held, PLACED)
         objects = integers(rows.column(OBJECT))

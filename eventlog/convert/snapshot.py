@@ -72,7 +72,8 @@ def wanted_columns(table: Table, child: int | None) -> list[str]:
     """The columns of a file that are read: the key and what read-backs may ask for."""
     if child is None:
         return [column.name for column in table.columns]
-    return [column.name for column in table.children[child].columns] or list(table.children[child].parent_key)
+    described = table.children[child]
+    return list(dict.fromkeys([*described.parent_key, *(column.name for column in described.columns)]))
 
 
 def _paths(present: dict[str, Path], catalog: Catalog, schema: str | None, name: str) -> tuple[str, ...]:

@@ -26,23 +26,17 @@ HEAD_ROWS: Final = 2_048
 """Rows of a run that are in memory while runs are merged."""
 
 
-def in_order(
-    batches: Iterable[pa.RecordBatch],
-    keys: Sequence[str],
-    spill: Path,
-    most_rows: int = RUN_ROWS,
-    most_bytes: int = RUN_BYTES,
-) -> Iterator[pa.RecordBatch]:
+def in_order(batches: Iterable[pa.RecordBatch], keys: Sequence[str], spill: Path) -> Iterator[pa.RecordBatch]:
     """The rows in the order of the keys, NULLs last; `spill` is a file that is written when they do not fit."""
     source = iter(batches)
-    first = _run(source, most_rows, most_bytes)
+    first = _run(source)
     if not first:
         return
-    second = _run(source, most_rows, most_bytes)
+    second = _run(source)
     if not second:
         yield sorted_batch(first, keys)
         return
-    runs = _write_runs([first, second], source, keys, spill, (most_rows, most_bytes))
+    runs = _write_runs([first, second], source, keys, spill)
     del first, second
     yield from _merged([runs.read(label) for label in sorted(set(runs.labels))], keys)
     spill.unlink()
@@ -64,14 +58,14 @@ def _all_different(ordered: pa.Array) -> bool:
     return not ordered.null_count and not pc.any(same).as_py()
 
 
-def _run(source: Iterator[pa.RecordBatch], most_rows: int, most_bytes: int) -> list[pa.RecordBatch]:
+def _run(source: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """As many of the next batches as are sorted at once."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in source:
         held.append(batch)
         rows, size = rows + len(batch), size + batch.nbytes
-        if rows >= most_rows or size >= most_bytes:
+        if rows >= RUN_ROWS or size >= RUN_BYTES:
             break
     return held
 
@@ -81,12 +75,11 @@ def _write_runs(
     source: Iterator[pa.RecordBatch],
     keys: Sequence[str],
     spill: Path,
-    most: tuple[int, int],
 ) -> Sheaf:
     """Writes sorted runs, each under its number."""
     with sheaf(spill, firsts[0][0].schema) as writer:
         number = 0
-        while run := firsts.pop(0) if firsts else _run(source, *most):
+        while run := firsts.pop(0) if firsts else _run(source):
             ordered = sorted_batch(run, keys)
             for start in range(0, len(ordered), HEAD_ROWS):
                 writer.write(number, ordered.slice(start, HEAD_ROWS))

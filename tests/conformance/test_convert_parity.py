@@ -1,0 +1,164 @@
+"""Bulk conversion and the daemon: equal elements and outcomes, however the input is cut, ordered and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog.convert import chunks, plan, scatter, sorting
+from eventlog.model import Event, Row, RowId
+from eventlog.pipeline import Output, Pipeline
+from eventlog.rules import Options
+from eventlog.schema import Catalog
+from eventlog.xds.write import XdsFormat
+from tests.converting import (
+    LogRow,
+    ReadBack,
+    bare,
+    converted,
+    elements_of,
+    files_of,
+    outcomes_of,
+    row_of,
+    write_csv,
+    write_lines,
+    write_parquet,
+    write_snapshot,
+)
+from tests.memory import Log, MemoryRows, MemorySink, MemorySource
+from tests.strategies import CATALOG, History, careless_logs, histories
+
+options = st.builds(Options, user=st.sampled_from([None, "idm"]), allow_loopback=st.booleans(), coalesce=st.booleans())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_steps() -> Iterator[None]:
+    """A few rows are many: several buckets and ranges, runs on the disk, and objects that are too large for a chunk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunks, "CHUNK_ROWS", 3)
+        patch.setattr(sorting, "RUN_ROWS", 4)
+        patch.setattr(sorting, "HEAD_ROWS", 2)
+        patch.setattr(scatter, "GATHERED_ROWS", 2)
+        patch.setattr(plan, "BUCKET_ROWS", 4)
+        patch.setattr(plan, "RANGE_ROWS", 4)
+        patch.setattr(plan, "SPAN_EVENTS", 2)
+        yield
+
+
+def published(
+    events: Sequence[Event], rows: dict[RowId, Row] | None, catalog: Catalog | None, chosen: Options
+) -> tuple[str, list[dict[str, object]]]:
+    """The elements and outcomes of the daemon's own way, all in one cycle."""
+    log: Log = []
+    source, sink = MemorySource(log, events), MemorySink(log)
+    pipeline = Pipeline(
+        source=source,
+        reader=None if rows is None else MemoryRows(rows),
+        catalog=catalog,
+        outputs=[Output(format=XdsFormat(batch_size=5), sink=sink)],
+        options=chosen,
+    )
+    pipeline.go_round()
+    elements = "".join(bare(sink.taken[name].decode()) for name in sorted(sink.taken))
+    outcomes: list[dict[str, object]] = [
+        {
+            "position": position[0],
+            "status": outcome.status.value,
+            "reason": outcome.reason.value,
+            "note": outcome.note,
+        }
+        for position, outcome in sorted(source.settled.items())
+    ]
+    return elements, outcomes
+
+
+@given(histories(), options, st.integers(1, 4))
+@settings(max_examples=60)
+def test_histories_give_what_the_daemon_publishes(history: History, chosen: Options, part_events: int) -> None:
+    expected, outcomes = published(history.events, dict(history.table), CATALOG, chosen)
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        source = write_parquet(place / "log.parquet", [row_of(event) for event in history.events])
+        read_back = write_snapshot(place / "snapshot", history.table)
+        out = place / "out"
+        converted(source, out, catalog=CATALOG, options=chosen, part_events=part_events, read_back=read_back)
+        assert (elements_of(out), outcomes_of(out)) == (expected, outcomes)
+
+
+@given(careless_logs(), options, st.sampled_from([CATALOG, None]))
+@settings(max_examples=60)
+def test_careless_rows_give_what_the_daemon_publishes(
+    events: list[Event], chosen: Options, catalog: Catalog | None
+) -> None:
+    expected, outcomes = published(events, None, catalog, chosen)
+    with TemporaryDirectory() as folder:
+        source = write_lines(Path(folder) / "log.jsonl", [row_of(event) for event in events])
+        summary = converted(source, Path(folder) / "out", catalog=catalog, options=chosen)
+        assert (elements_of(Path(folder) / "out"), outcomes_of(Path(folder) / "out")) == (expected, outcomes)
+        assert (summary.rows, sum(summary.statuses.values())) == (len(events), len(events))
+
+
+@st.composite
+def dealt(draw: st.DrawFn) -> tuple[History, list[list[LogRow]]]:
+    """A history, and its rows dealt out to a few files in any order."""
+    history = draw(histories())
+    rows = draw(st.permutations([row_of(event) for event in history.events]))
+    places = draw(st.lists(st.integers(0, len(rows)), max_size=3).map(sorted))
+    return history, [list(rows[start:end]) for start, end in zip([0, *places], [*places, len(rows)], strict=True)]
+
+
+@given(dealt(), st.randoms(use_true_random=False))
+@settings(max_examples=40)
+def test_neither_the_files_nor_their_order_nor_their_kind_matter(
+    dealt_out: tuple[History, list[list[LogRow]]], random: Random
+) -> None:
+    history, files = dealt_out
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        read_back = write_snapshot(place / "snapshot", history.table)
+        whole = write_parquet(place / "whole.parquet", [row for rows in files for row in rows])
+        converted(whole, place / "one", catalog=CATALOG, read_back=read_back)
+        parts = [_written(place / f"{number}", rows, random.randrange(4)) for number, rows in enumerate(files)]
+        converted(parts, place / "several", catalog=CATALOG, read_back=read_back)
+        assert files_of(place / "several") == files_of(place / "one")
+
+
+def _written(stem: Path, rows: list[LogRow], kind: int) -> Path:
+    columns = sorted(rows[0], reverse=True) if rows else list(row_of(Event(position=(1,), kind=1, table="", key="")))
+    if kind == 0:
+        return write_parquet(stem.with_suffix(".parquet"), rows, columns)
+    if kind == 1:
+        return write_csv(stem.with_suffix(".csv"), rows, columns)
+    return write_lines(stem.with_suffix(".jsonl" if kind == 2 else ".jsonl.gz"), rows)
+
+
+@pytest.mark.parametrize("read_back", [None])
+def test_one_process_or_two_write_the_same_bytes(tmp_path: Path, read_back: ReadBack) -> None:
+    rows = [{**row_of(event), "record_id": number} for number, event in enumerate(_many_events())]
+    source = write_parquet(tmp_path / "log.parquet", rows)
+    one = converted(source, tmp_path / "one", catalog=CATALOG, read_back=read_back)
+    two = converted(source, tmp_path / "two", catalog=CATALOG, read_back=read_back, jobs=2)
+    assert one == two
+    assert one.parts > 1
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+
+
+def _many_events() -> Iterator[Event]:
+    for number in range(200):
+        kind = (1, 1, 2, 6, 4)[number % 5]
+        yield Event(
+            position=(number,),
+            kind=kind,
+            table="usr",
+            key=f"idu={number % 7}",
+            column="fname" if number % 2 else "lname",
+            old="a" if kind == 2 else None,
+            new=f"{number}",
+            time="2026-01-01T00:00:00",
+        )
