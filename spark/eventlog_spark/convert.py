@@ -14,17 +14,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
+from msgspec.structs import replace
 
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.conflicts import may_conflict
 from eventlog.convert.local import Unwatched, Watch, summary_of
 from eventlog.convert.plan import part_spans
 from eventlog.convert.scatter import Scattered
-from eventlog.convert.settings import Conversion
+from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows
 from eventlog.convert.sheaf import Sheaf
 from eventlog.convert.stages import DecidedBucket, Write, WriteOutcomes, unnumbered
 from eventlog.errors import DataError, UsageError
@@ -46,6 +48,7 @@ Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Watch | None = None) -> Summary:
     """Converts on Spark. The destination must be a folder that the driver and all executors see under one name."""
+    conversion = _absolute(conversion)
     destination = Destination(conversion.destination)
     with destination.occupied(overwrite=conversion.overwrite):
         try:
@@ -154,6 +157,19 @@ class Run:
     def _numbered(self, count: int) -> Any:
         """The numbers of so many tasks, one in each partition."""
         return self._spark.range(0, count, 1, min(count, MOST_TASKS) or 1)
+
+
+def _absolute(conversion: Conversion) -> Conversion:
+    """Executors work in folders of their own, where relative names mean something else."""
+    source = conversion.input
+    if isinstance(source, FilesInput):
+        source = FilesInput(
+            places=tuple(str(Path(place).absolute()) for place in source.places), statuses=source.statuses
+        )
+    back = conversion.read_back
+    if isinstance(back, SnapshotRows):
+        back = SnapshotRows(folder=back.folder.absolute())
+    return replace(conversion, input=source, destination=conversion.destination.absolute(), read_back=back)
 
 
 def _may_conflict(noted: Sequence[Noted]) -> bool:

@@ -1,0 +1,129 @@
+"""What goes wrong on Spark: the output is complete or absent, and who runs it again gets the same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import pytest
+
+from eventlog.convert import local
+from eventlog.errors import DataError, EventlogError, MachineError, UsageError
+from eventlog_spark.convert import convert
+from tests.spark.inputs import Row, order, output, write_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def rows(count: int) -> list[Row]:
+    return [
+        (number, "N", 1, "2026-01-01 00:00:00", "app", "usr", f"idu={number // 4}", "fname", None, f"new {number}")
+        for number in range(1, count + 1)
+    ]
+
+
+def test_a_truncated_file_is_named_and_nothing_is_published(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / "a.parquet", rows(100))
+    whole = gzip.compress(b'{"record_id": 101}\n' * 10_000)
+    (tmp_path / "in" / "b.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"b\.jsonl\.gz cannot be read"):
+        convert(order(tmp_path / "in", tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_damage_inside_parquet_is_named_and_nothing_is_published(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    path = write_rows(tmp_path / "in" / "a.parquet", rows(20_000))
+    content = bytearray(path.read_bytes())
+    content[1_000:30_000] = bytes(29_000)
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"a\.parquet cannot be read"):
+        convert(order(tmp_path / "in", tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_column_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("record_id,status\n1,N\n")
+    with pytest.raises(DataError, match=r"a\.csv has no column event_type"):
+        convert(order(tmp_path / "in", tmp_path / "out"))
+
+
+def test_a_folder_that_holds_something_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / "a.parquet", rows(4))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="is not empty"):
+        convert(order(tmp_path / "in", tmp_path / "out"))
+    assert output(tmp_path / "out") == {"mine.txt": b"mine"}
+
+
+def test_a_killed_worker_leaves_nothing_that_looks_complete(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / "a.parquet", rows(150_000))
+    ended: list[EventlogError] = []
+
+    def converting() -> None:
+        try:
+            convert(order(tmp_path / "in", tmp_path / "out"))
+        except EventlogError as error:
+            ended.append(error)
+
+    run = Thread(target=converting)
+    run.start()
+    _kill_workers(run, tmp_path / "out")
+    run.join()
+    assert [type(error) for error in ended] == [MachineError]
+    assert not list((tmp_path / "out").glob("[!_]*"))
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    convert(order(tmp_path / "in", tmp_path / "out"))
+    local.convert(order(tmp_path / "in", tmp_path / "here"), jobs=1)
+    assert output(tmp_path / "out") == output(tmp_path / "here")
+
+
+def _kill_workers(run: Thread, destination: Path) -> None:
+    """Kills the Python workers of this process's Spark, again and again while it converts."""
+    while run.is_alive():
+        if (destination / "_temporary-eventlog").exists():
+            for worker in _workers():
+                with suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+        time.sleep(0.05)
+
+
+def _workers() -> list[int]:
+    """Python processes below the JVM below this process, those that fork others left out."""
+    parents = {int(path.name): _parent(path) for path in Path("/proc").glob("[0-9]*")}
+    above = set(parents.values())
+
+    def mine(process: int) -> bool:
+        while process > 1:
+            process = parents.get(process, 0)
+            if process == os.getpid():
+                return True
+        return False
+
+    return [process for process in parents if process not in above and mine(process) and _is_python(process)]
+
+
+def _parent(path: Path) -> int:
+    try:
+        return int((path / "stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
+def _is_python(process: int) -> bool:
+    try:
+        return b"pyspark.daemon" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False

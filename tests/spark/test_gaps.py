@@ -1,0 +1,102 @@
+"""Offsets of a stream: no row is missed and none comes twice, whenever transactions commit and whenever we look."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct, field
+
+from eventlog_spark.gaps import Gap, Look, Offset, Step, advanced, left_out, read_offset, steps
+
+
+class World(Struct):
+    """A log whose numbers are drawn before they are committed."""
+
+    drawn: int = 0
+    running: dict[str, set[int]] = field(default_factory=dict)
+    committed: set[int] = field(default_factory=set)
+    begun: int = 0
+
+    def draw(self, which: int, *, fresh: bool) -> None:
+        """A transaction, new or running, draws a number."""
+        if fresh or not self.running:
+            self.begun += 1
+            self.running[f"t{self.begun}"] = set()
+        self.drawn += 1
+        sorted(self.running.items())[which % len(self.running)][1].add(self.drawn)
+
+    def end(self, which: int, *, commit: bool) -> None:
+        if self.running:
+            numbers = self.running.pop(sorted(self.running)[which % len(self.running)])
+            self.committed |= numbers if commit else set()
+
+    def look(self, offset: Offset, limit: int, before: frozenset[str]) -> Look:
+        """What is seen now; `before` was asked earlier, and afterwards comes now too."""
+        new = sorted(number for number in self.committed if number > offset.upto)[:limit]
+        found = [number for number in self.committed if left_out(number, offset.gaps)]
+        return Look(numbers=new, found=found, before=before, after=frozenset(self.running))
+
+
+moves = st.tuples(st.sampled_from(["draw", "draw", "begin", "commit", "roll back", "look", "look"]), st.integers(0, 3))
+
+
+def handed_out(world: World, start: Offset, end: Offset) -> list[int]:
+    """The committed numbers that lie between two offsets."""
+    return [
+        number
+        for step in steps(start, end)
+        for number in range(step.first, step.last + 1)
+        if number in world.committed and not left_out(number, step.without)
+    ]
+
+
+@given(st.lists(st.tuples(moves, moves), max_size=60), st.integers(1, 5))
+def test_every_committed_row_is_handed_out_once(history: list[tuple[tuple[str, int], ...]], limit: int) -> None:
+    world, offset = World(), Offset()
+    taken: list[int] = []
+    batches: list[tuple[Offset, Offset, list[int]]] = []
+
+    def move(what: str, which: int) -> None:
+        if what in ("draw", "begin"):
+            world.draw(which, fresh=what == "begin")
+        elif what != "look":
+            world.end(which, commit=what == "commit")
+
+    for (what, which), meanwhile in history:
+        move(what, which)
+        if what == "look":
+            before = frozenset(world.running)
+            move(*meanwhile)  # between asking who writes and reading the numbers
+            end = read_offset(advanced(offset, world.look(offset, limit, before)).written())
+            batches.append((offset, end, handed_out(world, offset, end)))
+            taken += batches[-1][2]
+            offset = end
+    while world.running:
+        world.end(0, commit=True)
+    for _ in range(world.drawn + 2):
+        end = advanced(offset, world.look(offset, limit, frozenset()))
+        taken += handed_out(world, offset, end)
+        offset = end
+    assert sorted(taken) == sorted(world.committed)
+    assert offset.gaps == ()
+    # A batch that Spark repeats later is the same, whatever has been committed since.
+    assert [handed_out(world, start, end) for start, end, _ in batches] == [found for _, _, found in batches]
+
+
+def test_without_knowing_who_writes_a_gap_is_given_up_when_patience_ends() -> None:
+    start = advanced(Offset(), Look(numbers=[2], before=None, after=None, now=100.0, patience=60))
+    assert start == Offset(upto=2, gaps=(Gap(first=1, last=1, since=100.0),))
+    assert advanced(start, Look(numbers=[], before=None, after=None, now=159.0, patience=60)) == start
+    assert advanced(start, Look(numbers=[], before=None, after=None, now=160.0, patience=60)) == Offset(upto=2)
+
+
+def test_a_gap_of_which_a_part_has_come_keeps_the_rest() -> None:
+    start = Offset(upto=9, gaps=(Gap(first=3, last=7, writers=("a", "b")),))
+    end = advanced(start, Look(numbers=[], found=[5], before=frozenset("b"), after=frozenset("b")))
+    assert [(gap.first, gap.last) for gap in end.gaps] == [(3, 4), (6, 7)]
+    assert steps(start, end) == [Step(first=3, last=7, without=(Gap(first=3, last=4), Gap(first=6, last=7)))]
+
+
+def test_nothing_new_is_no_step() -> None:
+    offset = Offset(upto=9, gaps=(Gap(first=3, last=7, writers=("a",)),))
+    assert steps(offset, offset) == []

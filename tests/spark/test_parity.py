@@ -1,0 +1,94 @@
+"""Spark writes what the local engine writes, byte for byte, however the input is cut, mixed and ordered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog.convert import local
+from eventlog.convert.settings import SnapshotRows
+from eventlog.rules import Options
+from eventlog.sql.names import NEW_ORDER, STANDARD
+from eventlog_spark.convert import convert
+from tests.spark.inputs import Row, many_histories, order, output, rows_of, write_rows, write_snapshot
+from tests.strategies import History
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KINDS = (".parquet", ".jsonl", ".csv", ".jsonl.gz", ".csv.gz")
+pieces = st.lists(st.sampled_from(KINDS), min_size=1, max_size=6)
+
+
+@settings(max_examples=6)
+@given(many_histories(), st.integers(0, 2**32), pieces, st.sampled_from([1, 3, 100]), st.booleans(), st.booleans())
+def test_random_histories_in_shuffled_files_of_any_kind(
+    spark: SparkSession,
+    history: History,
+    seed: int,
+    kinds: list[str],
+    part_events: int,
+    coalesce: bool,
+    read_back: bool,
+) -> None:
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        snapshot = SnapshotRows(folder=write_snapshot(place / "snapshot", history)) if read_back else None
+        told = {"part_events": part_events, "options": Options(coalesce=coalesce), "read_back": snapshot}
+        rows = rows_of(history.events)
+        (place / "one").mkdir()
+        write_rows(place / "one" / "all.parquet", rows)
+        write_shuffled(place / "many", rows, kinds, Random(seed))
+        here = local.convert(order(place / "one", place / "here", **told), jobs=1)
+        there = convert(order(place / "many", place / "there", **told))
+        assert there == here
+        assert output(place / "there") == output(place / "here")
+
+
+def write_shuffled(folder: Path, rows: list[Row], kinds: list[str], mix: Random) -> None:
+    """The rows in files of these kinds, dealt out at random, each with its columns in an order of its own."""
+    folder.mkdir()
+    dealt: list[list[Row]] = [[] for _ in kinds]
+    for row in rows:
+        mix.choice(dealt).append(row)
+    for number, (kind, some) in enumerate(zip(kinds, dealt, strict=True)):
+        mix.shuffle(some)
+        write_rows(folder / f"{mix.randrange(10**6)}-{number}{kind}", some, mix.choice([STANDARD, NEW_ORDER]))
+
+
+def test_an_input_without_rows_has_outcomes_and_no_part(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / "empty.parquet", [])
+    assert convert(order(tmp_path / "in", tmp_path / "there")).rows == 0
+    local.convert(order(tmp_path / "in", tmp_path / "here"), jobs=1)
+    assert output(tmp_path / "there") == output(tmp_path / "here")
+
+
+def test_rows_that_stand_twice_and_rows_that_contradict_each_other(spark: SparkSession, tmp_path: Path) -> None:
+    def row(number: int, key: str, new: str) -> Row:
+        return number, "N", 1, "2026-01-01 00:00:00", "app", "usr", key, "fname", None, new
+
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / "a.csv", [row(1, "idu=1", "a"), row(2, "idu=2", "b"), row(3, "idu=3", "c")])
+    write_rows(tmp_path / "in" / "b.jsonl", [row(1, "idu=1", "a"), row(2, "idu=2", "B"), row(3, "idu=33", "c")])
+    done = convert(order(tmp_path / "in", tmp_path / "there"))
+    assert (done.rows, done.duplicates, done.statuses) == (6, 1, {"E": 4, "S": 1})
+    assert local.convert(order(tmp_path / "in", tmp_path / "here"), jobs=1) == done
+    assert output(tmp_path / "there") == output(tmp_path / "here")
+
+
+def test_one_object_with_more_rows_than_are_held_at_once(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(2):
+        numbers = range(number + 1, 60_001, 2)
+        rows = [(n, "N", 2, "2026-01-01 00:00:00", "app", "usr", "idu=1", "fname", f"{n - 1}", f"{n}") for n in numbers]
+        write_rows(tmp_path / "in" / f"{number}.parquet", rows)
+    done = convert(order(tmp_path / "in", tmp_path / "there", part_events=25_000))
+    assert (done.changes, done.parts) == (60_000, 3)
+    local.convert(order(tmp_path / "in", tmp_path / "here", part_events=25_000), jobs=1)
+    assert output(tmp_path / "there") == output(tmp_path / "here")
