@@ -1,0 +1,151 @@
+"""Bad input ends in stated outcomes that are counted, or in a refusal that leaves nothing behind; never in silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog.convert import plan
+from eventlog.convert.commit import Summary
+from eventlog.errors import DataError
+from eventlog.model import Event
+from tests.converting import (
+    LogRow,
+    converted,
+    elements_of,
+    files_of,
+    log_row,
+    outcomes_of,
+    row_of,
+    write_csv,
+    write_lines,
+    write_parquet,
+)
+from tests.strategies import CATALOG
+
+
+def ended(rows: list[LogRow], folder: Path, *more: list[LogRow]) -> tuple[Summary, list[tuple[object, ...]]]:
+    """The summary, and position, status, reason and note of every outcome."""
+    files = [write_lines(folder / f"{place}.jsonl", part) for place, part in enumerate([rows, *more])]
+    summary = converted(files, folder / "out", catalog=CATALOG)
+    return summary, [tuple(outcome.values()) for outcome in outcomes_of(folder / "out")]
+
+
+def published(number: int) -> tuple[object, ...]:
+    return number, "S", "published", None
+
+
+def test_rows_that_the_rules_refuse_are_errors_with_reasons(tmp_path: Path) -> None:
+    rows = [
+        log_row(1),
+        log_row(2, table_key="nonsense"),
+        log_row(3, event_type=9),
+        log_row(4, event_time=None),
+        log_row(5, table_name="nosuch"),
+        log_row(6, column_name=None),
+        log_row(7, event_type=6),
+    ]
+    summary, outcomes = ended(rows, tmp_path)
+    assert outcomes[0] == published(1)
+    assert [outcome[:3] for outcome in outcomes[1:]] == [(number, "E", "invalid") for number in range(2, 8)]
+    assert all(outcome[3] for outcome in outcomes[1:])
+    assert (summary.rows, summary.bad, summary.statuses) == (7, 6, {"E": 6, "S": 1})
+
+
+def test_rows_without_a_readable_record_id_come_last_in_the_order_of_their_reasons(tmp_path: Path) -> None:
+    summary, outcomes = ended([log_row("b"), log_row(2), log_row("a")], tmp_path, [log_row(None)])
+    assert outcomes[0] == published(2)
+    assert [(position, status) for position, status, _, _ in outcomes[1:]] == [(None, "E")] * 3
+    notes = [str(note) for _, _, _, note in outcomes[1:]]
+    assert notes == sorted(notes)
+    assert [note.split(";")[0] for note in notes] == ["record_id is 'a'", "record_id is 'b'", "record_id is NULL"]
+    assert summary.bad == 3
+
+
+def test_the_identical_row_counts_once_and_is_reported(tmp_path: Path) -> None:
+    row = log_row(1)
+    summary, outcomes = ended([row, log_row(2, column_name="lname")], tmp_path, [row], [row | {"status": "S"}])
+    assert outcomes == [published(1), published(2)]
+    assert (summary.rows, summary.duplicates, summary.changes) == (4, 2, 1)
+
+
+@pytest.mark.parametrize("other", [{"new_value": "Jill"}, {"table_key": "idu=2"}, {"table_name": "nosuch"}])
+def test_different_rows_with_one_record_id_are_both_errors(tmp_path: Path, other: LogRow) -> None:
+    summary, outcomes = ended([log_row(1), log_row(2, column_name="lname")], tmp_path, [log_row(1, **other)])
+    note = "record_id 1 stands in several different rows."
+    assert outcomes == [(1, "E", "invalid", note), (1, "E", "invalid", note), published(2)]
+    assert (summary.rows, summary.bad, summary.changes) == (3, 2, 1)
+
+
+@st.composite
+def doubled_rows(draw: st.DrawFn) -> list[LogRow]:
+    """Rows of which many have the same record_id: as they are, of the same object, or of another."""
+    made = st.builds(
+        log_row,
+        st.integers(1, 6),
+        table_key=st.sampled_from(["idu=1", "idu= 1", "idu=2", "idu=3"]),
+        new_value=st.sampled_from(["a", "b"]),
+    )
+    return draw(st.lists(made, max_size=14))
+
+
+@given(doubled_rows(), st.integers(0, 14))
+@settings(max_examples=60)
+def test_doubles_end_alike_wherever_they_stand(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[LogRow], cut: int
+) -> None:
+    folder = tmp_path_factory.mktemp("doubles")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "BUCKET_ROWS", 2)
+        patch.setattr(plan, "RANGE_ROWS", 2)
+        summary, outcomes = ended(rows[:cut], folder, rows[cut:])
+    distinct = {tuple(row.values()) for row in rows}
+    numbers = [row[0] for row in distinct]
+    assert summary.duplicates == len(rows) - len(distinct)
+    assert [(number, "E" if numbers.count(number) > 1 else "S") for number in sorted(numbers)] == [
+        (position, status) for position, status, _, _ in outcomes
+    ]
+
+
+def test_a_hot_object_with_doubles_ends_as_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [log_row(number // 2, new_value=str(number // 4)) for number in range(400)] + [log_row("x")]
+    file = write_csv(tmp_path / "a.csv", rows)
+    first = converted(file, tmp_path / "whole", catalog=CATALOG)
+    monkeypatch.setattr("eventlog.convert.chunks.CHUNK_ROWS", 10)
+    assert converted(file, tmp_path / "pieces", catalog=CATALOG) == first
+    assert (first.duplicates, first.bad, first.changes) == (200, 1, 200)
+    assert files_of(tmp_path / "pieces") == files_of(tmp_path / "whole")
+
+
+def test_what_xds_cannot_carry_is_refused_and_the_rest_goes_on(tmp_path: Path) -> None:
+    rows = [log_row(1, new_value="\u0001"), log_row(2, table_key="idu=2")]
+    summary, outcomes = ended(rows, tmp_path)
+    assert outcomes[0][:3] == (1, "E", "refused")
+    assert "U+0001" in str(outcomes[0][3])
+    assert (outcomes[1], summary.changes) == (published(2), 1)
+    assert 'event-id="2"' in elements_of(tmp_path / "out")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_damaged_file_among_good_ones_leaves_nothing(tmp_path: Path, jobs: int) -> None:
+    good = write_parquet(tmp_path / "a.parquet", [log_row(number) for number in range(20)])
+    (tmp_path / "b.csv").write_text("record_id\n1\n")
+    with pytest.raises(DataError, match=r"b\.csv has no column"):
+        converted([good, tmp_path / "b.csv"], tmp_path / "out", jobs=jobs)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("rows", [[], [log_row(None)]])
+def test_nothing_to_convert_is_no_error(tmp_path: Path, rows: list[LogRow]) -> None:
+    summary, outcomes = ended(rows, tmp_path)
+    assert (summary.parts, summary.changes, len(outcomes)) == (0, 0, len(rows))
+    assert sorted(files_of(tmp_path / "out")) == ["_SUCCESS", "outcomes.parquet"]
+
+
+def test_without_a_schema_every_value_is_a_string(tmp_path: Path) -> None:
+    event = Event(position=(1,), kind=1, table="hr.t", key="a=1", column="age", new="7", time="2026-01-01")
+    converted(write_lines(tmp_path / "a.jsonl", [row_of(event)]), tmp_path / "out")
+    assert '<value type="string">7</value>' in elements_of(tmp_path / "out")
