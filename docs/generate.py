@@ -1,24 +1,61 @@
-"""Writes the pages that the program itself knows best: its commands and its rules. A test compares them."""
+"""Writes the pages that the program itself knows best: commands, rules, configuration. A test compares them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 import click
+import msgspec
+from msgspec import Struct
 
+from eventlog.config import FilesOutput, HttpOutput, PublisherConfig, SourceConfig, StdoutOutput
 from eventlog.model import Kind
 from eventlog.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
 
-FOLDER = Path(__file__).resolve().parent / "reference"
+DOCS = Path(__file__).resolve().parent
+FOLDER = DOCS / "reference"
 MADE = "<!-- Written by docs/generate.py; ./dev docs writes it anew. -->\n"
+MEANINGS: dict[str, dict[str, Any]] = tomllib.loads((DOCS / "configuration.toml").read_text(encoding="utf-8"))
+TABLES: dict[str, tuple[type[Struct], ...]] = {
+    "source": (SourceConfig,),
+    "publisher": (PublisherConfig,),
+    "output": (FilesOutput, StdoutOutput, HttpOutput),
+}
+"""The sections of the configuration; an output is one of several kinds."""
+
+CONFIGURATION = """\
+Settings come from a TOML file and from the environment, which wins. Commands read the file that `--config` or
+`EVENTLOG_CONFIG` names, else `eventlog.toml` in the current folder if there is one and no `--database` is given.
+
+* Each key can come as `EVENTLOG_SECTION__KEY`: `EVENTLOG_PUBLISHER__BATCH_SIZE=128`. Numbers and lists are written as in TOML;
+  `yes` and `no` are truth values too. `EVENTLOG_OUTPUT__…` speaks of the first output. `EVENTLOG_DATABASE` is `source.url`.
+* A secret is written `"${NAME}"` and comes from the environment, or `"${file:/run/secrets/pw}"` and comes from a file.
+* A key that does not exist is refused, with the nearest that does; so is a value out of its bounds. The exit code is 78.
+
+```toml
+[source]
+url = "postgresql+psycopg://idm:${DB_PASSWORD}@db.example.net/app"
+log = "indirect.event_log"
+
+[publisher]
+batch_size = 128
+
+[[output]]
+sink = "files"
+path = "out/"
+```
+"""
 
 
 def pages() -> dict[Path, str]:
     """Every generated page: where it stands and what it should say."""
-    made = {FOLDER / "rules.md": rules_page()}
+    made = {FOLDER / "rules.md": rules_page(), FOLDER / "configuration.md": configuration_page()}
     if find_spec("eventlog.cli.main"):
         made[FOLDER / "cli.md"] = commands_page()
     return made
@@ -39,6 +76,53 @@ def commands_page() -> str:
     main = import_module("eventlog.cli.main").main
     assert isinstance(main, click.Group)
     return "\n".join([MADE, "# Commands\n", *_help(main, _context(main, "eventlog"), level=2)])
+
+
+def configuration_page() -> str:
+    """Every key with its type, default, bounds and meaning."""
+    return "\n".join([MADE, "# Configuration\n", CONFIGURATION, *_sections()])
+
+
+def _sections() -> Iterator[str]:
+    for section, kinds in TABLES.items():
+        yield f"## [[{section}]]\n" if section == "output" else f"## [{section}]\n"
+        yield f"{MEANINGS[section]['about']}\n"
+        for kind in kinds:
+            if section == "output":
+                yield f'### sink = "{kind.__struct_config__.tag}"\n'
+            yield from _keys(kind, MEANINGS[section])
+
+
+def _keys(kind: type[Struct], said: Mapping[str, Any]) -> Iterator[str]:
+    yield "| key | type | default | |"
+    yield "| --- | --- | --- | --- |"
+    if kind.__struct_config__.tag:
+        yield f"| `sink` | `{kind.__struct_config__.tag}` | required | {said['keys']['sink']} |"
+    for field in msgspec.structs.fields(kind):
+        name = field.encode_name
+        bounds = " to ".join(f"`{end}`" if isinstance(end, str) else f"{end}" for end in said["bounds"].get(name, ()))
+        kinds = _type(field.type) + (f", {bounds}" if bounds else "")
+        yield f"| `{name}` | {kinds} | {_default(field.default)} | {said['keys'][name]} |"
+    yield ""
+
+
+def _type(kind: Any) -> str:
+    """A type as people write it in TOML."""
+    if get_origin(kind) is Literal:
+        return ", ".join(f"`{value}`" for value in get_args(kind))
+    if get_origin(kind) is tuple:
+        return f"list of {_type(get_args(kind)[0])}s"
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(_type(one) for one in get_args(kind) if one is not type(None))
+    return {str: "text", int: "whole number", float: "number", bool: "`true`, `false`"}[kind]
+
+
+def _default(value: Any) -> str:
+    if value is msgspec.NODEFAULT:
+        return "required"
+    if value is None or value == "":
+        return ""
+    return f"`{msgspec.json.encode(value).decode()}`"  # the same in TOML, for all that stands there
 
 
 def _types() -> Iterator[str]:

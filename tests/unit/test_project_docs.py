@@ -1,20 +1,34 @@
-"""The documentation: its examples run, its generated pages are the program's, and every decision is listed."""
+"""The documentation: its examples and its tutorial run, its generated pages are the program's, the tests it names exist."""
 
 from __future__ import annotations
 
+import ast
 import doctest
+import os
 import re
 import runpy
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
+
+from eventlog.config import from_settings
+from eventlog.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+SECTIONS: dict[str, Any] = GENERATE["TABLES"]
+SAID: dict[str, dict[str, Any]] = GENERATE["MEANINGS"]
+BOUNDS = [(section, key, bounds) for section, said in SAID.items() for key, bounds in said["bounds"].items()]
+TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text()
+NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
 @pytest.mark.parametrize(
@@ -49,6 +63,55 @@ def test_a_generated_page_that_differs_is_noticed(tmp_path: Path, monkeypatch: p
     assert outdated() == []
 
 
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_key_has_a_meaning_and_every_meaning_a_key(section: str) -> None:
+    keys = {field.encode_name for kind in SECTIONS[section] for field in msgspec.structs.fields(kind)}
+    keys |= {"sink"} if section == "output" else set()
+    assert SAID[section]["keys"].keys() == keys
+    assert SAID[section]["bounds"].keys() <= keys
+
+
+@pytest.mark.parametrize("section, key, bounds", BOUNDS, ids=str)
+def test_the_bounds_of_a_key_are_those_that_are_kept(section: str, key: str, bounds: list[float | str]) -> None:
+    defaults = {field.encode_name: field.default for field in msgspec.structs.fields(SECTIONS[section][0])}
+    low, high = (float(defaults[end] if isinstance(end, str) else end) for end in bounds)
+    for value in (low, high):
+        from_settings({section: {key: value}}, {}, origin="the page")
+    for value in (low - 1, high + 1):
+        with pytest.raises(ConfigError, match=rf"{section}\.\w+ is "):
+            from_settings({section: {key: value}}, {}, origin="the page")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tests_that_are_named_exist(page: Path) -> None:
+    named = NAMED.findall(page.read_text())
+    assert [name for name in named if name[1] not in _functions(ROOT / name[0])] == []
+    assert named or page.name != "delivery.md"
+
+
+def test_the_tutorial_does_what_it_shows(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```(sh|text)\n(.+?)^```$", TUTORIAL, re.DOTALL | re.MULTILINE)
+    script = "set -e\nexec 2>&1\n" + "".join(f"{text}echo '@@@'\n" for language, text in blocks if language == "sh")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    done = subprocess.run(
+        ["sh"],
+        input=script,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=kept | {"PATH": path, "NO_COLOR": "1"},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout
+    printed = iter(done.stdout.split("@@@"))
+    shown = ""
+    for language, text in blocks:
+        shown = next(printed) if language == "sh" else shown
+        assert language == "sh" or re.search(_as_pattern(text), shown), f"{text}\n\nis not in\n\n{shown}"
+
+
 def test_every_decision_is_listed_and_numbered_in_turn() -> None:
     listed = (ROOT / "docs" / "decisions" / "index.md").read_text() + (ROOT / "mkdocs.yml").read_text()
     assert [listed.count(decision.name) for decision in DECISIONS] == [2] * len(DECISIONS)
@@ -64,6 +127,22 @@ def test_a_decision_has_its_four_parts(decision: Path) -> None:
 
 def test_the_changelog_has_a_place_for_what_comes_next() -> None:
     assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def _functions(file: Path) -> set[str]:
+    """Names of the functions in a file; none where there is no file."""
+    tree = ast.parse(file.read_text() if file.exists() else "")
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} | ({""} if file.exists() else set())
+
+
+def _as_pattern(shown: str) -> str:
+    """A pattern for output in which these lines come in this order, however wide its columns are; … stands for anything."""
+    lines = (" ".join(line.split()) for line in shown.splitlines())
+    return "(?s:.*)".join(".*".join(map(_words, line.split("…"))) for line in lines)
+
+
+def _words(text: str) -> str:
+    return r"[^\S\n]+".join(re.escape(word) for word in text.split())
 
 
 def _lines(text: str) -> set[str]:
