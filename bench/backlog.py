@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from sqlalchemy import Engine, create_engine, text
@@ -18,30 +18,25 @@ from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 
+TABLE_NAME: Final = "usr"
 COLUMNS: Final = ("fname", "lname", "mail", "phone", "city", "title")
 PER_CHANGE: Final = 4
 """Log rows of one row change on average: an insert logs six columns, an update two."""
+
+NAMES: Final = f"ARRAY{list(COLUMNS)}"
 
 LIMIT: Final = 10_000
 BATCH_SIZE: Final = 128
 
 TABLE: Final = f"CREATE TABLE IF NOT EXISTS usr (idu integer PRIMARY KEY, {', '.join(f'{c} text' for c in COLUMNS)})"
+"""What the rows speak of: seven columns, the key among them."""
 FIELDS: Final = """
 INSERT INTO {log} (table_key, event_type, perpetrator, table_name, column_name, old_value, new_value)
-SELECT 'idu=' || n / 8, CASE WHEN n % 8 < 6 THEN 1 ELSE 2 END, 'app', 'usr', (CAST(:columns AS text[]))[n % 8 % 6 + 1],
+SELECT 'idu=' || n / 8, CASE WHEN n % 8 < 6 THEN 1 ELSE 2 END, 'app', 'usr', ({names})[n % 8 % 6 + 1],
        CASE WHEN n % 8 < 6 THEN NULL ELSE 'old ' || n END, CASE WHEN n % 10 = 0 THEN 'R&D ' ELSE 'new ' END || n
 FROM generate_series(0, :count - 1) AS n ORDER BY n
 """
 """An object is inserted, six columns, and two of them are updated; one value in ten needs escaping."""
-ROWS: Final = """
-INSERT INTO {log} (table_key, event_type, perpetrator, table_name)
-SELECT 'idu=' || n, 6, 'app', 'usr' FROM generate_series(0, :count - 1) AS n ORDER BY n
-"""
-"""One row for each object, whose values are read back."""
-OBJECTS: Final = f"""
-INSERT INTO usr SELECT n, {", ".join(f"'{column} ' || n" for column in COLUMNS)} FROM generate_series(0, :count - 1) AS n
-ON CONFLICT DO NOTHING
-"""
 
 
 class Backlog(Struct, frozen=True, kw_only=True):
@@ -50,7 +45,7 @@ class Backlog(Struct, frozen=True, kw_only=True):
     name: str
     count: int
     folder: Path
-    workers: int = 1
+    table: str
 
     def refill(self) -> None:
         """Every row waits again, in a table as a vacuum leaves it; nothing that came before is in a queue for the disk."""
@@ -71,7 +66,7 @@ class Backlog(Struct, frozen=True, kw_only=True):
     def config(self) -> Config:
         """A configuration with cycles of 10,000 rows and documents of 128 changes."""
         return Config(
-            source=SourceConfig(url=url(), log=self.name, tables=("usr",)),
+            source=SourceConfig(url=url(), log=self.name, tables=(self.table,)),
             publisher=PublisherConfig(batch_size=BATCH_SIZE, query_limit=LIMIT),
             output=(FilesOutput(path=str(self.folder)),),
         )
@@ -83,16 +78,37 @@ def engine() -> Engine:
     return create_engine(url())
 
 
-def backlog(name: str, count: int, rows: str = FIELDS, columns: Sequence[str] = COLUMNS, **settings: Any) -> Backlog:
-    """A log whose rows are kept aside, for `refill` to bring them back."""
+def backlog(name: str, count: int, rows: str = FIELDS, table: str = TABLE_NAME) -> Backlog:
+    """A log with rows made by this statement, which are kept aside for `refill` to bring them back."""
     install(engine(), LogNames(table=name))
     with engine().begin() as connection:
         connection.execute(text(TABLE))
         connection.execute(text(f"ALTER TABLE {name} SET (autovacuum_enabled = false)"))  # it would run meanwhile
-        parameters = {"count": count} | ({"columns": list(columns)} if ":columns" in rows else {})
-        connection.execute(text(rows.format(log=name)), parameters)
+        connection.execute(text(rows.format(log=name, names=NAMES)), {"count": count})
         connection.execute(text(f"CREATE TABLE {name}_kept AS SELECT * FROM {name}"))
-    return Backlog(name=name, count=count, folder=Path(mkdtemp(prefix="eventlog-bench-")) / "out", **settings)
+    return Backlog(name=name, count=count, folder=temporary_folder() / "out", table=table)
+
+
+def written_config(config: Config) -> Path:
+    """The configuration as a file, for a publisher that is a process of its own."""
+    file = temporary_folder() / "eventlog.toml"
+    [output] = config.output
+    assert isinstance(output, FilesOutput)
+    source, publisher = config.source, config.publisher
+    tables = ", ".join(f'"{table}"' for table in source.tables)
+    file.write_text(
+        f'[source]\nurl = "{source.url}"\nlog = "{source.log}"\ntables = [{tables}]\n'
+        f"[publisher]\nbatch_size = {publisher.batch_size}\nquery_limit = {publisher.query_limit}\n"
+        f'[[output]]\nsink = "files"\npath = "{output.path}"\n'
+    )
+    return file
+
+
+def temporary_folder() -> Path:
+    """A folder that is gone when the benchmarks end."""
+    folder = Path(mkdtemp(prefix="eventlog-bench-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def settle_down(table: str) -> None:
