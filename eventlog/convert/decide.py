@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 from msgspec import Struct
@@ -27,6 +28,14 @@ from eventlog.seams import RowReader
 from eventlog.xds.write import refusal_note
 
 NO_CONFLICTS = frozenset[int]()
+
+
+@runtime_checkable
+class Partial(Protocol):
+    """A reader that knows some tables and not others."""
+
+    def answers(self, row: RowId) -> bool:
+        """Whether it can say anything about the object."""
 
 
 class Decided(Struct, frozen=True, kw_only=True):
@@ -65,7 +74,7 @@ class Deciding:
         sifted = sift(rows, conflicts)
         screened = screen(events_of(sifted.rows), self._catalog, self._options)
         rendering = _Rendering(self._write)
-        for change in judge(screened, self._read_back(screened), self._options).changes:
+        for change in self._judged(screened):
             rendering.take(change)
         outcomes = _outcomes_of(sifted.rows, screened.outcomes | rendering.refused)
         both = one_batch([outcomes, sifted.outcomes], OUTCOMES) if len(sifted.outcomes) else outcomes
@@ -80,9 +89,7 @@ class Deciding:
         def events() -> Iterator[Sequence[Event]]:
             return map(events_of, spool.read())
 
-        rows = None
-        if self._reader is not None:
-            rows = self._reader.rows(asked(events, self._catalog, self._options))
+        rows = self._read_back(asked(events, self._catalog, self._options)) if self._reader is not None else None
         rendering = _Rendering(self._write)
         for outcomes in flow(events, rows, rendering.take, catalog=self._catalog, options=self._options):
             yield Decided(rendered=rendering.rendered(), outcomes=_outcomes(outcomes))
@@ -99,8 +106,27 @@ class Deciding:
                 over.append(Decided(rendered=empty, outcomes=sifted.outcomes, duplicates=sifted.duplicates))
             yield sifted.rows
 
-    def _read_back(self, screened: Screened) -> Mapping[RowId, Row] | None:
-        return None if self._reader is None else self._reader.rows(wanted(screened))
+    def _judged(self, screened: Screened) -> Iterable[Change]:
+        """The changes; objects of tables that the reader knows nothing about are judged as if there were none."""
+        if self._reader is None:
+            return judge(screened, None, self._options).changes
+        if not isinstance(self._reader, Partial):
+            return judge(screened, self._reader.rows(wanted(screened)), self._options).changes
+        subjects = screened.subjects
+        unread = {identity: one for identity, one in subjects.items() if not self._answers(one.row)}
+        screened.subjects = {identity: one for identity, one in subjects.items() if identity not in unread}
+        changes = judge(screened, self._reader.rows(wanted(screened)), self._options).changes
+        screened.subjects = unread
+        return changes + judge(screened, None, self._options).changes if unread else changes
+
+    def _read_back(self, wanted_rows: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row] | None:
+        """What is found for one object; None when nobody can say."""
+        if self._reader is None or not all(map(self._answers, wanted_rows)):
+            return None
+        return self._reader.rows(wanted_rows)
+
+    def _answers(self, row: RowId) -> bool:
+        return self._reader.answers(row) if isinstance(self._reader, Partial) else True
 
 
 class _Rendering:

@@ -1,0 +1,193 @@
+"""Converting a log where it lies, on each database: the daemon's bytes, rows chosen by status, marks when asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from msgspec.structs import replace
+from pyarrow import parquet
+from sqlalchemy import Engine, text
+
+from eventlog.archive import Archive
+from eventlog.convert.local import convert
+from eventlog.convert.mark import can_be_marked, mark
+from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, LogInput, SnapshotRows
+from eventlog.errors import InstallError, UsageError
+from eventlog.pipeline import Output, Pipeline
+from eventlog.rules import Options
+from eventlog.schema import Catalog
+from eventlog.sources.table import LogSource
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.reflect import reflect
+from eventlog.sql.rows import SqlRowReader
+from eventlog.xds.write import XdsFormat
+from tests.conformance.event_logs import LogTable, installed, make_log
+from tests.converting import bare, elements_of, files_of, outcomes_of
+from tests.memory import MemorySink
+
+
+@pytest.fixture
+def log(engine: Engine) -> LogTable:
+    """A log about the table usr, with rows of every sort, in no order."""
+    binary = {"postgresql": "BYTEA", "mysql": "VARBINARY(30)"}.get(dialect_of(engine).name, "BLOB")
+    found = installed(engine)
+    found.run(
+        "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64), age INTEGER, born DATE,"
+        f" pay NUMERIC(10, 2), photo {binary})"
+    )
+    found.run("CREATE TABLE usr_phone (idu INTEGER, phoneno VARCHAR(32), FOREIGN KEY (idu) REFERENCES usr (idu))")
+    photo = {"photo": b"\xaa\xaa"}
+    found.run(
+        "INSERT INTO usr VALUES (1, 'Jack', 7, '2019-05-01', 10.50, :photo), (2, NULL, NULL, NULL, NULL, NULL)", photo
+    )
+    found.run("INSERT INTO usr_phone VALUES (1, '22'), (1, '11'), (2, '33')")
+    found.write(9, "idu=1", event_type=6, column_name=None, new_value=None)
+    found.write(3, "idu=2", event_type=8, column_name="usr_phone.phoneno", new_value=None)
+    found.write(4, "idu=3", event_type=5, column_name=None, new_value=None)
+    found.write(5, "idu=3", new_value="é<&>", perpetrator="idm")
+    found.write(6, "idu=2", event_type=2, old_value="a", new_value="b")
+    found.write(7, "nonsense")
+    found.write(8, "idu=4", status="S")
+    found.write(10, "idu=5", event_type=4, column_name=None, new_value=None, status="X")
+    return found
+
+
+def url(log: LogTable) -> str:
+    return log.engine.url.render_as_string(hide_password=False)
+
+
+def catalog_of(log: LogTable) -> Catalog:
+    return reflect(log.engine, ["usr"])
+
+
+def conversion(log: LogTable, out: Path, statuses: str = "N") -> Conversion:
+    return Conversion(
+        input=LogInput(url=url(log), statuses=statuses),
+        destination=out,
+        catalog=catalog_of(log),
+        read_back=DatabaseRows(url=url(log)),
+        options=Options(user="IDM"),
+    )
+
+
+def test_a_log_gives_what_the_daemon_publishes(log: LogTable, tmp_path: Path) -> None:
+    convert(conversion(log, tmp_path / "out"), jobs=1)
+    sink, catalog = MemorySink([]), catalog_of(log)
+    Pipeline(
+        source=LogSource(log.engine, log.names, catalog),
+        reader=SqlRowReader(log.engine, catalog),
+        catalog=catalog,
+        outputs=[Output(format=XdsFormat(batch_size=128), sink=sink)],
+        options=Options(user="IDM"),
+    ).go_round()
+    assert elements_of(tmp_path / "out") == "".join(bare(body.decode()) for body in sink.taken.values())
+    settled = {row["position"]: (row["status"], row["reason"], row["note"]) for row in outcomes_of(tmp_path / "out")}
+    assert {number: status for number, (status, _, _) in settled.items()} == {
+        number: letter for number, letter in log.statuses().items() if number not in (8, 10)
+    }
+    noted = {number: row[:3] for number, row in log.outcomes().items()}
+    assert {number: row for number, row in settled.items() if row[1] != "published"} == noted
+
+
+def test_nothing_is_marked_unless_asked_for(log: LogTable, tmp_path: Path) -> None:
+    before = log.statuses()
+    made = conversion(log, tmp_path / "out")
+    convert(made, jobs=1)
+    assert (log.statuses(), log.outcomes()) == (before, {})
+    log.run("UPDATE event_log SET status = 'X' WHERE record_id = 6")
+    assert isinstance(made.input, LogInput)
+    assert mark(made.input, tmp_path / "out" / "outcomes.parquet") == 6
+    assert log.statuses() == {3: "S", 4: "W", 5: "S", 6: "X", 7: "E", 8: "S", 9: "S", 10: "X"}
+    assert {number: row[:2] for number, row in log.outcomes().items()} == {
+        4: ("W", "vanished"),
+        5: ("S", "loopback"),
+        7: ("E", "invalid"),
+    }
+
+
+def test_rows_are_chosen_by_status_and_held_ones_wait(log: LogTable, tmp_path: Path) -> None:
+    log.run("INSERT INTO event_log_outcome (record_id, held) VALUES (6, 1), (8, 1)")
+    convert(conversion(log, tmp_path / "n"), jobs=1)
+    convert(conversion(log, tmp_path / "sx", statuses="SX"), jobs=1)
+    assert [row["position"] for row in outcomes_of(tmp_path / "n")] == [3, 4, 5, 7, 9]
+    assert [row["position"] for row in outcomes_of(tmp_path / "sx")] == [8, 10]
+
+
+def test_a_log_without_companions_is_converted_and_not_marked(engine: Engine, tmp_path: Path) -> None:
+    make_log(engine)
+    log = LogTable(engine)
+    log.write(1)
+    source = LogInput(url=url(log))
+    convert(Conversion(input=source, destination=tmp_path / "out"), jobs=1)
+    assert [row["status"] for row in outcomes_of(tmp_path / "out")] == ["S"]
+    with pytest.raises(InstallError, match="event_log_outcome"):
+        can_be_marked(source)
+    with pytest.raises(UsageError, match="no other --status than N"):
+        can_be_marked(replace(source, statuses="E"))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
+def test_a_snapshot_answers_as_the_database_does(log: LogTable, tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "snapshot").mkdir()
+    for table in ("usr", "usr_phone"):
+        name = table if catalog_of(log).case_sensitive else table.upper()
+        write_table(log.engine, table, tmp_path / "snapshot" / f"{name}.{suffix}")
+    made = conversion(log, tmp_path / "database")
+    convert(made, jobs=1)
+    snapshot = SnapshotRows(folder=tmp_path / "snapshot")
+    convert(replace(made, destination=tmp_path / "files", read_back=snapshot), jobs=2)
+    assert "qqo=" in elements_of(tmp_path / "files")
+    assert files_of(tmp_path / "files") == files_of(tmp_path / "database")
+
+
+def test_a_table_that_the_snapshot_lacks_has_not_vanished(log: LogTable, tmp_path: Path) -> None:
+    (tmp_path / "snapshot").mkdir()
+    log.run("CREATE TABLE grp (idg INTEGER NOT NULL PRIMARY KEY, title VARCHAR(9))")
+    log.write(11, "idg=1", table_name="grp", event_type=6, column_name=None)
+    write_table(log.engine, "usr", tmp_path / "snapshot" / "usr.parquet")
+    made = replace(
+        conversion(log, tmp_path / "out"),
+        catalog=reflect(log.engine, ["usr", "grp"]),
+        read_back=SnapshotRows(folder=tmp_path / "snapshot"),
+    )
+    convert(made, jobs=1)
+    ended = {row["position"]: (row["status"], row["note"]) for row in outcomes_of(tmp_path / "out")}
+    assert (ended[9], ended[4][0]) == (("S", None), "W")
+    assert ended[11] == (
+        "E",
+        "its values must be read back from the table, and there is no database or snapshot to read from.",
+    )
+    assert ended[3] == ("E", "the row that was read back has no column usr_phone.phoneno.")
+
+
+def test_archives_of_processed_rows_are_input(log: LogTable, tmp_path: Path) -> None:
+    columns = "record_id, status, event_type, event_time, perpetrator, table_name, table_key, column_name, old_value, new_value"
+    file = Archive(tmp_path / "archive", "event_log").file()
+    file.write(
+        [(*row[:3], str(row[3]), *row[4:], None, "a note") for row in log.ask(f"SELECT {columns} FROM event_log")]
+    )
+    file.finish()
+    made = conversion(log, tmp_path / "all", statuses="NSX")
+    convert(made, jobs=1)
+    archived = replace(made, input=FilesInput(places=(str(tmp_path / "archive"),)), destination=tmp_path / "archived")
+    convert(archived, jobs=1)
+    assert len(outcomes_of(tmp_path / "archived")) == 8
+    assert files_of(tmp_path / "archived") == files_of(tmp_path / "all")
+
+
+def write_table(engine: Engine, table: str, path: Path) -> None:
+    """A table as a file of a snapshot."""
+    with engine.connect() as connection:
+        rows = [dict(row) for row in connection.execute(text(f"SELECT * FROM {table}")).mappings()]
+    if path.suffix == ".parquet":
+        parquet.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        import base64
+        import json
+
+        def plain(value: object) -> str:
+            return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+        path.write_text("".join(json.dumps(row, default=plain) + "\n" for row in rows))
