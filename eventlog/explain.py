@@ -67,7 +67,7 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int) -> 
 
 def _read(log: Log, connection: Connection, pipeline: Pipeline, record_id: int) -> tuple[Any, list[Event]]:
     """The row's letter, and the events of its object near it that wait as it does, or are processed as it is."""
-    from eventlog.sources.table import events_of
+    from eventlog.sources.logrows import events_of
 
     found = log.rows(connection, log.query("row_status"), {"record_id": record_id})
     if not found:

@@ -8,9 +8,9 @@ numbers lie.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from eventlog.model import Event, Outcome, Reason, Status, exceptional
 from eventlog.rules.identity import Identities
 from eventlog.schema import Catalog
 from eventlog.seams import Batch
+from eventlog.sources.logrows import OBJECT, Rows, end_of_object, events_of
 from eventlog.sources.retries import Retries, read_retries
 from eventlog.sources.settlement import retried, settle
 from eventlog.sql.log import ALL, Log, id_list
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
 LOOKAHEAD: Final = 32
 """Rows read past the limit to see whether the last object goes on; four times as many each time that it still does."""
 
-_Rows = list[tuple[Any, ...]]
+MOST_MISSING: Final = 5_000
+"""Numbers that are looked for between the rows of a batch before reading ahead; more of them cost more than it saves."""
+
 _STAY: Final = frozenset({Reason.RETRY, Reason.HELD})
-_OBJECT = slice(2, 4)
-"""Where table_name and table_key stand in the rows."""
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):
@@ -101,19 +102,20 @@ class LogSource:
                 self._mark(connection, note_name(name), text)
 
     def read_ahead(self, limit: int, handed_out: Sequence[Batch]) -> Batch:
-        """The next rows outside the stretches that batches lie in; none where that could not be told or would not pay.
+        """The next rows above those of batches that are handed out; none where that could not be told or would not pay.
 
-        What is committed late within such a stretch is read when these batches are settled.
+        None either when a row has been committed late below or between them: what comes after it must not overtake it.
         """
         if self.settings.handle_future_events or self.log.dialect.embedded or self._retries.rows or limit <= 0:
             return Batch(events=())
-        numbers = [event.position[0] for batch in handed_out for event in batch.events]
+        numbers = {event.position[0] for batch in handed_out for event in batch.events}
         first, last = min(numbers), max(numbers)
+        if last - first + 1 - len(numbers) > MOST_MISSING:
+            return Batch(events=())
+        missing = [number for number in range(first, last) if number not in numbers]
+        bounds = {"first": first, "last": last, "missing": id_list(missing)}
         with self._transaction() as connection:
-            rows = self._next(connection, limit, "among_lower", {"first": first})
-            if len(rows) < limit:
-                rows += self._next(connection, limit - len(rows), "among_higher", {"last": last})
-        return Batch(events=events_of(rows))
+            return Batch(events=events_of(self._next(connection, limit, "among_ahead", bounds)))
 
     def settle(
         self,
@@ -202,8 +204,8 @@ class LogSource:
             self._seat.mark(connection, name, value, soon=soon)
 
     def _next(
-        self, connection: Connection, limit: int, among: str | None = None, bounds: Mapping[str, int] | None = None
-    ) -> _Rows:
+        self, connection: Connection, limit: int, among: str | None = None, bounds: Mapping[str, object] | None = None
+    ) -> Rows:
         """The first `limit` rows, and those after them that belong to the object of the last."""
         if limit <= 0:
             return self._passing(self._waiting(connection, ALL))
@@ -211,14 +213,14 @@ class LogSource:
         while True:
             found = self._waiting(connection, limit + ahead, among, bounds)
             rows = self._passing(found)
-            end = _end_of_object(rows, limit, Identities(self._catalog))
+            end = end_of_object(rows, limit, Identities(self._catalog))
             if end < len(rows) or len(found) < limit + ahead:
                 return rows[:end]
             ahead *= 4
 
     def _waiting(
-        self, connection: Connection, limit: int, among: str | None = None, bounds: Mapping[str, int] | None = None
-    ) -> _Rows:
+        self, connection: Connection, limit: int, among: str | None = None, bounds: Mapping[str, object] | None = None
+    ) -> Rows:
         future = self.settings.handle_future_events
         waiting = [row.number for row in self._retries.waiting]
         query = self.log.query(
@@ -230,13 +232,13 @@ class LogSource:
         retried = {"retried": id_list(waiting)} if waiting else {}
         return self.log.rows(connection, query, {"limit": limit, **(bounds or {}), **retried})
 
-    def _passing(self, rows: _Rows) -> _Rows:
+    def _passing(self, rows: Rows) -> Rows:
         """The rows without those whose object waits, however they write its key."""
         if not self._retries.waiting:
             return rows
         identities = Identities(self._catalog)
         kept = self._retries.objects(identities)
-        return [row for row in rows if identities.row_id(*row[_OBJECT]) not in kept]
+        return [row for row in rows if identities.row_id(*row[OBJECT]) not in kept]
 
     def _noted(self, connection: Connection, numbers: Sequence[int]) -> list[Event]:
         """The events of the batch in hand in the order in which they were handed out, without those that are gone."""
@@ -266,32 +268,3 @@ class LogSource:
 
 def _numbers_of(batch: Batch) -> str:
     return write_runs([event.position[0] for event in batch.events])
-
-
-def _end_of_object(rows: _Rows, limit: int, identities: Identities) -> int:
-    """Where the object of row number `limit` ends among the neighbouring rows."""
-    if len(rows) <= limit:
-        return len(rows)
-    last = identities.row_id(*rows[limit - 1][_OBJECT])
-    end = limit
-    while last is not None and end < len(rows) and identities.row_id(*rows[end][_OBJECT]) == last:
-        end += 1
-    return end
-
-
-def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
-    """Rows of `waiting_rows`; nothing in them is judged here."""
-    return [
-        Event(
-            position=(int(number),),
-            kind=kind,
-            table=table,
-            key=key,
-            column=column,
-            old=old,
-            new=new,
-            time=time,
-            perpetrator=perpetrator,
-        )
-        for number, kind, table, key, column, old, new, time, perpetrator in rows
-    ]

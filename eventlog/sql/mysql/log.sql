@@ -31,11 +31,21 @@ LIMIT :limit;
 -- among_all: condition: every row
 (1 = 1);
 
--- among_lower: condition: rows below a number
-(waiting./* record_id */record_id < :first);
-
--- among_higher: condition: rows above a number
-(waiting./* record_id */record_id > :last);
+-- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
+-- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
+(waiting./* record_id */record_id > :last
+ AND NOT EXISTS (SELECT 1 FROM /* log */event_log AS late
+                 WHERE late./* status */status = 'N' AND CAST(late./* status */status AS BINARY) = 'N'
+                   AND late./* record_id */record_id < :first
+                   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                                   WHERE kept.record_id = late./* record_id */record_id
+                                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP)))
+ AND NOT EXISTS (SELECT 1 FROM /* log */event_log AS late
+                 WHERE late./* status */status = 'N' AND CAST(late./* status */status AS BINARY) = 'N'
+                   AND late./* record_id */record_id IN (SELECT listed.id FROM JSON_TABLE(:missing, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed)
+                   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                                   WHERE kept.record_id = late./* record_id */record_id
+                                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))));
 
 -- among_due: condition: rows whose time has come; rows without a readable time are for the rules to judge
 (waiting./* event_time */event_time IS NULL

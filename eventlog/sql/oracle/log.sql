@@ -30,11 +30,21 @@ SELECT * FROM (
 -- among_all: condition: every row
 (1 = 1);
 
--- among_lower: condition: rows below a number
-(waiting./* record_id */record_id < :first);
-
--- among_higher: condition: rows above a number
-(waiting./* record_id */record_id > :last);
+-- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
+-- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
+(waiting./* record_id */record_id > :last
+ AND NOT EXISTS (SELECT 1 FROM /* log */event_log late
+                 WHERE late./* status */status = 'N'
+                   AND late./* record_id */record_id < :first
+                   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
+                                   WHERE kept.record_id = late./* record_id */record_id
+                                     AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP))))
+ AND NOT EXISTS (SELECT 1 FROM /* log */event_log late
+                 WHERE late./* status */status = 'N'
+                   AND late./* record_id */record_id IN (SELECT listed.n FROM JSON_TABLE(:missing, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
+                   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
+                                   WHERE kept.record_id = late./* record_id */record_id
+                                     AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))));
 
 -- among_due: condition: rows whose time has come; rows without a time are for the rules to judge
 (waiting./* event_time */event_time IS NULL

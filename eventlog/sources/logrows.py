@@ -1,0 +1,42 @@
+"""Rows of the log as they come from the database: what object each belongs to, and the event that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from eventlog.model import Event
+from eventlog.rules.identity import Identities
+
+Rows = list[tuple[Any, ...]]
+OBJECT: Final = slice(2, 4)
+"""Where table_name and table_key stand in the rows."""
+
+
+def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:
+    """Where the object of row number `limit` ends among the neighbouring rows."""
+    if len(rows) <= limit:
+        return len(rows)
+    last = identities.row_id(*rows[limit - 1][OBJECT])
+    end = limit
+    while last is not None and end < len(rows) and identities.row_id(*rows[end][OBJECT]) == last:
+        end += 1
+    return end
+
+
+def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
+    """Rows of `waiting_rows`; nothing in them is judged here."""
+    return [
+        Event(
+            position=(int(number),),
+            kind=kind,
+            table=table,
+            key=key,
+            column=column,
+            old=old,
+            new=new,
+            time=time,
+            perpetrator=perpetrator,
+        )
+        for number, kind, table, key, column, old, new, time, perpetrator in rows
+    ]

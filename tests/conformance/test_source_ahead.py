@@ -1,0 +1,65 @@
+"""Reading ahead of what is handed out: only what cannot overtake anything, in every database that allows it."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.model import Event, Outcome, Reason, Status
+from eventlog.seams import Batch
+from eventlog.sources.table import MOST_MISSING, LogSettings, LogSource
+from eventlog.sql.dialect import dialect_of
+from tests.conformance.event_logs import LogTable, installed
+
+
+@pytest.fixture
+def log(engine: Engine) -> LogTable:
+    return installed(engine)
+
+
+def numbers(batch: Batch) -> list[int]:
+    return [event.position[0] for event in batch.events]
+
+
+def handed_out(*of: int) -> Batch:
+    return Batch(events=[Event(position=(number,), kind=1, table="usr", key="idu=1") for number in of])
+
+
+def expected(log: LogTable, *ahead: int) -> list[int]:
+    """A database in a file is never read ahead: its one writer would only wait."""
+    return [] if dialect_of(log.engine).embedded else list(ahead)
+
+
+def test_what_comes_after_is_read_ahead(log: LogTable) -> None:
+    source = LogSource(log.engine, log.names)
+    for number in (5, 6, 8, 9, 10):
+        log.write(number, key=f"idu={number}")
+    assert numbers(source.read_ahead(2, [handed_out(5), handed_out(6)])) == expected(log, 8, 9)
+    assert numbers(source.read_ahead(9, [handed_out(5, 8), handed_out(6)])) == expected(log, 9, 10)
+    log.run("UPDATE event_log SET status = 'S' WHERE record_id = 5")  # settled meanwhile
+    assert numbers(source.read_ahead(9, [handed_out(5, 6)])) == expected(log, 8, 9, 10)
+
+
+@pytest.mark.parametrize("late", [3, 7])
+def test_nothing_is_read_ahead_past_a_row_that_was_committed_late(log: LogTable, late: int) -> None:
+    source = LogSource(log.engine, log.names)
+    for number in (5, 8, 9, late):
+        log.write(number, key="idu=1" if number in (9, late) else f"idu={number}")
+    assert numbers(source.read_ahead(9, [handed_out(5, 8)])) == []
+    log.run(f"INSERT INTO event_log_outcome (record_id, held) VALUES ({late}, 1)")
+    assert numbers(source.read_ahead(9, [handed_out(5, 8)])) == expected(log, 9)
+
+
+def test_nothing_is_read_ahead_where_that_could_not_be_told(log: LogTable) -> None:
+    future = LogSource(log.engine, log.names, settings=LogSettings(handle_future_events=True))
+    source = LogSource(log.engine, log.names, settings=LogSettings(on_retry="object"))
+    log.write(1)
+    log.write(2 + MOST_MISSING, key="idu=2")
+    log.write(3 + MOST_MISSING, key="idu=3")
+    assert numbers(future.read_ahead(9, [handed_out(1)])) == []
+    assert numbers(source.read_ahead(0, [handed_out(1)])) == []
+    assert numbers(source.read_ahead(9, [handed_out(1, 3 + MOST_MISSING)])) == []
+    batch = source.read(1)
+    source.settle(batch, [Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY)])
+    source.read(1)
+    assert numbers(source.read_ahead(9, [handed_out(2 + MOST_MISSING)])) == []
