@@ -30,14 +30,23 @@ LONGEST_NAME: Final = 170
 
 
 def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
-    """What the captured tables look like now; eventlog's own tables are not among them."""
+    """What the captured tables look like now: tracked classes with the children they were tracked with, wherever they
+    stand, and every other class of the schema, for triggers that somebody else wrote; eventlog's own tables never.
+    """
     from eventlog.sql.reflect import reflect
+    from eventlog.sql.triggers import located, tracked
 
     source = config.source
     schema = source.schema if dialect_of(engine).schemas else None
-    catalog = reflect(engine, source.tables or None, schema)
-    own = {names.table, names.outcomes, names.marks, names.version}
-    return Catalog([table for table in catalog if table.name not in own], case_sensitive=catalog.case_sensitive)
+    with engine.connect() as connection:
+        classes = tracked(connection, located(connection, names))
+        catalog = reflect(connection, source.tables or None, schema)
+    if source.tables:
+        asked = {(table.schema, table.name) for table in catalog}
+        classes = [table for table in classes if (table.schema, table.name) in asked]
+    taken = {(table.schema, name) for table in classes for name in (table.name, *(c.name for c in table.children))}
+    others = [table for table in catalog if (table.schema, table.name) not in taken and table.name not in names.own]
+    return Catalog([*classes, *others], case_sensitive=catalog.case_sensitive)
 
 
 def pipeline_of(

@@ -64,6 +64,11 @@ class LogNames(Struct, frozen=True, kw_only=True):
         """The log's name with an ending, upper-case where it is: so databases report what nobody quotes."""
         return self.table + (ending.upper() if self.table.isupper() else ending)
 
+    @property
+    def own(self) -> frozenset[str]:
+        """The tables that are eventlog's: the log and its companions."""
+        return frozenset((self.table, self.outcomes, self.marks, self.version))
+
     def column(self, standard: str) -> str:
         """The actual name of the column that STANDARD calls so."""
         return self.columns[STANDARD.index(standard)]

@@ -95,3 +95,26 @@ def test_what_install_and_track_would_do_can_be_printed_and_run(
     execute(postgresql, "INSERT INTO indirect.usr (idu, fname) VALUES (5, 'Eve')")
     shown = events(ok("run", "--until-empty", environment=where | LOOPBACK))
     assert [event.findtext("association") for event in shown] == ["idu=5,table=usr,schema=indirect"]
+
+
+def test_tracked_classes_are_known_wherever_they_stand_and_with_the_children_they_were_tracked_with(
+    postgresql: Engine,
+) -> None:
+    where = {"EVENTLOG_SOURCE__URL": postgresql.url.render_as_string(hide_password=False)} | LOOPBACK
+    execute(
+        postgresql,
+        "CREATE SCHEMA app; CREATE TABLE app.usr (idu INTEGER PRIMARY KEY, fname TEXT);"
+        "CREATE TABLE app.mail (idm INTEGER PRIMARY KEY, idu INTEGER REFERENCES app.usr, address TEXT)",
+    )
+    ok("install", environment=where)
+    ok("track", "app.usr", "--child", "app.mail", environment=where)
+    execute(
+        postgresql, "INSERT INTO app.usr VALUES (1, 'Jack'); INSERT INTO app.mail VALUES (9, 1, 'jack@example.org')"
+    )
+    [jack] = events(ok("run", "--until-empty", environment=where))
+    assert jack.findtext("association") == "idu=1,table=usr,schema=app"
+    assert {one.get("attr-name"): one.findtext("add-value/value") for one in list(jack)[1:]} == {
+        "fname": "Jack",
+        "mail.idm": "9",
+        "mail.address": "jack@example.org",
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from eventlog.sql.triggers.installed import State, TriggerState, compare, installed, tracked
 from eventlog.sql.triggers.plan import Options, Plan, Style, plan
 from eventlog.sql.triggers.render import Trigger, render
-from eventlog.sql.triggers.track import remove_all, track, track_sql, trigger_states, untrack
+from eventlog.sql.triggers.track import located, remove_all, track, track_sql, trigger_states, untrack
 
 __all__ = [
     "Options",
@@ -16,6 +16,7 @@ __all__ = [
     "TriggerState",
     "compare",
     "installed",
+    "located",
     "plan",
     "remove_all",
     "render",
