@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from eventlog.model import Change, Edit, Event, Kind, Op, Reason, Row
+from eventlog.model import Change, Edit, Event, Kind, Op, Position, Reason, Row
 from eventlog.rules.lifetimes import BACK, ROW_BACK
 from eventlog.rules.meaning import MEANING
 from eventlog.rules.screen import Screened, Subject
@@ -21,22 +21,25 @@ def join(screened: Screened, subject: Subject, events: list[Event], row: Row | N
         return whole_row(screened, subject, events[0], row or {})
     changes: list[Change] = []
     multiple = multiple_attributes(subject)
-    merged: list[Event] = []
+    edits: list[Edit] = []
+    positions: list[Position] = []
     seen: set[str | None] = set()
-    op = Op.MODIFY
+    op, last = Op.MODIFY, None
     for event in saying_something(screened, events):
-        this = MEANING[event.kind].op
-        if this is not op or event.column in seen:
-            if merged:
-                changes.append(_change(subject, op, merged, row))
-                merged = []
+        this, column = MEANING[event.kind].op, event.column
+        if this is not op or column in seen:
+            if last is not None:
+                changes.append(_change(subject, op, edits, positions, last))
+                edits, positions = [], []
             op = this
             seen = set()
-        merged.append(event)
-        if event.column not in multiple:
-            seen.add(event.column)
-    if merged:
-        changes.append(_change(subject, op, merged, row))
+        edits.append(edit(event, row))
+        positions.append(event.position)
+        if column not in multiple:
+            seen.add(column)
+        last = event
+    if last is not None:
+        changes.append(_change(subject, op, edits, positions, last))
     return changes
 
 
@@ -81,11 +84,5 @@ def multiple_attributes(subject: Subject) -> Collection[str | None]:
     return subject.table.multiple if subject.table is not None else ()
 
 
-def _change(subject: Subject, op: Op, events: list[Event], row: Row | None) -> Change:
-    return Change(
-        row=subject.row,
-        op=op,
-        edits=tuple([edit(event, row) for event in events]),
-        positions=tuple([event.position for event in events]),
-        time=events[-1].time,
-    )
+def _change(subject: Subject, op: Op, edits: list[Edit], positions: list[Position], last: Event) -> Change:
+    return Change(row=subject.row, op=op, edits=tuple(edits), positions=tuple(positions), time=last.time)
