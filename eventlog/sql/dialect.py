@@ -54,6 +54,13 @@ POSTGRESQL = Dialect(
     unquoted_types=_EXACT,
     settled_types=_EXACT
     | {"bytea", "time", "text", "varchar", "char", "numeric", "timestamp with time zone", "json", "jsonb"},
+    connect_arguments={
+        "connect_timeout": 10,
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
+    },
 )
 ORACLE = Dialect(
     name="oracle",

@@ -45,4 +45,9 @@ def limit_sessions(engine: Engine, statement_timeout: float | None, lock_timeout
         connection.commit()
         record.info[IS_SET] = True
 
+    def hurry(_dialect: Any, _record: Any, _positional: Any, arguments: dict[str, Any]) -> None:
+        for name, value in dialect.connect_arguments.items():
+            arguments.setdefault(name, value)
+
+    event.listen(engine, "do_connect", hurry)
     event.listen(engine, "connect", limit)

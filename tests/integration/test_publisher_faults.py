@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import OperationalError
 
 from eventlog.daemon.publisher import Publisher
 from eventlog.errors import ConfigError, InstallError, SourceError
@@ -212,3 +215,19 @@ def test_after_enough_attempts_a_row_is_an_error_and_the_rest_goes_on(sqlite: En
 def _with_database(file: Path, engine: Engine) -> Path:
     file.write_text(f'[source]\nurl = "{engine.url.render_as_string(hide_password=False)}"\n' + file.read_text())
     return file
+
+
+def test_a_server_that_does_not_answer_is_given_up(postgresql: Engine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        engine = connect(f"postgresql+psycopg://postgres@127.0.0.1:{silent.getsockname()[1]}/app?connect_timeout=2")
+        limit_sessions(engine, None, None)
+        started = time.monotonic()
+        with pytest.raises(OperationalError, match="timeout"):
+            engine.connect()
+        assert time.monotonic() - started < 10
+    engine = connect(postgresql.url.render_as_string(hide_password=False))
+    limit_sessions(engine, None, None)
+    with engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        assert driver.info.get_parameters()["tcp_user_timeout"] == "30000"
+    engine.dispose()
