@@ -80,7 +80,8 @@ def last_line(summary: Summary) -> str:
     ended = ", ".join(f"{status} {count}" for status, count in summary.statuses.items())
     twice = f"; {summary.duplicates} more stood there twice" if summary.duplicates else ""
     bad = f"; {summary.bad} bad: see outcomes.parquet" if summary.bad else ""
-    told = f"{summary.rows - summary.duplicates} rows, {summary.changes} changes, {summary.parts} parts"
+    counts = ((summary.rows - summary.duplicates, "row"), (summary.changes, "change"), (summary.parts, "part"))
+    told = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts)
     return f"{told} ({ended or 'nothing'}){twice}{bad}."
 
 

@@ -126,7 +126,8 @@ class Deciding:
         return self._reader.rows(wanted_rows)
 
     def _answers(self, row: RowId) -> bool:
-        return self._reader.answers(row) if isinstance(self._reader, Partial) else True
+        reader: object = self._reader
+        return reader.answers(row) if isinstance(reader, Partial) else True
 
 
 class _Rendering:

@@ -1,0 +1,161 @@
+"""`eventlog convert` as a user calls it: files and a database in, parts out, and sentences where something is wrong."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.xds.validate import validate
+from tests.acceptance.command import eventlog, ok
+from tests.converting import elements_of, log_row, outcomes_of, write_csv, write_lines, write_parquet
+
+SCHEMA = {
+    "tables": [
+        {
+            "schema": "indirect",
+            "name": "usr",
+            "columns": [
+                {"name": "idu", "type": "integer", "key": 1},
+                {"name": "fname", "type": "varchar(64)"},
+                {"name": "age", "type": "integer"},
+            ],
+        }
+    ]
+}
+HERE = ("--engine", "local")
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> Path:
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps(SCHEMA))
+    return file
+
+
+def test_files_become_parts(tmp_path: Path, schema: Path) -> None:
+    inputs = tmp_path / "in"
+    inputs.mkdir()
+    write_csv(inputs / "a.csv", [log_row(3, column_name="age", new_value="7")])
+    write_parquet(inputs / "b.parquet", [log_row(1), log_row(2, table_key="idu=2")])
+    write_lines(inputs / "c.jsonl.gz", [log_row(4, event_type=9)])
+    out = tmp_path / "out"
+    last = ok("convert", inputs, "--schema", schema, "--out", out, "--part-events", "1", *HERE).splitlines()[-1]
+    assert last == "4 rows, 2 changes, 2 parts (E 1, S 3); 1 bad: see outcomes.parquet."
+    assert sorted(entry.name for entry in out.iterdir()) == [
+        "_SUCCESS",
+        "outcomes.parquet",
+        "part-00000.xml",
+        "part-00001.xml",
+    ]
+    assert validate((out / "part-00001.xml").read_bytes()) == []
+    assert '<value type="int">7</value>' in (out / "part-00001.xml").read_text()
+    assert json.loads((out / "_SUCCESS").read_bytes())["statuses"] == {"E": 1, "S": 3}
+
+
+def test_strict_says_that_there_were_bad_rows_and_writes_all_the_same(tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "a.jsonl", [log_row(1), log_row("x")])
+    done = eventlog("convert", file, "--out", tmp_path / "out", "--strict", "--json", *HERE)
+    assert (done.returncode, json.loads(done.stdout)["statuses"]) == (65, {"E": 1, "S": 1})
+    assert (tmp_path / "out" / "_SUCCESS").exists()
+
+
+def database(tmp_path: Path) -> str:
+    url = f"sqlite:///{tmp_path / 'app.db'}"
+    run(tmp_path, "CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname VARCHAR(64), photo BLOB)")
+    ok("install", "--database", url)
+    ok("track", "usr", "--database", url)
+    run(tmp_path, "INSERT INTO usr VALUES (1, 'Jack', X'AAAA'), (2, 'Ann', NULL); DELETE FROM usr WHERE idu = 2")
+    return url
+
+
+def run(folder: Path, script: str) -> None:
+    with sqlite3.connect(folder / "app.db") as connection:
+        connection.executescript(script)
+    connection.close()
+
+
+def statuses(folder: Path) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(folder / "app.db") as connection:
+        found = connection.execute("SELECT record_id, status FROM event_log ORDER BY 1").fetchall()
+    connection.close()
+    return found
+
+
+def test_a_database_answers_for_itself_and_is_marked_when_asked(tmp_path: Path) -> None:
+    url = database(tmp_path)
+    ok("convert", url, "--out", tmp_path / "one", *HERE)
+    assert statuses(tmp_path) == [(1, "N"), (2, "N"), (3, "N")]
+    assert '<value type="octet">qqo=</value>' in elements_of(tmp_path / "one")
+    ok("convert", url, "--log", "event_log", "--out", tmp_path / "two", "--mark", *HERE)
+    assert statuses(tmp_path) == [(1, "S"), (2, "W"), (3, "S")]
+    assert elements_of(tmp_path / "two") == elements_of(tmp_path / "one")
+    last = ok("convert", url, "--out", tmp_path / "three", *HERE)
+    assert last == "0 rows, 0 changes, 0 parts (nothing).\n"
+
+
+def test_files_are_read_back_from_a_database_or_a_snapshot(tmp_path: Path, schema: Path) -> None:
+    url = database(tmp_path)
+    file = write_lines(tmp_path / "a.jsonl", [log_row(1, event_type=6, column_name=None)])
+    ok("convert", file, "--database", url, "--out", tmp_path / "database", *HERE)
+    assert "Jack" in elements_of(tmp_path / "database")
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "usr.jsonl").write_text('{"idu": 1, "fname": "Jack", "age": null}\n')
+    ok("convert", file, "--schema", schema, "--snapshot", tmp_path / "tables", "--out", tmp_path / "snapshot", *HERE)
+    assert "Jack" in elements_of(tmp_path / "snapshot")
+    ok("convert", file, "--schema", schema, "--out", tmp_path / "nobody", *HERE)
+    assert [outcome["status"] for outcome in outcomes_of(tmp_path / "nobody")] == ["E"]
+
+
+def test_archives_of_purge_are_input(tmp_path: Path) -> None:
+    url = database(tmp_path)
+    ok("convert", url, "--out", tmp_path / "one", "--mark", *HERE)
+    run(tmp_path, "UPDATE event_log SET event_time = '2020-01-01 00:00:00'")
+    ok("purge", "--older-than", "30d", "--archive", tmp_path / "archive", "--database", url)
+    assert statuses(tmp_path) == []
+    ok("convert", tmp_path / "archive", "--database", url, "--out", tmp_path / "again", *HERE)
+    assert elements_of(tmp_path / "again") == elements_of(tmp_path / "one")
+
+
+@pytest.mark.parametrize(
+    "words,code,said",
+    [
+        (["--from", "gbase"], 64, "--from gbase cannot be read yet"),
+        (["--to", "messages"], 64, "--to messages cannot be written yet"),
+        (["--mark"], 64, "--mark marks the rows of a database"),
+        (["--log", "event_log"], 64, "--log names a table of a database"),
+        (["--database", "sqlite://", "--snapshot", "."], 64, "not by both"),
+        (["--snapshot", "."], 78, "Say --schema FILE"),
+        (["--schema", "nowhere.json"], 65, "nowhere.json cannot be read"),
+        (["--part-events", "0"], 64, "--part-events"),
+        (["--engine", "spark", "--resume"], 64, "--engine local"),
+    ],
+)
+def test_what_does_not_go_together_is_said(tmp_path: Path, words: list[str], code: int, said: str) -> None:
+    file = write_lines(tmp_path / "a.jsonl", [log_row(1)])
+    done = eventlog("convert", file, "--out", "out", *words, cwd=tmp_path)
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_damage_is_named_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("record_id\n1\n")
+    done = eventlog("convert", "a.csv", "--out", "out", *HERE, cwd=tmp_path)
+    assert (done.returncode, (tmp_path / "out").exists()) == (65, False)
+    assert "a.csv has no column status" in done.stderr
+
+
+def test_settings_of_the_publisher_are_taken_from_a_configuration(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('[source]\nuser = "app"\nschema = "hr"\n[publisher]\ncoalesce = true\n')
+    rows = [log_row(1), log_row(2, event_type=2, old_value="Jack", new_value="John"), log_row(3, perpetrator="APP")]
+    file = write_lines(tmp_path / "a.jsonl", rows)
+    last = ok("convert", file, "--out", tmp_path / "out", "--config", tmp_path / "c.toml", *HERE)
+    assert last.startswith("3 rows, 1 change, 1 part")
+    assert "idu=1,table=usr,schema=hr" in elements_of(tmp_path / "out")
+    assert outcomes_of(tmp_path / "out")[2]["reason"] == "loopback"
+    (tmp_path / "d.toml").write_text("[publisher]\nhandle_future_events = true\n")
+    done = eventlog("convert", file, "--out", tmp_path / "no", "--config", tmp_path / "d.toml")
+    assert (done.returncode, "handle_future_events" in done.stderr) == (78, True)
