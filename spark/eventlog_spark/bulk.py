@@ -35,7 +35,10 @@ class BulkLog:
     def __init__(self, options: LogOptions) -> None:
         self.engine: Engine = connect(options.url)
         self.dialect: Dialect = dialect_of(self.engine)
-        self.names: LogNames = log_columns(self.engine, options.names, options.columns)
+        try:
+            self.names: LogNames = log_columns(self.engine, options.names, options.columns)
+        finally:
+            self.engine.dispose()
         self._letters = options.status
         self._holes = log_holes(self.dialect, self.names)
 
@@ -56,15 +59,22 @@ class BulkLog:
 
     @contextmanager
     def connection(self, snapshot: str | None = None) -> Iterator[Connection]:
-        """A transaction that only reads, in the snapshot that somebody exported."""
-        with in_our_words(self.engine, f"The event log {self.names.table}"), self.engine.connect() as connection:
-            if self.copies:
-                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            if snapshot is not None:
-                self._join(connection, snapshot)
-            for setting in session_statements(self.dialect):
-                connection.exec_driver_sql(setting)
-            yield connection
+        """A transaction that only reads, in the snapshot that somebody exported; its session ends with it."""
+        with in_our_words(self.engine, f"The event log {self.names.table}"):
+            try:
+                with self.engine.connect() as connection:
+                    self._begin(connection, snapshot)
+                    yield connection
+            finally:
+                self.engine.dispose()
+
+    def _begin(self, connection: Connection, snapshot: str | None) -> None:
+        if self.copies:
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if snapshot is not None:
+            self._join(connection, snapshot)
+        for setting in session_statements(self.dialect):
+            connection.exec_driver_sql(setting)
 
     def numbers(self, name: str, **holes: object) -> list[int]:
         """The numbers that a query of bulk.sql finds, as they stand now."""

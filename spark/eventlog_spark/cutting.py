@@ -89,7 +89,6 @@ def _log(source: LogInput, tables: Sequence[SnapshotFile]) -> Iterator[Cut]:
             count = 1 + int(rows) // STRETCH_ROWS
             pieces = [one for span in spans for one in stretches(span.lowest, span.highest, count, snapshot)]
         yield Cut(pieces=(*pieces, *tables), rows=int(rows), spans=tuple(spans), held=held)
-    log.engine.dispose()
 
 
 def _evenly(span: Span) -> Iterator[int]:

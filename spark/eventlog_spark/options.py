@@ -30,7 +30,7 @@ class LogOptions(Struct, frozen=True, kw_only=True):
     snapshot: str | None = None
     rows: int = 200_000
     start: int = 0
-    patience: int = 60
+    patience: int = 120
 
     @property
     def names(self) -> LogNames:
@@ -55,7 +55,7 @@ def read_options(options: Mapping[str, str]) -> LogOptions:
         snapshot=given.get("snapshot"),
         rows=max(1, _count(given, "rows", 200_000)),
         start=_count(given, "start", 0),
-        patience=_count(given, "patience", 60),
+        patience=_count(given, "patience", 120),
     )
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -46,6 +47,7 @@ def hold(options: LogOptions) -> str:
     answer = process.stdout.readline().decode().strip()
     process.stdout.close()
     process.stdin.close()
+    Thread(target=process.wait, daemon=True).start()  # it outlives us, or is fetched when it has ended
     if fault := read(answer):
         raise fault
     if not answer:

@@ -69,7 +69,7 @@ def test_a_folder_that_holds_something_is_refused(spark: SparkSession, tmp_path:
 
 def test_a_killed_worker_leaves_nothing_that_looks_complete(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    write_rows(tmp_path / "in" / "a.parquet", rows(150_000))
+    write_rows(tmp_path / "in" / "a.parquet", rows(60_000))
     ended: list[EventlogError] = []
 
     def converting() -> None:

@@ -1,0 +1,108 @@
+"""The data source `eventlog` in Spark: a log as a DataFrame and as a stream, by the calls that the documentation shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import Connection, Engine, text
+
+from eventlog.errors import EventlogError, InstallError
+from eventlog_spark import EventLogSource
+from eventlog_spark.faults import arriving
+from tests.conformance.event_logs import installed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def loaded(spark: SparkSession, engine: Engine, **options: str) -> DataFrame:
+    spark.dataSource.register(EventLogSource)
+    url = engine.url.render_as_string(hide_password=False)
+    return spark.read.format("eventlog").option("url", url).option("patience", "60").options(**options).load()
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_log_is_a_table_of_ten_columns(spark: SparkSession, database: str, request: pytest.FixtureRequest) -> None:
+    log = installed(request.getfixturevalue(database))
+    log.write_all(range(1, 101))
+    log.run("UPDATE event_log SET status = 'S' WHERE record_id > 60")
+    frame = loaded(spark, log.engine, log="event_log", partitions="3")
+    assert frame.schema.simpleString() == (
+        "struct<record_id:bigint,status:string,event_type:bigint,event_time:string,perpetrator:string,"
+        "table_name:string,table_key:string,column_name:string,old_value:string,new_value:string>"
+    )
+    assert frame.selectExpr("count(*)", "sum(record_id)", "count(new_value)").collect() == [(100, 5050, 0)]
+    assert loaded(spark, log.engine, status="N", partitions="3").count() == 60
+
+
+def test_what_is_wrong_with_the_log_arrives_as_what_it_is(spark: SparkSession, sqlite: Engine) -> None:
+    installed(sqlite)
+    with pytest.raises(InstallError, match="no log table nowhere"), arriving():
+        loaded(spark, sqlite, log="nowhere").count()
+    with pytest.raises(EventlogError, match="There is no option tabel"), arriving():
+        loaded(spark, sqlite, tabel="event_log").count()
+
+
+def test_a_stream_gives_every_row_once_and_goes_on_where_it_stopped(
+    spark: SparkSession, sqlite: Engine, tmp_path: Path
+) -> None:
+    log = installed(sqlite)
+    spark.dataSource.register(EventLogSource)
+    log.write_all(range(1, 26))
+    assert streamed(spark, sqlite, tmp_path) == list(range(1, 26))
+    log.write_all([30, 27])
+    assert streamed(spark, sqlite, tmp_path) == [*range(1, 26), 27, 30]
+
+
+def streamed(spark: SparkSession, engine: Engine, place: Path) -> list[int]:
+    """The numbers of the rows in the output of a stream that ran until nothing was left, ten rows a batch."""
+    source = spark.readStream.format("eventlog").option("url", str(engine.url)).option("rows", "10").load()
+    writer = source.writeStream.format("parquet").option("checkpointLocation", str(place / "checkpoint"))
+    with arriving():
+        query = writer.start(str(place / "out"))
+        query.processAllAvailable()
+        query.stop()
+    return sorted(row.record_id for row in spark.read.parquet(str(place / "out")).collect())
+
+
+def test_a_stream_waits_for_a_row_that_commits_late_and_not_for_one_that_never_comes(postgresql: Engine) -> None:
+    from eventlog_spark.gaps import read_offset
+    from eventlog_spark.options import LogOptions
+    from eventlog_spark.stream import LogStream
+
+    log = installed(postgresql)
+    stream = LogStream(LogOptions(url=postgresql.url.render_as_string(hide_password=False)))
+    offset = stream.initialOffset()
+
+    def taken() -> list[int]:
+        nonlocal offset
+        end = stream.latestOffset(offset)
+        parts = stream.partitions(offset, end)
+        offset = end
+        return sorted(number for part in parts for batch in stream.read(part) for number in _ids(batch))
+
+    with postgresql.connect() as slow, postgresql.connect() as failing:
+        _write(slow, 1)
+        _write(failing, 2)
+        log.write_all([3])
+        assert taken() == [3]
+        failing.rollback()
+        assert taken() == []
+        log.write_all([4])
+        assert taken() == [4]
+        slow.commit()
+        assert taken() == [1]
+    assert taken() == []
+    assert read_offset(offset).gaps == ()
+
+
+def _write(connection: Connection, number: int) -> None:
+    columns = "record_id, table_key, status, event_type, event_time, table_name"
+    values = f"{number}, 'idu=1', 'N', 6, '2025-03-23 10:57:19', 'usr'"
+    connection.execute(text(f"INSERT INTO event_log ({columns}) VALUES ({values})"))
+
+
+def _ids(batch: Any) -> list[int]:
+    return list(batch.column("record_id").to_pylist())
