@@ -1,0 +1,91 @@
+"""The publisher's keys: what each takes, what is refused, and what outputs are called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.assembly import log_settings_of, outputs_of
+from eventlog.config import Config, FilesOutput, HttpOutput, PublisherConfig, StdoutOutput, from_settings
+from eventlog.errors import ConfigError
+
+
+def read(**keys: Any) -> PublisherConfig:
+    return from_settings({"publisher": keys}, {}, origin="test").publisher
+
+
+def test_the_defaults_are_the_documented_ones() -> None:
+    found = read()
+    assert (found.polling_interval, found.time_of_day, found.query_limit) == (10, (), 10_000)
+    assert (found.on_retry, found.on_error, found.max_attempts) == ("stop", "continue", 0)
+    assert (found.heartbeat_interval, found.post_poll_statements, found.wake_up) == (0, (), True)
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("polling_interval", 0),
+        ("polling_interval", 604_801),
+        ("heartbeat_interval", -0.5),
+        ("max_attempts", -1),
+        ("retry_first", -0.1),
+        ("retry_longest", 0.5),
+        ("lease", 0.1),
+    ],
+)
+def test_numbers_outside_their_range_are_refused_by_name(key: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=f"publisher.{key} is {value}; it must be between"):
+        read(**{key: value})
+
+
+@pytest.mark.parametrize(
+    "keys, words",
+    [
+        ({"on_retry": "wait"}, "publisher.on_retry takes object, stop"),
+        ({"on_error": "stop"}, "publisher.on_error takes continue, halt"),
+        ({"time_of_day": ["noon"]}, "'noon' is not a time of day"),
+        ({"workers": 2}, "publisher.workers is not a key"),
+    ],
+)
+def test_what_is_not_supported_is_refused_and_not_ignored(keys: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        read(**keys)
+
+
+@pytest.mark.parametrize("name", ["statement_timeout", "lock_timeout"])
+def test_no_timeout_can_be_switched_off(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"source.{name} is 0"):
+        from_settings({"source": {name: 0}}, {}, origin="test")
+
+
+def test_the_log_is_read_as_the_publisher_is_told() -> None:
+    settings = log_settings_of(Config(publisher=PublisherConfig(on_retry="object", retry_first=2, retry_longest=9)))
+    assert (settings.on_retry, settings.backoff.first, settings.backoff.longest) == ("object", 2, 9)
+
+
+def test_an_output_is_called_after_its_place_and_never_after_a_secret(tmp_path: Path) -> None:
+    url = "https://receiver.example/xds?key=hidden"
+    found = outputs_of(Config(output=(FilesOutput(path=str(tmp_path / "a")), HttpOutput(url=url), StdoutOutput())))
+    assert [output.name for output in found] == [
+        f"files {tmp_path / 'a'}",
+        "http https://receiver.example/xds",
+        "stdout",
+    ]
+    assert [output.answers for output in found] == [False, True, False]
+    for output in found:
+        output.sink.close()
+
+
+def test_a_long_place_has_a_short_name_that_is_still_its_own(tmp_path: Path) -> None:
+    places = [tmp_path / ("x" * 200) / end for end in "ab"]
+    names = [outputs_of(Config(output=(FilesOutput(path=str(place)),)))[0].name for place in places]
+    assert len({*names}) == 2
+    assert all(len(name) <= 170 for name in names)
+
+
+def test_two_outputs_cannot_share_a_place(tmp_path: Path) -> None:
+    twin = FilesOutput(path=str(tmp_path))
+    with pytest.raises(ConfigError, match="Two outputs go to files"):
+        outputs_of(Config(output=(twin, twin)))
