@@ -29,7 +29,6 @@ from eventlog.convert.scatter import Scattered
 from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows
 from eventlog.convert.sheaf import Sheaf
 from eventlog.convert.stages import DecidedBucket, Write, WriteOutcomes, unnumbered
-from eventlog.errors import DataError, UsageError
 from eventlog_spark.blobs import SCHEMA
 from eventlog_spark.cutting import Cut, Span, boundaries, cut
 from eventlog_spark.deciding import ANSWERS, Answer, Compare, Deciding, compared, decided, produced
@@ -54,7 +53,7 @@ def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Wa
         try:
             with cut(conversion) as found, session(cluster or Cluster()) as spark:
                 summary = Run(conversion, destination, spark, found, watch or Unwatched()).summary()
-        except (DataError, UsageError):
+        except BaseException:  # nothing of it can be gone on with
             destination.discard()
             raise
         destination.commit(summary)

@@ -1,0 +1,107 @@
+"""A standalone cluster of Spark on this machine: a master and two workers, each a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import msgspec
+from msgspec import Struct
+
+from eventlog_spark.java import find_java
+from tests.servers import free_port
+
+PATIENCE = 90
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """One process of the cluster."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+
+
+class Standalone(Struct, frozen=True, kw_only=True):
+    """A cluster that runs."""
+
+    url: str
+    master: Node
+    workers: tuple[Node, ...]
+
+    def kill_worker(self) -> None:
+        """Kills the first worker with everything that it runs."""
+        _kill_tree(self.workers[0].process.pid)
+        self.workers[0].process.wait()
+
+
+@contextmanager
+def standalone(folder: Path) -> Iterator[Standalone]:
+    """Starts the cluster and ends it with the block."""
+    started: list[Node] = []
+    try:
+        port = free_port()
+        started.append(_start(folder, "master.Master", "--port", str(port), "--host", "127.0.0.1"))
+        url = f"spark://127.0.0.1:{port}"
+        for number in (1, 2):
+            place = folder / f"worker-{number}"
+            place.mkdir(parents=True)
+            started.append(
+                _start(folder, "worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(place), url)
+            )
+        _wait_for_workers(started[0], 2)
+        yield Standalone(url=url, master=started[0], workers=tuple(started[1:]))
+    finally:
+        for node in reversed(started):
+            _kill_tree(node.process.pid)
+            node.process.wait()
+
+
+def environment() -> Mapping[str, str]:
+    """What Spark's scripts need: our Java, our Python, and nothing that they would keep elsewhere."""
+    own = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
+    return {**os.environ, **find_java(os.environ).environment(), **own}
+
+
+def _start(folder: Path, kind: str, *arguments: str) -> Node:
+    import pyspark
+
+    port = free_port()
+    script = Path(pyspark.__file__).parent / "bin" / "spark-class"
+    command = [str(script), f"org.apache.spark.deploy.{kind}", "--webui-port", str(port), *arguments]
+    with (folder / f"{kind}-{port}.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment(), cwd=folder)
+    return Node(process=process, port=port)
+
+
+def _wait_for_workers(master: Node, count: int) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while _alive(master) < count:
+        assert master.process.poll() is None, "the master has ended"
+        assert time.monotonic() < deadline, "the workers do not come"
+        time.sleep(0.2)
+
+
+def _alive(master: Node) -> int:
+    try:
+        with urlopen(f"http://127.0.0.1:{master.port}/json/", timeout=5) as answer:  # our own process
+            return int(msgspec.json.decode(answer.read())["aliveworkers"])
+    except OSError:
+        return 0
+
+
+def _kill_tree(process: int) -> None:
+    """Kills a process and all that it has started, the youngest first."""
+    listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
+    for child in [pid for pid, parent in pairs if parent == process]:
+        _kill_tree(child)
+    try:
+        os.kill(process, 9)
+    except ProcessLookupError:
+        return

