@@ -10,7 +10,7 @@ from bench.machine import Machine, this_machine
 from bench.measure import QUICK_RUNS, RUNS, Benchmark, measure
 from bench.report import Report, markdown, report, save
 
-NAMES = ("startup", "tablekey", "rules", "values", "poll", "publish", "queryback", "latency", "memory")
+NAMES = ("startup", "tablekey", "rules", "values", "poll", "publish", "queryback", "latency", "memory", "spark")
 
 
 def main() -> int:
