@@ -23,6 +23,9 @@ IN_HAND: Final = "in hand"
 RETRIED: Final = "retried"
 """The record_ids that were offered, not taken, and wait for their next attempt."""
 
+HELD: Final = "held"
+"""The record_ids that somebody holds."""
+
 PUBLISHER: Final = "publisher"
 """Who publishes the log, and where sessions have no locks, until when."""
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from eventlog.errors import UsageError, shortened
 from eventlog.model import Status
+from eventlog.sources.held import note_held
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -125,16 +126,20 @@ def follow(log: Log, choice: Choice, *, limit: int, width: int, pause: Callable[
 def hold(log: Log, runs: Sequence[Run]) -> int:
     """Keeps waiting rows from being published until they are released; says how many of the runs are held now.
 
-    Rows of a batch that is on its way already are not held up.
+    Later rows of the same objects wait behind them. Rows of a batch that is on its way already are not held up.
     """
     with log.transaction() as connection:
-        return sum(_hold(log, connection, run) for run in runs)
+        held = sum(_hold(log, connection, run) for run in runs)
+        note_held(connection, log)
+        return held
 
 
 def release(log: Log, runs: Sequence[Run]) -> int:
     """Lets held rows go; says how many."""
     with log.transaction() as connection:
-        return sum(_changed(log, connection, "release_run", _bounds(run)) for run in runs)
+        released = sum(_changed(log, connection, "release_run", _bounds(run)) for run in runs)
+        note_held(connection, log)
+        return released
 
 
 def requeue(log: Log, runs: Sequence[Run], choice: Choice) -> int:

@@ -28,7 +28,7 @@ NOTE_EVERY = 10.0
 @json_option
 @site_options
 def hold(site: Site, ids: tuple[str, ...], as_json: bool) -> None:
-    """Keeps waiting rows from being published until they are released. Later rows of their objects are not held.
+    """Keeps waiting rows from being published until they are released. Later rows of their objects wait behind them.
 
     Example: eventlog hold 5 7-9 --database sqlite:///app.db
     """

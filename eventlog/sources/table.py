@@ -16,11 +16,12 @@ from msgspec import Struct
 
 from eventlog.backoff import Backoff
 from eventlog.errors import SourceError
-from eventlog.marks import IN_HAND, PUBLISHER, RETRIED, Marks, note_name, notes_of, read_runs, write_runs
+from eventlog.marks import HELD, IN_HAND, PUBLISHER, RETRIED, Marks, note_name, notes_of, read_runs, write_runs
 from eventlog.model import Event, Outcome, Reason, Status, exceptional
 from eventlog.rules.identity import Identities
 from eventlog.schema import Catalog
 from eventlog.seams import Batch
+from eventlog.sources.held import Held, not_behind, read_held
 from eventlog.sources.logrows import OBJECT, Rows, end_of_object, events_of
 from eventlog.sources.retries import Retries, read_retries
 from eventlog.sources.settlement import retried, settle
@@ -78,6 +79,7 @@ class LogSource:
         self._catalog = catalog
         self._seat = seat
         self._retries = Retries()
+        self._held: Held = []
         self.log.check()
 
     def read(self, limit: int) -> Batch:
@@ -87,6 +89,7 @@ class LogSource:
             if self._seat is not None:
                 self._seat.confirm(marks.get(PUBLISHER))
             self._retries = read_retries(connection, self.log, read_runs(marks.get(RETRIED, "")))
+            self._held = read_held(connection, self.log, marks.get(HELD))
             noted = read_runs(marks.get(IN_HAND, ""))
             if noted and self._retries.waiting and self.settings.on_retry == "stop":
                 return Batch(events=(), later=self._retries.latest)
@@ -234,9 +237,11 @@ class LogSource:
 
     def _passing(self, rows: Rows) -> Rows:
         """The rows without those whose object waits, however they write its key."""
+        identities = Identities(self._catalog)
+        if self._held:
+            rows = not_behind(rows, self._held, identities)
         if not self._retries.waiting:
             return rows
-        identities = Identities(self._catalog)
         kept = self._retries.objects(identities)
         return [row for row in rows if identities.row_id(*row[OBJECT]) not in kept]
 

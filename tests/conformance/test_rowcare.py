@@ -134,6 +134,24 @@ def test_held_rows_are_not_offered_until_they_are_released(table: LogTable, log:
     assert offered(log) == [1, 2, 3, 4, 5]
 
 
+def test_later_rows_of_a_held_object_wait_behind_it(table: LogTable, log: Log) -> None:
+    for number, key in enumerate(["idu=1", "idu=2", "idu=1", "idu=2", 'IDU="1"', "idu=3"], start=1):
+        table.write(number, key)
+    assert hold(log, [(3, 3)]) == 1
+    assert offered(log) == [1, 2, 4, 6]
+    settle(log, *(Outcome(position=(number,)) for number in (1, 2, 4, 6)))
+    assert offered(log) == []
+    assert release(log, [EVERYTHING]) == 1
+    assert offered(log) == [3, 5]
+
+
+def test_a_held_row_that_somebody_settled_holds_nobody_up(table: LogTable, log: Log) -> None:
+    table.write_all([1, 2])
+    hold(log, [(1, 1)])
+    table.run("UPDATE event_log SET status = 'X' WHERE record_id = 1")
+    assert offered(log) == [2]
+
+
 def test_requeued_rows_wait_as_if_they_had_never_been_read(table: LogTable, log: Log) -> None:
     for number in range(1, 6):
         table.write(number, f"idu={number}", table_name="usr" if number < 4 else "grp")

@@ -48,6 +48,9 @@ JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record
 WHERE entry./* record_id */record_id BETWEEN :first AND :last AND CAST(entry./* status */status AS BINARY) = 'N'
   AND kept.held <> 0;
 
+-- held_numbers: every row that is held
+SELECT record_id FROM /* outcomes */event_log_outcome WHERE held <> 0 ORDER BY record_id;
+
 -- release_run: lets the held rows of a run go
 UPDATE /* outcomes */event_log_outcome SET held = 0 WHERE held <> 0 AND record_id BETWEEN :first AND :last;
 

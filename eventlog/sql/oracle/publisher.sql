@@ -37,6 +37,14 @@ WHERE tried./* record_id */record_id IN
       (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
   AND tried./* status */status = 'N' AND kept.next_attempt IS NOT NULL;
 
+-- held_rows: waiting rows that somebody holds, with their objects
+SELECT tried./* record_id */record_id, tried./* table_name */table_name, tried./* table_key */table_key
+FROM /* log */event_log tried
+JOIN /* outcomes */event_log_outcome kept ON kept.record_id = tried./* record_id */record_id
+WHERE tried./* record_id */record_id IN
+      (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
+  AND tried./* status */status = 'N' AND kept.held <> 0;
+
 -- seat_mark: makes or replaces a mark if the seat is still ours
 MERGE INTO /* marks */event_log_mark kept
 USING (SELECT :name AS name FROM /* marks */event_log_mark seat

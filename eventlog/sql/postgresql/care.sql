@@ -44,6 +44,9 @@ SELECT count(*) FROM /* log */event_log AS entry
 JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
 WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N' AND kept.held <> 0;
 
+-- held_numbers: every row that is held
+SELECT record_id FROM /* outcomes */event_log_outcome WHERE held <> 0 ORDER BY record_id;
+
 -- release_run: lets the held rows of a run go
 UPDATE /* outcomes */event_log_outcome SET held = 0 WHERE held <> 0 AND record_id BETWEEN :first AND :last;
 

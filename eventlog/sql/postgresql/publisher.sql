@@ -35,6 +35,13 @@ JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = tried./* record
 WHERE tried./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
   AND tried./* status */status = 'N' AND kept.next_attempt IS NOT NULL;
 
+-- held_rows: waiting rows that somebody holds, with their objects
+SELECT tried./* record_id */record_id, tried./* table_name */table_name, tried./* table_key */table_key
+FROM /* log */event_log AS tried
+JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = tried./* record_id */record_id
+WHERE tried./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
+  AND tried./* status */status = 'N' AND kept.held <> 0;
+
 -- seat_mark: makes or replaces a mark if the seat is still ours; nobody else takes it before the commit
 INSERT INTO /* marks */event_log_mark (name, value)
 SELECT CAST(:name AS text), CAST(:value AS text)

@@ -1,0 +1,50 @@
+"""Rows that somebody holds: later rows of their objects wait behind them, for order within an object is promised."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from eventlog.marks import HELD, Marks, read_runs, write_runs
+from eventlog.model import RowId
+from eventlog.rules.identity import Identities
+from eventlog.sources.logrows import OBJECT, Rows
+from eventlog.sql.log import id_list
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.sql.log import Log
+
+Held = list[tuple[Any, ...]]
+"""record_id, table_name and table_key of held rows."""
+
+
+def note_held(connection: Connection, log: Log) -> None:
+    """Keeps the numbers of all held rows in a mark, so that a cycle need not look for them."""
+    numbers = [int(number) for (number,) in log.rows(connection, log.query("held_numbers"))]
+    if numbers:
+        Marks(log).set(connection, HELD, write_runs(numbers))
+    else:
+        Marks(log).clear(connection, HELD)
+
+
+def read_held(connection: Connection, log: Log, mark: str | None) -> Held:
+    """The held rows that still wait."""
+    if not mark:
+        return []
+    return log.rows(connection, log.query("held_rows"), {"ids": id_list(read_runs(mark))})
+
+
+def not_behind(rows: Rows, held: Held, identities: Identities) -> Rows:
+    """The rows without those that come after a held row of their object, however they write its key."""
+    first: dict[RowId, int] = {}
+    for number, table, key in held:
+        row = identities.row_id(table, key)
+        if row is not None:
+            first[row] = min(int(number), first.get(row, int(number)))
+    return [row for row in rows if not _is_behind(row, first, identities)]
+
+
+def _is_behind(row: tuple[Any, ...], first: dict[RowId, int], identities: Identities) -> bool:
+    place = identities.row_id(*row[OBJECT])
+    return place is not None and place in first and int(row[0]) > first[place]
