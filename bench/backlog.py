@@ -56,18 +56,18 @@ class Backlog(Struct, frozen=True, kw_only=True):
             connection.execute(text(f"INSERT INTO {self.name} SELECT * FROM {self.name}_kept ORDER BY record_id"))
         settle_down(self.name)
 
-    def publish(self) -> None:
+    def publish(self, workers: int = 1) -> None:
         """Empties the log as `eventlog run --until-empty` does."""
-        with Publisher(self.config()) as publisher:
+        with Publisher(self.config(workers)) as publisher:
             published = sum(report.settled for report in publisher.rounds(until_empty=True))
         if published != self.count:
             raise AssertionError(f"{published} of {self.count} rows were published")
 
-    def config(self) -> Config:
+    def config(self, workers: int = 1) -> Config:
         """A configuration with cycles of 10,000 rows and documents of 128 changes."""
         return Config(
             source=SourceConfig(url=url(), log=self.name, tables=(self.table,)),
-            publisher=PublisherConfig(batch_size=BATCH_SIZE, query_limit=LIMIT),
+            publisher=PublisherConfig(batch_size=BATCH_SIZE, query_limit=LIMIT, workers=workers),
             output=(FilesOutput(path=str(self.folder)),),
         )
 

@@ -15,6 +15,7 @@ from eventlog.errors import ConfigError, EventlogError
 from eventlog.pipeline import Pipeline
 from eventlog.rules import Options
 from eventlog.schema import Catalog
+from eventlog.seams import PiecewiseFormat
 from eventlog.sql.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from eventlog.sources.seat import Seat
     from eventlog.sources.table import LogSettings
     from eventlog.sql.names import LogNames
+    from eventlog.workers import Workers
     from eventlog.xds.write import XdsFormat
 
 LONGEST_NAME: Final = 170
@@ -63,17 +65,40 @@ def pipeline_of(
 
     publisher = config.publisher
     catalog = catalog_of(engine, names, config)
+    options = options_of(config, engine)
     return Pipeline(
         source=LogSource(engine, names, catalog, log_settings_of(config), seat),
         reader=SqlRowReader(engine, catalog),
         catalog=catalog,
         outputs=outputs,
-        options=options_of(config, engine),
+        options=options,
+        workers=workers_of(engine, catalog, config, outputs, options),
         limit=publisher.query_limit,
         strictness=Strictness(on_retry=publisher.on_retry, on_error=publisher.on_error),
         max_attempts=publisher.max_attempts,
         pulse=pulse,
     )
+
+
+def workers_of(
+    engine: Engine, catalog: Catalog, config: Config, outputs: Sequence[Output], options: Options
+) -> Workers | None:
+    """The processes that share the work; none where a receiver judges each document, or where time makes the order."""
+    from eventlog.share import Job, Reading
+    from eventlog.workers import Workers
+
+    source, formats = config.source, [output.format for output in outputs]
+    piecewise = tuple([form for form in formats if isinstance(form, PiecewiseFormat)])
+    judged = any(output.answers for output in outputs)
+    if config.publisher.workers == 1 or options.future or judged or len(piecewise) < len(formats):
+        return None
+    reading = Reading(
+        url=engine.url.render_as_string(hide_password=False),
+        statement_timeout=source.statement_timeout,
+        lock_timeout=source.lock_timeout,
+    )
+    job = Job(catalog=catalog, options=options, formats=piecewise, reading=reading)
+    return Workers(job, config.publisher.workers)
 
 
 def log_settings_of(config: Config) -> LogSettings:

@@ -68,6 +68,7 @@ class PublisherConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     wake_up: bool = True
     batch_size: int = 1
     query_limit: int = 10_000
+    workers: int = 1
     allow_loopback: bool = False
     handle_future_events: bool = False
     delete_from_log: bool = False
@@ -87,6 +88,7 @@ class PublisherConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         within("publisher.polling_interval", self.polling_interval, 1, 604_800)
         within("publisher.batch_size", self.batch_size, 1, 128)
         within("publisher.query_limit", self.query_limit, 0, 2_147_483_647)
+        within("publisher.workers", self.workers, 1, 64)
         within("publisher.heartbeat_interval", self.heartbeat_interval, 0, 2_147_483_647)
         within("publisher.max_attempts", self.max_attempts, 0, 2_147_483_647)
         within("publisher.retry_first", self.retry_first, 0, 86_400)

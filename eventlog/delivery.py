@@ -87,7 +87,14 @@ class Delivery:
 
     def encode(self, catalog: Catalog | None) -> None:
         """Makes all documents now, for `run` to deliver later."""
-        self._ready = list(self._encoded(catalog))
+        if self._ready is None:
+            self._ready = list(self._encoded(catalog))
+
+    def take(self, documents: Iterable[Document], refusals: Iterable[Refusal]) -> None:
+        """Takes documents that were made elsewhere, for `run` to deliver."""
+        self._ready = list(documents)
+        for refusal in refusals:
+            self._refuse(refusal)
 
     def run(self, catalog: Catalog | None, note: Callable[[], None], pulse: Callable[[], None]) -> None:
         """Delivers everything; `note` makes the progress of all outputs durable, `pulse` is called again and again."""

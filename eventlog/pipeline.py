@@ -29,7 +29,8 @@ from eventlog.progress import (
 )
 from eventlog.rules import Decision, Options, judge, screen, wanted
 from eventlog.schema import Catalog
-from eventlog.seams import Batch, RowReader, Source
+from eventlog.seams import Batch, PiecewiseFormat, RowReader, Source
+from eventlog.workers import Collected, Workers
 
 __all__ = ["SEVERITY", "Output", "Pipeline", "Report", "settled_outcomes"]
 
@@ -89,6 +90,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     strictness: Strictness = Strictness()
     max_attempts: int = 0
     pulse: Callable[[], None] = lambda: None
+    workers: Workers | None = None
     fresh: bool = True
     """The catalog was read just now, so what it does not know is unknown."""
 
@@ -99,7 +101,11 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 
     def decided(self, batch: Batch, after: Work | None = None) -> Work:
         """What outputs get of the batch; `after` is what they get before it and may not have yet."""
-        return self._repeated(batch) if batch.notes else self._first(batch, after)
+        if batch.notes:
+            return self._repeated(batch)
+        if self.workers is not None and self.workers.has(batch):
+            return self._shared(batch, after, self.workers.collect())
+        return self._first(batch, after)
 
     def finish(self, work: Work, following: Callable[[], Batch | None] = lambda: None) -> Report:
         """Delivers and settles a batch; when nothing of it stays, `following` is in hand after it."""
@@ -152,18 +158,33 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def _first(self, batch: Batch, after: Work | None) -> Work:
         """A batch that no output has seen anything of."""
         decision = self.decide(batch)
-        pieces = [Piece(changes=decision.changes)]
-        before = [None] * len(self.outputs) if after is None else [delivery.end for delivery in after.deliveries]
         return Work(
             batch=batch,
-            deliveries=[
-                Delivery(output, pieces, Progress(), self.strictness, after=end)
-                for output, end in zip(self.outputs, before, strict=True)
-            ],
+            deliveries=self._deliveries([Piece(changes=decision.changes)], after),
             outcomes=decision.outcomes,
             decided=decided(decision.outcomes),
             changes=len(decision.changes),
         )
+
+    def _shared(self, batch: Batch, after: Work | None, made: Collected) -> Work:
+        """A batch that workers have decided, and written for every output."""
+        outcomes = Outcomes([event.position for event in batch.events], made.others)
+        deliveries = self._deliveries([], after)
+        for delivery, written, refused in zip(deliveries, made.written, made.refused, strict=True):
+            form = delivery.output.format
+            assert isinstance(form, PiecewiseFormat)
+            delivery.take(form.bound(written), refused)
+        return Work(
+            batch=batch, deliveries=deliveries, outcomes=outcomes, decided=decided(outcomes), changes=made.changes
+        )
+
+    def _deliveries(self, pieces: Sequence[Piece], after: Work | None) -> list[Delivery]:
+        """What outputs get of a batch that they have not seen; it follows what they get `after`."""
+        before = [None] * len(self.outputs) if after is None else [delivery.end for delivery in after.deliveries]
+        return [
+            Delivery(output, pieces, Progress(), self.strictness, after=end)
+            for output, end in zip(self.outputs, before, strict=True)
+        ]
 
     def _repeated(self, batch: Batch) -> Work:
         """A batch that outputs have parts of already: each gets what it lacks, in the documents that were planned."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final
@@ -54,15 +54,24 @@ class Relay:
     def forget(self) -> None:
         """Lets go of what was made ready; none of it has reached anybody."""
         self._ready = None
+        self._take_back()  # before the threads end, for one of them may be waiting until workers take their shares
         threads, self._threads = self._threads, None
         if threads is not None:
             threads.shutdown(cancel_futures=True)
+        self._take_back()
+
+    def close(self) -> None:
+        """Ends threads and processes."""
+        self.forget()
+        if self.pipeline.workers is not None:
+            self.pipeline.workers.close()
 
     def _begun(self, *, ahead: bool) -> Ready | Report:
         """The next batch from the source, or what there is to say when there is none."""
         batch = self.pipeline.source.read(self.pipeline.limit)
         if not batch.events:
             return Report(later=batch.later)
+        self._hand_out(batch)
         following = self._following(batch) if ahead and not (batch.repeated or batch.notes or batch.attempts) else None
         return Ready(work=self._made(batch, None, encoded=following is not None), following=following)
 
@@ -108,7 +117,20 @@ class Relay:
             return None  # what a receiver says of one batch may hold the next
         if self._threads is None:
             self._threads = ThreadPoolExecutor(2, thread_name_prefix="eventlog-relay")
-        return self._threads.submit(source.read_ahead, limit, handed_out)
+        return self._threads.submit(self._read_ahead, source, limit, handed_out)
+
+    def _read_ahead(self, source: Foresight, limit: int, handed_out: Sequence[Batch]) -> Batch:
+        batch = source.read_ahead(limit, handed_out)
+        self._hand_out(batch)
+        return batch
+
+    def _take_back(self) -> None:
+        if self.pipeline.workers is not None:
+            self.pipeline.workers.forget()
+
+    def _hand_out(self, batch: Batch) -> None:
+        if self.pipeline.workers is not None:
+            self.pipeline.workers.hand_out(batch)
 
 
 @contextmanager

@@ -79,6 +79,30 @@ class Format(Protocol):
         """Documents in the order of the changes; `after` is the id of the last document that the sink has."""
 
 
+class Written(Struct, frozen=True, array_like=True, gc=False):
+    """One change as it stands in a document, and the events behind it."""
+
+    event_id: str
+    positions: tuple[Position, ...]
+    text: str
+
+    @property
+    def place(self) -> Position:
+        """A change stands where its last event stands."""
+        return self.positions[-1]
+
+
+@runtime_checkable
+class PiecewiseFormat(Protocol):
+    """A format whose changes are written one by one, wherever that may be, and bound into documents afterwards."""
+
+    def written(self, changes: Iterable[Change], catalog: Catalog | None) -> Iterator[Written | Refusal]:
+        """Each change as it stands in a document, or why it cannot."""
+
+    def bound(self, written: Iterable[Written]) -> Iterator[Document]:
+        """Documents of what was written, in the order given."""
+
+
 @runtime_checkable
 class Beating(Protocol):
     """A format that can say: all is well, there was nothing to tell."""

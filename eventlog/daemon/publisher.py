@@ -253,7 +253,7 @@ class Publisher:
     def _look_anew(self) -> None:
         """Forgets what the tables look like, and what was made ready by that."""
         if self._relay is not None:
-            self._relay.forget()
+            self._relay.close()
         self._relay = None
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from msgspec import Struct
 
 from eventlog.errors import ConfigError, ExpressionError
 from eventlog.model import Change, Document, Position, Refusal
 from eventlog.schema import Catalog
+from eventlog.seams import Written
 from eventlog.version import VERSION
 from eventlog.xds.elements import element
 from eventlog.xds.fields import Settings
@@ -58,23 +60,37 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         after: str = "",
     ) -> Iterator[Document | Refusal]:
         """Documents in the order of the changes, and refusals as they are met; ids come from positions, not `after`."""
+        written: list[Written] = []
+        for item in self.written(changes, catalog):
+            if isinstance(item, Refusal):
+                yield item
+                continue
+            written.append(item)
+            if len(written) == self.batch_size:
+                yield from self.bound(written)
+                written = []
+        yield from self.bound(written)
+
+    def written(self, changes: Iterable[Change], catalog: Catalog | None = None) -> Iterator[Written | Refusal]:
+        """Each change as it stands in a document, or why XDS cannot express it."""
         templates = Templates(catalog, self._settings("    " if self.envelope else "  "))
-        opening, closing = self.wrapping()
-        elements: list[str] = []
-        covers: dict[str, tuple[Position, ...]] = {}
         for change in changes:
             event_id = change.event_id
             try:
-                elements.append(element(change, event_id, templates))
+                yield Written(event_id, change.positions, element(change, event_id, templates))
             except ExpressionError as error:
                 yield Refusal(positions=change.positions, note=refusal_note(change, error))
-                continue
-            covers[event_id] = positions = change.positions
-            if len(elements) == self.batch_size:
-                yield Document(id=document_id(positions[-1]), body=_body(opening, elements, closing), covers=covers)
-                elements, covers = [], {}
-        if elements:
-            yield Document(id=document_id(positions[-1]), body=_body(opening, elements, closing), covers=covers)
+
+    def bound(self, written: Iterable[Written]) -> Iterator[Document]:
+        """Documents of a batch of changes each, in the order given."""
+        opening, closing = self.wrapping()
+        changes = iter(written)
+        while batch := list(islice(changes, self.batch_size)):
+            yield Document(
+                id=document_id(batch[-1].positions[-1]),
+                body=_body(opening, [change.text for change in batch], closing),
+                covers={change.event_id: change.positions for change in batch},
+            )
 
     def heartbeat(self) -> Document:
         """The document that says that the publisher is alive (reference 7.4)."""
