@@ -89,6 +89,7 @@ def _converted(order: Order) -> Summary:
     """Converts by the engine that was chosen, and marks what is to be marked."""
     from eventlog.cli.ordering import conversion_of
     from eventlog.cli.watching import watching
+    from eventlog.convert.frugal import be_frugal
     from eventlog.convert.mark import can_be_marked, mark
     from eventlog.convert.parts import OUTCOMES_FILE
     from eventlog.convert.settings import LogInput
@@ -102,6 +103,7 @@ def _converted(order: Order) -> Summary:
         if _by_spark(order):
             summary = _on_spark(conversion, order, watch)
         else:
+            be_frugal()
             from eventlog.convert.local import convert as convert_here
 
             summary = convert_here(conversion, jobs=order.jobs, resume=order.resume, watch=watch)

@@ -13,8 +13,8 @@ from msgspec import Struct
 from eventlog.convert.columns import OBJECT, PLACED
 from eventlog.convert.events import integers, one_batch
 
-CHUNK_ROWS: Final = 20_000
-CHUNK_BYTES: Final = 8_000_000
+CHUNK_ROWS: Final = 10_000
+CHUNK_BYTES: Final = 4_000_000
 """A chunk holds no more rows and no more bytes than this, and one batch of the input."""
 
 

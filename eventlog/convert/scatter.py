@@ -21,8 +21,8 @@ from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.convert.sheaf import Sheaf, SheafWriter, sheaf
 from eventlog.convert.work import advance
 
-GATHERED_ROWS: Final = 65_536
-GATHERED_BYTES: Final = 16_000_000
+GATHERED_ROWS: Final = 32_768
+GATHERED_BYTES: Final = 8_000_000
 """Rows are written together, so that a bucket gets some hundreds of them at a time."""
 
 

@@ -42,9 +42,10 @@ def in_order(batches: Iterable[pa.RecordBatch], keys: Sequence[str], spill: Path
     spill.unlink()
 
 
-def sorted_batch(batches: Sequence[pa.RecordBatch], keys: Sequence[str]) -> pa.RecordBatch:
-    """The rows of a few batches as one, in the order of the keys, NULLs last."""
+def sorted_batch(batches: list[pa.RecordBatch], keys: Sequence[str]) -> pa.RecordBatch:
+    """The rows of a few batches as one, in the order of the keys, NULLs last; the list is emptied, to save their memory."""
     rows = one_batch(batches, batches[0].schema)
+    batches.clear()
     if keys[0] == BY_POSITION[0]:
         by_position = pc.array_sort_indices(rows.column(keys[0]))
         if len(keys) == 1 or _all_different(rows.column(keys[0]).take(by_position)):

@@ -26,7 +26,7 @@ from eventlog.convert.snapshot import SnapshotFile, placed_rows
 from eventlog.convert.sorting import BY_OBJECT, BY_POSITION, OUTCOME_ORDER, in_order
 from eventlog.convert.work import advance
 
-KEPT_BYTES: Final = 16_000_000
+KEPT_BYTES: Final = 8_000_000
 """What was decided is written together, so that a range gets some hundreds of changes at a time."""
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from eventlog.convert.frugal import be_frugal
 from eventlog.convert.parts import cannot_write
 from eventlog.errors import MachineError
 
@@ -132,6 +133,7 @@ def guarded(function: Callable[[Any], Result], task: Any) -> Result:
 
 def _begin(shared: Any) -> None:
     """Begins a worker; it ends with its parent, who may be killed and cannot say so."""
+    be_frugal()
     _Here.tally = shared
     parent = parent_process()
     if parent is not None:
