@@ -13,6 +13,7 @@ from eventlog.model import Change, Event, Outcome, Status
 from eventlog.pipeline import Pipeline
 from eventlog.rules import Decision
 from eventlog.rules.identity import Identities
+from eventlog.rules.screen import moment
 from eventlog.seams import Batch
 from eventlog.sql.log import Log
 
@@ -55,7 +56,8 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int) -> 
     with log.transaction() as connection:
         status, events = _read(log, connection, pipeline, record_id)
         recorded = log.rows(connection, log.query("recorded"), {"record_id": record_id})
-    decision = pipeline.decide(Batch(events=events))
+        now = moment(log.rows(connection, log.query("clock_now"))[0][0]) if status == Status.NEW else None
+    decision = pipeline.decide(Batch(events=events, now=now))
     return Explanation(
         record_id=record_id,
         status=str(status),

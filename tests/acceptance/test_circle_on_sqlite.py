@@ -172,3 +172,12 @@ def test_the_catalog_is_a_schema_file(database: Path) -> None:
         ("usr", ["usr_phone"])
     ]
     assert [table["name"] for table in json.loads(ok("catalog", "grp", *where))["tables"]] == ["grp"]
+
+
+def test_explain_says_what_is_not_due(database: Path) -> None:
+    where = ("--database", url(database))
+    ok("install", *where)
+    insert = "INSERT INTO event_log (table_key, status, event_type, event_time, table_name) VALUES ('idu=1', 'N', 4, '2999-01-01', 'usr')"
+    run(database, insert)
+    assert "not due" in ok("explain", "1", *where, environment={"EVENTLOG_PUBLISHER__HANDLE_FUTURE_EVENTS": "yes"})
+    assert "published" in ok("explain", "1", *where)
