@@ -89,11 +89,14 @@ def _write_parts(parts: Sequence[tuple[Path, bytes]]) -> None:
 
 
 def _write_part(temporary: Path, content: bytes) -> None:
-    with temporary.open("xb", buffering=0) as file:
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
         rest = memoryview(content)
         while rest:
-            rest = rest[file.write(rest) or 0 :]
-        os.fsync(file.fileno())
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _temporary_name(target: Path) -> Path:

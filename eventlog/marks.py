@@ -118,6 +118,9 @@ class FileMarks:
 
 def runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Stretches of numbers that follow each other without a gap, first and last, in the order given."""
+    numbers = list(numbers)
+    if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        return [(numbers[0], numbers[-1])]  # by far the most common, and told without a look at each
     found: list[tuple[int, int]] = []
     first = last = None
     for number in numbers:

@@ -63,6 +63,8 @@ class Workers:
             messages = [_encode(share_of(events, batch.now)) for events in self._shares(batch.events)]
         except UnicodeEncodeError:
             return  # SQLite keeps any bytes as text, which no message can carry: such a batch is decided here
+        if not self._out and any(process.poll() is not None for process in self._processes):
+            self.close()  # one has died while it had nothing to do
         if not self._processes:
             self._start()
         self._out.append(batch)

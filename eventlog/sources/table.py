@@ -10,13 +10,14 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
 from eventlog.backoff import Backoff
 from eventlog.errors import SourceError
-from eventlog.marks import HELD, IN_HAND, PUBLISHER, RETRIED, Marks, note_name, notes_of, read_runs, write_runs
+from eventlog.marks import HELD, IN_HAND, PUBLISHER, RETRIED, Marks, note_name, notes_of, read_runs, runs, write_runs
 from eventlog.model import Event, Outcome, Reason, Status, exceptional
 from eventlog.rules.identity import Identities
 from eventlog.schema import Catalog
@@ -107,18 +108,20 @@ class LogSource:
     def read_ahead(self, limit: int, handed_out: Sequence[Batch]) -> Batch:
         """The next rows above those of batches that are handed out; none where that could not be told or would not pay.
 
-        None either when a row has been committed late below or between them: what comes after it must not overtake it.
+        None either when a row has been committed late below or between them, or is held: nothing may overtake it.
         """
         if self.settings.handle_future_events or self.log.dialect.embedded or self._retries.rows or limit <= 0:
             return Batch(events=())
-        numbers = {event.position[0] for batch in handed_out for event in batch.events}
-        first, last = min(numbers), max(numbers)
-        if last - first + 1 - len(numbers) > MOST_MISSING:
+        stretches = sorted(run for batch in handed_out for run in runs(_numbers_of(batch)))
+        first, last = stretches[0][0], stretches[-1][1]
+        between = [range(end + 1, start) for (_, end), (start, _) in pairwise(stretches)]
+        if sum(map(len, between)) > MOST_MISSING:
             return Batch(events=())
-        missing = [number for number in range(first, last) if number not in numbers]
-        bounds = {"first": first, "last": last, "missing": id_list(missing)}
+        bounds = {"first": first, "last": last, "missing": id_list([*chain(*between)])}
         with self._transaction() as connection:
-            return Batch(events=events_of(self._next(connection, limit, "among_ahead", bounds)))
+            rows = self._next(connection, limit, "among_ahead", bounds)
+            held = self.marks.get(connection, HELD)  # asked last, so that no row is read whose hold is not seen
+            return Batch(events=() if held else events_of(rows))
 
     def settle(
         self,
@@ -140,7 +143,7 @@ class LogSource:
             settle(connection, self.log, outcomes, self.settings, batch.attempts)
             self._keep(connection, batch, outcomes, notes or {})
             if following is not None and following.events:
-                self.marks.set(connection, IN_HAND, _numbers_of(following))
+                self.marks.set(connection, IN_HAND, write_runs(_numbers_of(following)))
 
     def _next_batch(self, connection: Connection, limit: int, marks: Mapping[str, str]) -> Batch:
         """Takes the next rows in hand; notes that are left speak of rows that wait, or of rows that are gone."""
@@ -154,7 +157,7 @@ class LogSource:
         events = events_of(self._next(connection, limit))
         if events:
             batch = self._batch(events, notes, now=self._now(connection))
-            self._mark(connection, IN_HAND, _numbers_of(batch), soon=True)
+            self._mark(connection, IN_HAND, write_runs(_numbers_of(batch)), soon=True)
             return batch
         if IN_HAND in marks:
             self.marks.clear(connection, IN_HAND)
@@ -271,5 +274,5 @@ class LogSource:
             raise
 
 
-def _numbers_of(batch: Batch) -> str:
-    return write_runs([event.position[0] for event in batch.events])
+def _numbers_of(batch: Batch) -> list[int]:
+    return [event.position[0] for event in batch.events]

@@ -101,10 +101,10 @@ def test_a_full_disk_leaves_nothing_behind_and_may_pass(
 def test_a_folder_that_may_not_be_written_does_not_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = FileSink(tmp_path, ".xml")
 
-    def refuse(self: Path, *_: Any, **__: Any) -> None:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+    def refuse(path: Path, *_: Any, **__: Any) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(SinkError, match="Permission denied") as caught:
         sink.write([document("1")])
     assert not caught.value.may_pass
