@@ -58,21 +58,26 @@ def pipeline_of(
     outputs: Sequence[Output],
     seat: Seat | None = None,
     pulse: Callable[[], None] = lambda: None,
+    former: Pipeline | None = None,
 ) -> Pipeline:
-    """The way of a batch, with the tables as they look now; `seat` is whose loss must be noticed on it."""
+    """The way of a batch, with the tables as they look now; `seat` is whose loss must be noticed on it.
+
+    What the `former` one has running goes on in this one where it can.
+    """
     from eventlog.sources.table import LogSource
     from eventlog.sql.rows import SqlRowReader
 
     publisher = config.publisher
     catalog = catalog_of(engine, names, config)
     options = options_of(config, engine)
+    workers = workers_of(engine, catalog, config, outputs, options)
     return Pipeline(
         source=LogSource(engine, names, catalog, log_settings_of(config), seat),
         reader=SqlRowReader(engine, catalog),
         catalog=catalog,
         outputs=outputs,
         options=options,
-        workers=workers_of(engine, catalog, config, outputs, options),
+        workers=None if workers is None else workers.going_on(former.workers if former else None),
         limit=publisher.query_limit,
         strictness=Strictness(on_retry=publisher.on_retry, on_error=publisher.on_error),
         max_attempts=publisher.max_attempts,

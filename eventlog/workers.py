@@ -51,9 +51,24 @@ class Workers:
 
     def __init__(self, job: Job, count: int) -> None:
         self._job = job
+        self._told = pickle.dumps(job)
         self._count = count
         self._processes: list[subprocess.Popen[bytes]] = []
         self._out: list[Batch] = []
+
+    def going_on(self, former: Workers | None) -> Workers:
+        """The former ones, when they would be told the same as these: processes take a while to start."""
+        if former is None:
+            return self
+        if not former.does(self._told, self._count):
+            former.close()
+            return self
+        former.forget()
+        return former
+
+    def does(self, told: bytes, count: int) -> bool:
+        """Whether so many processes have been told this."""
+        return (self._told, self._count) == (told, count)
 
     def hand_out(self, batch: Batch) -> None:
         """Gives every worker its share of the batch, if it is one that pays."""
@@ -103,7 +118,7 @@ class Workers:
             command = [sys.executable, "-c", MAIN]
             self._processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         for process in self._processes:
-            _tell(process, pickle.dumps(self._job))
+            _tell(process, self._told)
 
     def _shares(self, events: Sequence[Event]) -> list[list[Event]]:
         """The events of each worker; those that name no object can go anywhere."""

@@ -100,7 +100,7 @@ class Publisher:
     def close(self) -> None:
         """Gives back the seat, connections and files."""
         if hasattr(self, "seat"):
-            self._look_anew()
+            self._end_relay()
             with suppress(MachineError):  # a database that is away has given the seat to nobody, or to somebody else
                 self.seat.leave()
         for output in self._outputs:
@@ -121,7 +121,7 @@ class Publisher:
         began = monotonic()
         report = self._round(ahead=ahead)
         if report.stale:
-            self._look_anew()
+            self._relay = self._new_relay(self._relay)
             report = self._round(ahead=ahead)
         self._finish(report, monotonic() - began)
         return report
@@ -177,10 +177,7 @@ class Publisher:
 
     def _round(self, *, ahead: bool) -> Report:
         with in_our_words(self.engine, f"The event log {self.seat.log.name}"):
-            if self._relay is None:
-                self._relay = Relay(
-                    pipeline_of(self.engine, self._names, self.config, self._outputs, self.seat, self.vitals.moved)
-                )
+            self._relay = self._relay or self._new_relay()
             return self._relay.go_round(ahead=ahead)
 
     def _finish(self, report: Report, seconds: float) -> None:
@@ -246,15 +243,30 @@ class Publisher:
 
     def _let_go(self) -> None:
         """Forgets what depends on connections that may be broken."""
-        self._look_anew()
+        self._end_relay()
         self.seat.drop()
         self.engine.dispose()
 
-    def _look_anew(self) -> None:
-        """Forgets what the tables look like, and what was made ready by that."""
-        if self._relay is not None:
-            self._relay.close()
-        self._relay = None
+    def _new_relay(self, former: Relay | None = None) -> Relay:
+        """The way of batches with the tables as they look now; nothing is left that was made ready by the former look."""
+        if former is not None:
+            former.forget()
+        return Relay(
+            pipeline_of(
+                self.engine,
+                self._names,
+                self.config,
+                self._outputs,
+                self.seat,
+                self.vitals.moved,
+                former.pipeline if former is not None else None,
+            )
+        )
+
+    def _end_relay(self) -> None:
+        relay, self._relay = self._relay, None
+        if relay is not None:
+            relay.close()
 
 
 def _engine_of(config: Config) -> Engine:
