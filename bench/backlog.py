@@ -49,19 +49,13 @@ class Backlog(Struct, frozen=True, kw_only=True):
 
     def refill(self) -> None:
         """Every row waits again, in a table as a vacuum leaves it; nothing that came before is in a queue for the disk."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for document in self.folder.glob("*"):
+            document.unlink()
         with engine().begin() as connection:
-            for table in (self.name, f"{self.name}_outcome", f"{self.name}_mark"):
-                connection.execute(text(f"TRUNCATE {table}"))
+            connection.execute(text(f"TRUNCATE {self.name}, {self.name}_outcome"))
+            connection.execute(text(f"DELETE FROM {self.name}_mark WHERE name <> 'publisher'"))
             connection.execute(text(f"INSERT INTO {self.name} SELECT * FROM {self.name}_kept ORDER BY record_id"))
         settle_down(self.name)
-
-    def publish(self, workers: int = 1) -> None:
-        """Empties the log as `eventlog run --until-empty` does."""
-        with Publisher(self.config(workers)) as publisher:
-            published = sum(report.settled for report in publisher.rounds(until_empty=True))
-        if published != self.count:
-            raise AssertionError(f"{published} of {self.count} rows were published")
 
     def config(self, workers: int = 1) -> Config:
         """A configuration with cycles of 10,000 rows and documents of 128 changes."""
@@ -70,6 +64,21 @@ class Backlog(Struct, frozen=True, kw_only=True):
             publisher=PublisherConfig(batch_size=BATCH_SIZE, query_limit=LIMIT, workers=workers),
             output=(FilesOutput(path=str(self.folder)),),
         )
+
+
+class Standing:
+    """A publisher that stays open from one run to the next, as a daemon does."""
+
+    def __init__(self, log: Backlog, workers: int = 1) -> None:
+        self._log = log
+        self._publisher = Publisher(log.config(workers))
+        atexit.register(self._publisher.close)
+
+    def publish(self) -> None:
+        """Empties the log."""
+        published = sum(report.settled for report in self._publisher.rounds(until_empty=True))
+        if published != self._log.count:
+            raise AssertionError(f"{published} of {self._log.count} rows were published")
 
 
 @cache

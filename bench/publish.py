@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import Any, Final
 
-from bench.backlog import BATCH_SIZE, LIMIT, Backlog, backlog, engine
+from bench.backlog import BATCH_SIZE, LIMIT, PER_CHANGE, Backlog, Standing, backlog, engine, temporary_folder
 from bench.measure import Benchmark, Contestant, Target, Timings
+from bench.pgq import Queue, filled_queue
 
 ROWS: Final = 400_000
 QUICK: Final = 2_000
 PROMISED: Final = 0.5
 """Of the floor's rate."""
+GAINED: Final = 1.5
+"""What two workers are to be faster than one."""
 
 FLOOR = "COPY and UPDATE BETWEEN in one snapshot"
 OURS = "eventlog into XDS files"
+SHARED = "the same, workers = 2"
+PARSED = "PgQ consumer, payload parsed"
+PUBLISHED = "PgQ consumer, into XDS files"
 READ = (
     "COPY (SELECT record_id, event_type, table_name, table_key, column_name, old_value, new_value, event_time, perpetrator"
     " FROM {log} WHERE status = 'N' ORDER BY record_id LIMIT {limit}) TO STDOUT"
@@ -23,23 +30,42 @@ MARK = "UPDATE {log} SET status = 'S' WHERE record_id BETWEEN {first} AND {last}
 
 
 def benchmark(*, quick: bool) -> Benchmark:
-    """The floor and the publisher in turn, on the same rows."""
-    log = backlog("publish_log", QUICK if quick else ROWS)
+    """The floor and the publisher in turn, on the same rows; a queue that holds the same row changes."""
+    log, shared = (backlog(name, QUICK if quick else ROWS) for name in ("publish_log", "shared_log"))
+    queue = filled_queue(log.count // PER_CHANGE, temporary_folder())
     return Benchmark(
         name="publish",
         question="how fast do waiting rows become durable documents?",
         unit="row",
         contestants=[
             Contestant(name=FLOOR, prepare=log.refill, run=partial(bare, log), units=log.count, floor=True),
-            Contestant(name=OURS, prepare=log.refill, run=log.publish, units=log.count),
+            Contestant(name=OURS, prepare=log.refill, run=Standing(log).publish, units=log.count),
+            Contestant(name=SHARED, prepare=shared.refill, run=Standing(shared, 2).publish, units=log.count),
+            *_peers(queue, log.count),
         ],
         targets=_targets,
         note=(
             "Per-field rows of a table with seven columns: an object is inserted (six rows of type 1) and updated (two of"
             f" type 2), one value in ten needs escaping; cycles of {LIMIT:,} rows, {BATCH_SIZE} changes to a document. The"
-            " floor reads the same rows in the same cycles and marks them, and does nothing with them."
+            " floor reads the same rows in the same cycles and marks them, and does nothing with them. Two workers share"
+            f" {len(os.sched_getaffinity(0))} cores with the server and the process that reads, writes and marks."
+            + (
+                f" PgQ is left out: {queue}."
+                if isinstance(queue, str)
+                else f" PgQ's consumer gets the same row changes as {queue.changes:,} events of whole rows, in batches"
+                " that hold as many of them; its rate is told in log rows too."
+            )
         ),
     )
+
+
+def _peers(queue: Queue | str, rows: int) -> list[Contestant]:
+    if isinstance(queue, str):
+        return []
+    return [
+        Contestant(name=PARSED, prepare=queue.rewind, run=queue.parse, units=rows),
+        Contestant(name=PUBLISHED, prepare=queue.rewind, run=queue.publish, units=rows),
+    ]
 
 
 def bare(log: Backlog, read: str = READ) -> None:
@@ -66,10 +92,26 @@ def bare(log: Backlog, read: str = READ) -> None:
 
 def _targets(timings: Timings) -> list[Target]:
     share = timings[OURS].rate / timings[FLOOR].rate
+    gained = timings[SHARED].rate / timings[OURS].rate
+    ahead = [
+        Target(
+            promise=f"ahead of a {peer}",
+            measured=f"{timings[OURS].rate / timings[peer].rate:.2f} times",
+            reached=timings[OURS].rate > timings[peer].rate,
+        )
+        for peer in (PARSED, PUBLISHED)
+        if peer in timings
+    ]
     return [
         Target(
             promise=f"at least {PROMISED:g} times as fast as reading and marking alone",
             measured=f"{share:.2f} times",
             reached=share >= PROMISED,
         ),
+        Target(
+            promise=f"two workers at least {GAINED:g} times as fast as one",
+            measured=f"{gained:.2f} times",
+            reached=gained >= GAINED,
+        ),
+        *ahead,
     ]
