@@ -19,7 +19,8 @@ from msgspec import Struct
 from eventlog.errors import KeySyntaxError
 
 SPECIAL = ",;'+\"=\\<>"
-_simple = re.compile(r"""[^,;'+"=\\<> ]+=[^,;'+"=\\<> ]+""").fullmatch
+simple = re.compile(r"""[^,;'+"=\\<> ]+=[^,;'+"=\\<> ]+""").fullmatch
+"""Finds keys of one column that are written as their canonical form is: nearly all there are."""
 _needs_quotes = re.compile(r"""[,;'+"=\\<>]|^ | \Z""").search
 _plain = re.compile(r"""[^,;'+"=\\<>]*""").match
 _quoted = re.compile(r"""[^"\\]*(?:\\["\\][^"\\]*)*""").match
@@ -65,7 +66,7 @@ class TableKey(Struct, frozen=True, gc=False, eq=False):
 
 def parse(text: str) -> TableKey:
     """Reads a key; KeySyntaxError names the column of the first character that does not fit."""
-    if _simple(text):
+    if simple(text):
         name, _, value = text.partition("=")
         return TableKey(text, ((name, value),), text)
     parts = _parse_slowly(text)

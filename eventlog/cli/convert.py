@@ -88,22 +88,25 @@ def last_line(summary: Summary) -> str:
 def _converted(order: Order) -> Summary:
     """Converts by the engine that was chosen, and marks what is to be marked."""
     from eventlog.cli.ordering import conversion_of
-    from eventlog.cli.watching import watching
     from eventlog.convert.frugal import be_frugal
+
+    conversion = conversion_of(order)
+    by_spark = _by_spark(order)
+    if not by_spark:
+        be_frugal()  # before anything loads pyarrow
+    from eventlog.cli.watching import watching
     from eventlog.convert.mark import can_be_marked, mark
     from eventlog.convert.parts import OUTCOMES_FILE
     from eventlog.convert.settings import LogInput
 
-    conversion = conversion_of(order)
     source = conversion.input
     marked = source if isinstance(source, LogInput) and source.mark else None
     if marked is not None:
         can_be_marked(marked)
     with watching() as watch:
-        if _by_spark(order):
+        if by_spark:
             summary = _on_spark(conversion, order, watch)
         else:
-            be_frugal()
             from eventlog.convert.local import convert as convert_here
 
             summary = convert_here(conversion, jobs=order.jobs, resume=order.resume, watch=watch)

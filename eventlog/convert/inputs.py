@@ -8,9 +8,7 @@ from glob import iglob
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
-import pyarrow as pa
 from msgspec import Struct
-from pyarrow import parquet
 
 from eventlog.convert.settings import FilesInput
 from eventlog.errors import DataError, UsageError
@@ -84,6 +82,9 @@ def _units_of(path: Path) -> Iterator[Unit]:
 
 
 def _row_groups(path: Path) -> Iterator[Unit]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
     try:
         described: Any = parquet.read_metadata(path)
     except (pa.ArrowException, OSError) as error:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -61,8 +61,9 @@ def bucket_of(objects: pa.Array, buckets: int) -> pa.Array:
 
 
 def _hash(text: str) -> int:
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
+    """A number of 62 bits, quickly made; the rules tell objects apart themselves, should two have the same."""
+    data = text.encode("utf-8", "surrogatepass")
+    return crc32(data) >> 1 << 31 ^ crc32(data[::-1])
 
 
 def _codes(texts: pa.Array) -> Any:

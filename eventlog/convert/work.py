@@ -16,7 +16,6 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from eventlog.convert.frugal import be_frugal
-from eventlog.convert.parts import cannot_write
 from eventlog.errors import MachineError
 
 Result = TypeVar("Result")
@@ -125,6 +124,8 @@ def guarded(function: Callable[[Any], Result], task: Any) -> Result:
     try:
         return function(task)
     except OSError as error:
+        from eventlog.convert.parts import cannot_write
+
         raise cannot_write(Path(error.filename or "The folder of the output"), error) from error
     finally:
         if collecting:

@@ -14,13 +14,13 @@ from eventlog.columnnames import read_column_name
 from eventlog.errors import DataError
 from eventlog.model import RowId
 from eventlog.schema import Catalog, Child, Found, Table
-from eventlog.tablekey import TableKey, arranged, format_parts, parse, written
+from eventlog.tablekey import TableKey, arranged, format_parts, parse, simple, written
 
 
 class Naming:
     """What one table_name of the log means, and what key and column names under it mean."""
 
-    __slots__ = ("_spelled", "child", "child_key", "folded", "known", "name", "own_key", "table")
+    __slots__ = ("_spelled", "child", "child_key", "folded", "known", "name", "own_key", "plain", "table")
 
     def __init__(self, name: str, found: Found | None, catalog: Catalog | None) -> None:
         self.name = name
@@ -32,6 +32,7 @@ class Naming:
         self.folded = (lambda column: fold(read_column_name(column).column)) if view else fold
         key = self.table.key if self.table else ()
         self.own_key = {self.folded(column): column for column in key}
+        self.plain = f"{key[0]}=" if len(key) == 1 and self.child is None else None
         spelled = self.child.parent_key if self.child else ()
         self.child_key = dict(zip(map(self.folded, spelled), key or spelled, strict=False))
 
@@ -75,6 +76,9 @@ class Identities:
         naming = self.naming(table)
         if key is None:
             raise DataError("table_key is NULL; it must name the row.")
+        if naming.plain is not None and naming.table is not None and key.startswith(naming.plain) and simple(key):
+            row = RowId(naming.table.schema, naming.table.name, key)
+            return naming, row, row
         parsed = parse(key)
         if naming.table is None:
             row = RowId(None, naming.name, parsed.canonical)
