@@ -46,7 +46,7 @@ def test_numbers_outside_their_range_are_refused_by_name(key: str, value: float)
         ({"on_retry": "wait"}, "publisher.on_retry takes object, stop"),
         ({"on_error": "stop"}, "publisher.on_error takes continue, halt"),
         ({"time_of_day": ["noon"]}, "'noon' is not a time of day"),
-        ({"workers": 2}, "publisher.workers is not a key"),
+        ({"on_fatal": "stop"}, "publisher.on_fatal is not a key"),
     ],
 )
 def test_what_is_not_supported_is_refused_and_not_ignored(keys: dict[str, Any], words: str) -> None:

@@ -27,9 +27,9 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> No
     assert there - set(wheel.namelist()) == set()
 
 
-def test_the_wheel_holds_nothing_but_the_package(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_holds_nothing_but_the_packages(wheel: zipfile.ZipFile) -> None:
     folders = {name.partition("/")[0] for name in wheel.namelist()}
-    assert folders == {"eventlog", f"eventlog-{VERSION}.dist-info"}
+    assert folders == {"eventlog", "eventlog_spark", f"eventlog-{VERSION}.dist-info"}
     assert not [name for name in wheel.namelist() if "__pycache__" in name]
 
 
