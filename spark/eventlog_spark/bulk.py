@@ -16,6 +16,7 @@ from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import log_holes, statement
 from eventlog_spark.options import LogOptions
+from eventlog_spark.snapshot import reader_name
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -98,11 +99,6 @@ class BulkLog:
             raise SourceError(f"The snapshot {snapshot} of the log has ended.", hint=hint, may_pass=False) from error
         name = self.dialect.literal(reader_name(snapshot))
         connection.exec_driver_sql(f"SELECT set_config('application_name', {name}, false)")
-
-
-def reader_name(snapshot: str) -> str:
-    """What sessions that read a snapshot call themselves."""
-    return f"eventlog {snapshot}"
 
 
 def stretches(first: int, last: int, count: int, snapshot: str | None = None) -> list[Stretch]:

@@ -17,11 +17,11 @@ from eventlog.convert.settings import Conversion, FilesInput, LogInput, Snapshot
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
 from eventlog_spark.bulk import BulkLog, Stretch, stretches
 from eventlog_spark.scattering import Piece, WholeLog, log_options
+from eventlog_spark.snapshot import EXPORT
 
 MOST_BUCKETS: Final = 1_024
 MOST_RANGES: Final = 4_096
 STRETCH_ROWS: Final = 250_000
-EXPORT: Final = "SELECT pg_export_snapshot()"
 
 
 class Span(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,8 @@ def _log(source: LogInput, tables: Sequence[SnapshotFile]) -> Iterator[Cut]:
     held = held_rows(log.engine, log.names)
     with log.connection() as connection:
         snapshot = str(connection.exec_driver_sql(EXPORT).scalar_one()) if log.copies else None
-        ((lowest, highest, rows),) = log.rows(connection, "extent")
+        ((lowest, highest),) = log.rows(connection, "extent")
+        ((rows,),) = log.rows(connection, "chosen_count")
         spans = [] if lowest is None else [Span(rows=int(rows), lowest=int(lowest), highest=int(highest))]
         pieces: list[Stretch | WholeLog] = [WholeLog()]
         if snapshot is not None:

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from eventlog_spark.bulk import BulkLog, Stretch, stretches
 from eventlog_spark.faults import travelling
 from eventlog_spark.reading import batches
+from eventlog_spark.snapshot import hold
 
 if TYPE_CHECKING:
     from eventlog_spark.options import LogOptions
@@ -37,11 +38,9 @@ def planned(options: LogOptions) -> list[Stretch]:
     log = BulkLog(options)
     snapshot = options.snapshot
     if snapshot is None and log.copies:
-        from eventlog_spark.snapshot import hold
-
-        snapshot = hold(options)
+        snapshot = hold(log, options.patience)
     with log.connection(snapshot) as connection:
-        ((first, last, _),) = log.rows(connection, "extent")
+        ((first, last),) = log.rows(connection, "extent")
     if first is None:
         return [Stretch(first=1, last=0, snapshot=snapshot)]
     return stretches(int(first), int(last), options.partitions, snapshot)

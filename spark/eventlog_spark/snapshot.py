@@ -2,7 +2,8 @@
 
 Spark plans a reading in a process that ends before the first reader begins. So a process of its own holds the snapshot
 (`python -m eventlog_spark.snapshot`), and gives it up when nobody has read for a while: nothing has to tell it that the
-reading is over, and a session that is forgotten does not keep the database from cleaning up for ever.
+reading is over, and a session that is forgotten does not keep the database from cleaning up for ever. It loads nothing
+but the driver, because Spark waits for it.
 """
 
 from __future__ import annotations
@@ -10,29 +11,47 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import Struct
 
-from eventlog.errors import EventlogError, SourceError
-from eventlog_spark.bulk import BulkLog, reader_name
+from eventlog.errors import SourceError
 from eventlog_spark.faults import read, written
-from eventlog_spark.options import LogOptions
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from psycopg import Connection
 
-LOOK: Final = 2.0
+    from eventlog_spark.bulk import BulkLog
+
+LOOK: Final = 1.0
 """Seconds between two looks whether somebody reads."""
 
 EXPORT: Final = "SELECT pg_export_snapshot()"
-READERS: Final = "SELECT count(*) FROM pg_stat_activity WHERE application_name = :name"
+FORGET: Final = "SELECT pg_stat_clear_snapshot()"
+"""Within a transaction PostgreSQL tells who is connected as it was when that was first asked."""
+
+READERS: Final = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
 
 
-def hold(options: LogOptions) -> str:
+class Order(Struct, frozen=True, kw_only=True):
+    """How psycopg connects, and how many seconds without a reader end the snapshot."""
+
+    connect: Mapping[str, Any]
+    patience: float
+
+
+def reader_name(snapshot: str) -> str:
+    """What sessions that read a snapshot call themselves."""
+    return f"eventlog {snapshot}"
+
+
+def hold(log: BulkLog, patience: float) -> str:
     """Starts a process that holds a snapshot of the log, and says the snapshot's name."""
+    _, arguments = log.engine.dialect.create_connect_args(log.engine.url)
+    connect = {name: value for name, value in arguments.items() if isinstance(value, str | int | float)}
     process = subprocess.Popen(
         [sys.executable, "-m", "eventlog_spark.snapshot"],
         stdin=subprocess.PIPE,
@@ -42,11 +61,10 @@ def hold(options: LogOptions) -> str:
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(msgspec.json.encode(options) + b"\n")
-    process.stdin.flush()
-    answer = process.stdout.readline().decode().strip()
-    process.stdout.close()
-    process.stdin.close()
+    with process.stdin, process.stdout:
+        process.stdin.write(msgspec.json.encode(Order(connect=connect, patience=patience)) + b"\n")
+        process.stdin.flush()
+        answer = process.stdout.readline().decode().strip()
     Thread(target=process.wait, daemon=True).start()  # it outlives us, or is fetched when it has ended
     if fault := read(answer):
         raise fault
@@ -66,21 +84,25 @@ def watch(readers: Callable[[], int], patience: float, *, look: float = LOOK) ->
 
 def main() -> None:
     """Holds the snapshot that is asked for on standard input."""
-    options = msgspec.json.decode(sys.stdin.buffer.readline(), type=LogOptions)
+    import psycopg
+
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     try:
-        log = BulkLog(options)
-        with log.connection() as connection:
-            snapshot = str(connection.exec_driver_sql(EXPORT).scalar_one())
+        with psycopg.connect(**order.connect) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            connection.read_only = True
+            ((snapshot,),) = connection.execute(EXPORT).fetchall()
             print(snapshot, flush=True)  # noqa: T201  # the answer to whoever started this process
-            watch(lambda: _readers(connection, snapshot), options.patience)
-    except EventlogError as error:
-        print(written(error), flush=True)  # noqa: T201  # as above
+            watch(lambda: _readers(connection, snapshot), order.patience)
+    except psycopg.Error as error:
+        said = str(error).strip().splitlines()[0].rstrip(".")
+        print(written(SourceError(f"The log's snapshot cannot be exported: {said}.")))  # noqa: T201  # as above
 
 
-def _readers(connection: Connection, snapshot: str) -> int:
-    from sqlalchemy import text
-
-    return int(connection.execute(text(READERS), {"name": reader_name(snapshot)}).scalar_one())
+def _readers(connection: Connection[Any], snapshot: str) -> int:
+    connection.execute(FORGET)
+    ((count,),) = connection.execute(READERS, [reader_name(snapshot)]).fetchall()
+    return int(count)
 
 
 if __name__ == "__main__":

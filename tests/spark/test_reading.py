@@ -17,6 +17,7 @@ from eventlog_spark.bulk import BulkLog, Stretch, stretches
 from eventlog_spark.options import LogOptions, read_options
 from eventlog_spark.reader import planned
 from eventlog_spark.reading import ROWS, batches
+from eventlog_spark.snapshot import hold
 from tests.conformance.event_logs import LogTable, installed
 
 EVERYTHING = Stretch(first=1, last=10**9)
@@ -83,6 +84,22 @@ def test_all_stretches_of_a_plan_see_the_same_moment(postgresql: Engine) -> None
     log.run("DELETE FROM event_log WHERE record_id < 8")
     log.write_all([9])
     assert [row["record_id"] for stretch in plan for row in read(told, stretch)] == list(range(1, 9))
+
+
+def test_a_snapshot_lasts_as_long_as_somebody_reads_and_not_longer(postgresql: Engine) -> None:
+    log = installed(postgresql)
+    log.write_all([1])
+    bulk = BulkLog(options(postgresql))
+    snapshot = hold(bulk, 1.5)
+    with bulk.connection(snapshot):
+        time.sleep(4)
+    assert read(options(postgresql), Stretch(first=1, last=9, snapshot=snapshot))
+    deadline = time.monotonic() + 30
+    while log.ask("SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    with pytest.raises(SourceError, match="has ended"):
+        read(options(postgresql), Stretch(first=1, last=9, snapshot=snapshot))
 
 
 def test_a_snapshot_that_has_ended_is_a_sentence(postgresql: Engine) -> None:

@@ -1,9 +1,12 @@
 -- Reading a log in bulk: stretches of it side by side, and following it as it grows.
 -- Numbers stand in the text, because COPY takes no parameters.
 
--- extent: the first and the last number of the chosen rows, and how many they are
-SELECT min(entry./* record_id */record_id), max(entry./* record_id */record_id), count(*)
+-- extent: the first and the last number of the chosen rows
+SELECT min(entry./* record_id */record_id), max(entry./* record_id */record_id)
 FROM /* log */event_log AS entry WHERE /* chosen */(1 = 1);
+
+-- chosen_count: how many rows are chosen
+SELECT count(*) FROM /* log */event_log AS entry WHERE /* chosen */(1 = 1);
 
 -- stretch: the chosen rows of a stretch of numbers
 SELECT entry./* record_id */record_id, CAST(entry./* status */status AS CHAR), entry./* event_type */event_type,

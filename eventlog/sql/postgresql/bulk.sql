@@ -2,9 +2,12 @@
 -- Numbers stand in the text, because COPY takes no parameters.
 -- Whoever inserts a row holds a lock of the table from before its number is drawn until the end of the transaction.
 
--- extent: the first and the last number of the chosen rows, and how many they are
-SELECT min(entry./* record_id */record_id), max(entry./* record_id */record_id), count(*)
+-- extent: the first and the last number of the chosen rows
+SELECT min(entry./* record_id */record_id), max(entry./* record_id */record_id)
 FROM /* log */event_log AS entry WHERE /* chosen */(1 = 1);
+
+-- chosen_count: how many rows are chosen
+SELECT count(*) FROM /* log */event_log AS entry WHERE /* chosen */(1 = 1);
 
 -- stretch: the chosen rows of a stretch of numbers
 SELECT entry./* record_id */record_id, CAST(entry./* status */status AS text), entry./* event_type */event_type,
