@@ -10,7 +10,19 @@ from bench.machine import Machine, this_machine
 from bench.measure import QUICK_RUNS, RUNS, Benchmark, measure
 from bench.report import Report, markdown, report, save
 
-NAMES = ("startup", "tablekey", "rules", "values", "poll", "publish", "queryback", "latency", "memory", "spark")
+NAMES = (
+    "startup",
+    "tablekey",
+    "rules",
+    "values",
+    "poll",
+    "publish",
+    "queryback",
+    "latency",
+    "memory",
+    "convert",
+    "spark",
+)
 
 
 def main() -> int:
