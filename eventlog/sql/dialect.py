@@ -39,6 +39,7 @@ POSTGRESQL = Dialect(
     name="postgresql",
     folder="postgresql",
     oldest_server=(13,),
+    domains=True,
     identifier_bytes=63,
     transition_tables=True,
     truncate_triggers=True,

@@ -64,6 +64,8 @@ def test_the_log_refuses_what_no_valid_writer_writes(engine: Engine, wrong: dict
     install(engine)
     if "record_id" in wrong and not dialect_of(engine).checks_identity:
         pytest.skip("MariaDB and MySQL let no CHECK speak of a column that numbers itself")
+    if dialect_of(engine).domains and ("record_id" in wrong or wrong == {"event_type": 1}):
+        pytest.skip("PostgreSQL's log judges letter and kind by their types; the publisher refuses the others")
     # PyMySQL has no class of its own for a failed CHECK.
     with pytest.raises((IntegrityError, OperationalError), match=r"(?i)constraint|cannot be null"):
         write(engine, ROW | wrong)

@@ -7,7 +7,7 @@ import time
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.sql.install import install
+from eventlog.sql.install import install, uninstall
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states
 from tests.logged import USR, Logged, left_by, logged, run
@@ -259,3 +259,25 @@ def test_names_longer_than_the_database_takes_are_shortened(postgresql: Engine) 
     names = [state.name for state in track(postgresql, [long])]
     assert len(set(names)) == 4
     assert all(len(name) <= 63 for name in names)
+
+
+def test_uninstalling_takes_the_logs_own_types_off(usr: Engine) -> None:
+    query = text("SELECT typname FROM pg_type WHERE typtype = 'd' AND typname LIKE 'event_log%' ORDER BY 1")
+    with usr.connect() as connection:
+        assert connection.execute(query).scalars().all() == ["event_log_kind", "event_log_letter"]
+    uninstall(usr)
+    with usr.connect() as connection:
+        assert connection.execute(query).scalars().all() == []
+
+
+def test_a_poll_reads_the_index_of_waiting_rows(usr: Engine) -> None:
+    run(
+        usr,
+        "INSERT INTO event_log (table_key, event_type, table_name, status) SELECT 'idu=' || n, 6, 'usr', 'S' FROM generate_series(1, 5000) AS n",
+    )
+    run(usr, "ANALYZE event_log")
+    with usr.connect() as connection:
+        plan = connection.execute(
+            text("EXPLAIN SELECT * FROM event_log WHERE status = 'N' ORDER BY record_id LIMIT 10")
+        )
+        assert any("event_log_new" in line for line in plan.scalars())
