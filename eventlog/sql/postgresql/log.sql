@@ -27,13 +27,16 @@ LIMIT :limit;
 
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
+-- Asked as EXISTS, the first question is answered by reading the whole log, for its statistics still speak of waiting
+-- rows there; asked in order, by the index of waiting rows.
 (waiting./* record_id */record_id > :last
- AND NOT EXISTS (SELECT 1 FROM /* log */event_log AS late
-                 WHERE late./* status */status = 'N'
-                   AND late./* record_id */record_id < :first
-                   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
-                                   WHERE kept.record_id = late./* record_id */record_id
-                                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP)))
+ AND (SELECT late./* record_id */record_id FROM /* log */event_log AS late
+      WHERE late./* status */status = 'N'
+        AND late./* record_id */record_id < :first
+        AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                        WHERE kept.record_id = late./* record_id */record_id
+                          AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
+      ORDER BY late./* record_id */record_id LIMIT 1) IS NULL
  AND NOT EXISTS (SELECT 1 FROM /* log */event_log AS late
                  WHERE late./* status */status = 'N'
                    AND late./* record_id */record_id = ANY (CAST(translate(:missing, '[]', '{}') AS bigint[]))

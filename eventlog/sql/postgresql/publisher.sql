@@ -19,13 +19,14 @@ DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note:
                AND tried./* table_name */table_name = waiting./* table_name */table_name
                AND tried./* table_key */table_key = waiting./* table_key */table_key));
 
--- anything_waiting: finds one row that could be read now, from the index of waiting rows where there is one
+-- anything_waiting: finds one row that could be read now, from the index of waiting rows where there is one. In order,
+-- for else a log whose statistics still speak of many waiting rows is read as a whole.
 SELECT 1 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
                   WHERE kept.record_id = waiting./* record_id */record_id
                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
-LIMIT 1;
+ORDER BY waiting./* record_id */record_id LIMIT 1;
 
 -- retried_rows: rows that were offered and not taken: their object, the attempts, the seconds to the next one
 SELECT tried./* record_id */record_id, tried./* table_name */table_name, tried./* table_key */table_key,
