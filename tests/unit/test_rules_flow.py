@@ -12,17 +12,17 @@ from msgspec.structs import replace
 from eventlog.model import Change, Event, Kind, Outcome, Position, Reason, Row, RowId, Status
 from eventlog.rules import Options, decide, screen, wanted
 from eventlog.rules.flow import asked, flow
+from eventlog.rules.join import join
 from eventlog.schema import Catalog
 from tests.strategies import CATALOG, PHONE, careless_logs, events_of_any_quality, histories, pieces
 
 USR1 = RowId(None, "usr", "idu=1")
 FOUND: dict[RowId, Row] = {USR1: {"fname": "a", "lname": None, PHONE: ("1", "2")}}
 
-options = st.builds(
-    Options, user=st.sampled_from([None, "idm"]), allow_loopback=st.booleans(), coalesce=st.booleans()
-)
+options = st.builds(Options, user=st.sampled_from([None, "idm"]), allow_loopback=st.booleans(), coalesce=st.booleans())
 catalogs = st.sampled_from([CATALOG, None])
-found_rows = st.sampled_from([None, {}, FOUND, {USR1: {"fname": "a"}}, {USR1: {}}])
+answers: list[dict[RowId, Row] | None] = [None, {}, FOUND, {USR1: {"fname": "a"}}, {USR1: {}}]
+found_rows = st.sampled_from(answers)
 
 
 @st.composite
@@ -93,7 +93,9 @@ def test_pieces_give_the_changes_and_outcomes_of_the_whole(
     outcomes = [one for some in flow(lambda: cut, rows, told.take, catalog=catalog, options=chosen) for one in some]
     events = [event for piece in cut for event in piece]
     changes, ended = expected(events, rows, told, catalog, chosen)
-    assert sorted(map(shape, told.changes), key=lambda one: one[4]) == list(map(shape, changes))
+    assert [shape(change) for change in sorted(told.changes, key=lambda one: one.positions[-1])] == list(
+        map(shape, changes)
+    )
     by_position = sorted((replace(one, winner=None) for one in outcomes), key=lambda one: one.position)
     assert by_position == ended
 
@@ -112,16 +114,13 @@ def field(number: int, column: str, kind: Kind = Kind.INSERT_FIELD) -> Event:
 
 def test_a_change_of_many_pieces_is_not_put_together_at_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values of a child table may all join one change; the work stays in proportion to the events."""
-    from eventlog.rules import flow as module
-
     joined: list[int] = []
-    join = module.join
 
     def counted(screened: object, subject: object, events: list[Event], row: object) -> list[Change]:
         joined.append(len(events))
         return join(screened, subject, events, row)  # type: ignore[arg-type]  # passed on as they came
 
-    monkeypatch.setattr(module, "join", counted)
+    monkeypatch.setattr("eventlog.rules.flow.join", counted)
     cut = [[field(number, PHONE)] for number in range(1000)]
     told = Told(frozenset())
     outcomes = [one for some in flow(lambda: cut, None, told.take, catalog=CATALOG) for one in some]
@@ -144,3 +143,35 @@ def test_a_closed_lifetime_is_told_before_the_end_is_seen(coalesce: bool) -> Non
         next(stream)
     assert seen[-1] < 10
     stream.close()  # type: ignore[attr-defined]  # a generator, as the closing of a file behind it needs
+
+
+def test_a_delete_by_the_publishers_own_user_closes_and_says_nothing() -> None:
+    own = replace(field(2, "fname", Kind.DELETE_ROW), perpetrator="idm")
+    cut = [[field(1, "fname"), field(3, "fname", Kind.UPDATE_ROW_BACK)], [replace(own, position=(4,))]]
+    told = Told(frozenset())
+    chosen = Options(user="idm")
+    outcomes = [one for some in flow(lambda: cut, FOUND, told.take, catalog=CATALOG, options=chosen) for one in some]
+    assert [(one.position[0], one.reason) for one in sorted(outcomes, key=lambda one: one.position)] == [
+        (1, Reason.PUBLISHED),
+        (3, Reason.VANISHED),
+        (4, Reason.LOOPBACK),
+    ]
+    assert [change.positions for change in told.changes] == [((1,),)]
+
+
+def test_the_one_that_runs_ahead_meets_every_delete_of_its_object() -> None:
+    from eventlog.rules.flow import _closings
+
+    other = replace(field(5, "fname", Kind.DELETE_ROW), key="idu=2")
+    cut = [[field(1, "fname", Kind.DELETE_ROW)], [other], [field(7, "fname", Kind.DELETE_ROW)]]
+    assert [event.position for event in _closings(lambda: cut, USR1, CATALOG, Options())] == [(1,), (7,)]
+
+
+def test_changes_of_many_pieces_that_cancel_each_other_out_make_nothing() -> None:
+    there = replace(field(1, "fname", Kind.UPDATE_FIELD), old="a", new="b")
+    back = replace(field(2, "fname", Kind.UPDATE_FIELD), old="b", new="a")
+    told = Told(frozenset())
+    chosen = Options(coalesce=True)
+    outcomes = [one for some in flow(lambda: [[there], [back]], None, told.take, options=chosen) for one in some]
+    assert [(one.position[0], one.reason) for one in outcomes] == [(1, Reason.NOTHING), (2, Reason.NOTHING)]
+    assert told.changes == []
