@@ -9,7 +9,7 @@ from eventlog.cli.show import show_json, show_table
 from eventlog.cli.site import Site, json_option, site_options
 
 
-def _names(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Names may be given one by one or with commas between them."""
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 

@@ -41,7 +41,7 @@ def told(*rows: Written, row: Row | None = JACK, options: Options | None = None)
 
 
 def outcomes(*rows: Written, row: Row | None = JACK, options: Options | None = None) -> list[Outcome]:
-    return decide(log(*rows), {} if row is None else {ONE: row}, catalog=CATALOG, options=options).outcomes
+    return list(decide(log(*rows), {} if row is None else {ONE: row}, catalog=CATALOG, options=options).outcomes)
 
 
 def now(column: str, value: str | tuple[str, ...] | None) -> Edit:
