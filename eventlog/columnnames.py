@@ -1,9 +1,9 @@
 """View columns that say in their names what they are: `pk_idu`, `sv_fname`, `mv_phoneno`, `fk_mv__idg__mbr_of`.
 
-    view-column ::= ["sv_" | "mv_"] column
-                  | "pk_" ["sv_"] [group] ["_" key-column "__"] column
-                  | "fk_" ["sv_" | "mv_"] [group] "_" key-column "__" column
-    group       ::= non-negative-integer "_"
+view-column ::= ["sv_" | "mv_"] column
+              | "pk_" ["sv_"] [group] ["_" key-column "__"] column
+              | "fk_" ["sv_" | "mv_"] [group] "_" key-column "__" column
+group       ::= non-negative-integer "_"
 """
 
 from __future__ import annotations
