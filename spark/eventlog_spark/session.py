@@ -98,11 +98,16 @@ def _configured(cluster: Cluster, *, submitted: bool) -> SparkConf:
 
 
 def _running() -> SparkSession | None:
+    """The session that was started in this process, in whatever thread."""
     if "pyspark" not in sys.modules:
         return None
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    return SparkSession.getActiveSession()
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
 
 
 @contextmanager
