@@ -15,7 +15,7 @@ from eventlog.convert.inputs import Unit
 from eventlog.convert.settings import Conversion
 from eventlog.schema import Catalog, catalog_to_json
 
-BUCKET_ROWS: Final = 60_000
+BUCKET_ROWS: Final = 100_000
 RANGE_ROWS: Final = 60_000
 ROW_BYTES: Final = 150
 """What a row of an input file is taken to need, where nobody has counted the rows."""

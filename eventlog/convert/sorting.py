@@ -22,6 +22,9 @@ RUN_ROWS: Final = 160_000
 RUN_BYTES: Final = 32_000_000
 """What is sorted in memory at once."""
 
+GIVEN_ROWS: Final = 4_096
+"""Rows that are handed on together."""
+
 HEAD_ROWS: Final = 2_048
 """Rows of a run that are in memory while runs are merged."""
 
@@ -34,7 +37,9 @@ def in_order(batches: Iterable[pa.RecordBatch], keys: Sequence[str], spill: Path
         return
     second = _run(source)
     if not second:
-        yield sorted_batch(first, keys)
+        ordered = sorted_batch(first, keys)
+        for start in range(0, len(ordered), GIVEN_ROWS):
+            yield ordered.slice(start, GIVEN_ROWS)
         return
     runs = _write_runs([first, second], source, keys, spill)
     del first, second

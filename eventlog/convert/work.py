@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -23,7 +24,14 @@ START: Final = "spawn"
 """Processes begin with nothing of the parent's: no threads, no connections, no locks."""
 
 
-class Task(Protocol):
+class Work(Protocol):
+    """What is done in a folder."""
+
+    @property
+    def folder(self) -> str: ...
+
+
+class Task(Work, Protocol):
     """What one process does at a time. The name tells it from all others of the conversion."""
 
     @property
@@ -117,7 +125,7 @@ def workers(jobs: int, kept: Path, tally: Tally) -> Iterator[Workers]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def guarded(function: Callable[[Any], Result], task: Any) -> Result:
+def guarded(function: Callable[[Any], Result], task: Work) -> Result:
     """The task's result; what the disk refuses is told as our error, which survives the way between processes."""
     collecting = gc.isenabled()
     gc.disable()  # rows and changes make no cycles, and looking for some takes a tenth of the time
@@ -126,7 +134,7 @@ def guarded(function: Callable[[Any], Result], task: Any) -> Result:
     except OSError as error:
         from eventlog.convert.parts import cannot_write
 
-        raise cannot_write(Path(error.filename or "The folder of the output"), error) from error
+        raise cannot_write(Path(error.filename or task.folder), error) from error
     finally:
         if collecting:
             gc.enable()
@@ -135,6 +143,7 @@ def guarded(function: Callable[[Any], Result], task: Any) -> Result:
 def _begin(shared: Any) -> None:
     """Begins a worker; it ends with its parent, who may be killed and cannot say so."""
     be_frugal()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and says what is to be said
     _Here.tally = shared
     parent = parent_process()
     if parent is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -157,3 +158,19 @@ def test_overwriting_takes_former_output_away_and_nothing_else(
         changed = Conversion(input=ordered.input, destination=out, part_events=part_events, overwrite=True)
         local.convert(changed, jobs=1)
     assert files_of(out) == complete | {"notes.txt": b"mine"}
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_disk_that_refuses_is_told_and_leaves_nothing(source: Path, tmp_path: Path, jobs: str) -> None:
+    """A limit on the size of files stands for a disk that is full."""
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    out = tmp_path / "out"
+    done = subprocess.run(
+        command(source, out, "--jobs", jobs), check=False, capture_output=True, text=True, preexec_fn=limited
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (75, False), done.stderr
+    assert "cannot be written: " in done.stderr
+    assert [entry.name for entry in out.iterdir()] == [WORK]

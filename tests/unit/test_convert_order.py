@@ -159,7 +159,7 @@ def test_small_inputs_have_one_bucket_and_none_has_too_many() -> None:
     def count(*rows: int | None, size: int = 0) -> int:
         return bucket_count([Unit(path="x", kind="parquet", rows=number, size=size) for number in rows])
 
-    assert [count(10), count(1_000_000), count(None, size=300), count(10**10)] == [1, 32, 1, 256]
+    assert [count(10), count(1_000_000), count(None, size=300), count(10**10)] == [1, 16, 1, 256]
 
 
 @pytest.mark.parametrize("frugal", ["", "be_frugal()"])
