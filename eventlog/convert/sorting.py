@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,8 +19,8 @@ BY_POSITION: Final = ("position",)
 OUTCOME_ORDER: Final = ("position", "note", "status", "reason")
 """Rows without a position, and those that share one, come in the order of their notes."""
 
-RUN_ROWS: Final = 160_000
-RUN_BYTES: Final = 32_000_000
+RUN_ROWS: Final = 150_000
+RUN_BYTES: Final = 20_000_000
 """What is sorted in memory at once."""
 
 GIVEN_ROWS: Final = 4_096
@@ -32,17 +33,16 @@ HEAD_ROWS: Final = 2_048
 def in_order(batches: Iterable[pa.RecordBatch], keys: Sequence[str], spill: Path) -> Iterator[pa.RecordBatch]:
     """The rows in the order of the keys, NULLs last; `spill` is a file that is written when they do not fit."""
     source = iter(batches)
-    first = _run(source)
-    if not first:
+    run = _run(source)
+    if not run:
         return
-    second = _run(source)
-    if not second:
-        ordered = sorted_batch(first, keys)
+    following = next(source, None)
+    if following is None:
+        ordered = sorted_batch(run, keys)
         for start in range(0, len(ordered), GIVEN_ROWS):
             yield ordered.slice(start, GIVEN_ROWS)
         return
-    runs = _write_runs([first, second], source, keys, spill)
-    del first, second
+    runs = _write_runs(run, chain([following], source), keys, spill)
     yield from _merged([runs.read(label) for label in sorted(set(runs.labels))], keys)
     spill.unlink()
 
@@ -76,20 +76,17 @@ def _run(source: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return held
 
 
-def _write_runs(
-    firsts: list[list[pa.RecordBatch]],
-    source: Iterator[pa.RecordBatch],
-    keys: Sequence[str],
-    spill: Path,
-) -> Sheaf:
+def _write_runs(run: list[pa.RecordBatch], source: Iterator[pa.RecordBatch], keys: Sequence[str], spill: Path) -> Sheaf:
     """Writes sorted runs, each under its number."""
-    with sheaf(spill, firsts[0][0].schema) as writer:
-        number = 0
-        while run := firsts.pop(0) if firsts else _run(source):
+    with sheaf(spill, run[0].schema) as writer:
+        for number in count():
             ordered = sorted_batch(run, keys)
             for start in range(0, len(ordered), HEAD_ROWS):
                 writer.write(number, ordered.slice(start, HEAD_ROWS))
-            number += 1
+            del ordered
+            run = _run(source)
+            if not run:
+                break
     return writer.finished()
 
 
