@@ -185,7 +185,7 @@ def test_bytes_that_are_no_text_are_the_problem_of_their_row(tmp_path: Path) -> 
         ("a.csv", f"{HEADER}\n{START}a,b\n{START}a,".encode() + b"\xff\n", r"line 3: the text is not UTF-8\."),
         ("a.jsonl", b'{"record_id": 1}\n{"record_id": 2\n', r"a\.jsonl, line 2: .+"),
         ("a.jsonl", b'{"record_id": 1}\n[1]\n', r"a\.jsonl, line 2: Expected `object`"),
-        ("a.jsonl.gz", gzip.compress(b'{"record_id": 1}\n' * 999)[:-9], r"a\.jsonl\.gz cannot be read: "),
+        ("a.jsonl.gz", gzip.compress(b'{"record_id": 1}\n' * 999, mtime=0)[:-9], r"a\.jsonl\.gz cannot be read: "),
         ("a.csv.gz", b"not packed", r"a\.csv\.gz cannot be read: Not a gzipped file"),
     ],
 )
