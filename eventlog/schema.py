@@ -78,6 +78,11 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
         return tuple(read_column_name(name).column for name in self.key) if self.view else self.key
 
     @cached_property
+    def attribute_names(self) -> frozenset[str]:
+        """What reading back a whole row asks for; one value for all its objects."""
+        return frozenset(self.attributes)
+
+    @cached_property
     def attributes(self) -> dict[str, Attribute]:
         """Every attribute by name, in the order of the columns, the children's last. Key columns are left out."""
         own = [column for column in self.columns if column.name not in self.key]

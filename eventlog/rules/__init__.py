@@ -16,7 +16,7 @@ from typing import NamedTuple
 from eventlog.model import Change, Event, Outcome, Outcomes, Position, Row, RowId
 from eventlog.rules.coalesce import coalesce
 from eventlog.rules.join import delete, join
-from eventlog.rules.lifetimes import lifetimes, wanted
+from eventlog.rules.lifetimes import ROW_BACK, lifetimes, wanted
 from eventlog.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Options
 from eventlog.rules.prefer import prefer
 from eventlog.rules.screen import Screened, moment, screen
@@ -63,6 +63,9 @@ def judge(screened: Screened, rows: Mapping[RowId, Row] | None, options: Options
             changes += merge(screened, subject, subject.events, None)
         else:
             row = None if rows is None else rows.get(subject.row)
+            if row is not None and len(subject.events) == 1 and subject.events[0].kind in ROW_BACK:
+                changes += merge(screened, subject, subject.events, row)  # nothing to prefer here either
+                continue
             for lifetime in lifetimes(subject):
                 remaining = prefer(screened, lifetime, row, readable=rows is not None)
                 changes += merge(screened, subject, remaining, row)

@@ -63,8 +63,12 @@ def _modified(edits: Sequence[Edit], fields: Fields) -> str:
         column = edit.column
         field = fields[column]
         old, new, odd = edit.old, edit.new, field.odd
-        if type(old) is str and type(new) is str and not edit.reset and odd(old) is None and odd(new) is None:
-            value = field.opening  # what _gone and _come say, without two calls: most modifies are of this kind
+        value = field.opening  # what _gone and _come say, without two calls: most modifies are of these kinds
+        if type(new) is not str or odd(new) is not None:
+            written = _gone(edit, field) + _come(edit, field)
+        elif edit.reset:
+            written = f"{RESET}<add-value>{value}{new}</value></add-value>"
+        elif type(old) is str and odd(old) is None:
             written = f"<remove-value>{value}{old}</value></remove-value><add-value>{value}{new}</value></add-value>"
         else:
             written = _gone(edit, field) + _come(edit, field)
