@@ -8,7 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.model import ABSENT, Change, Edit, Event, Kind, Op, Outcome, Reason, RowId, Status, written
+from eventlog.model import (
+    ABSENT,
+    Change,
+    Edit,
+    Event,
+    Kind,
+    Op,
+    Outcome,
+    Outcomes,
+    Position,
+    Reason,
+    RowId,
+    Status,
+    exceptional,
+    written,
+)
 
 ROW = RowId("indirect", "usr", "idu=1")
 
@@ -74,6 +89,21 @@ def test_an_outcome_is_published_unless_it_says_otherwise() -> None:
         None,
         None,
     )
+
+
+@given(st.sets(st.integers(1, 50)), st.sets(st.integers(1, 50)))
+def test_outcomes_are_the_list_that_they_stand_for(published: set[int], others: set[int]) -> None:
+    refused: dict[Position, Outcome] = {(n,): Outcome(position=(n,), status=Status.ERROR) for n in others}
+    positions: list[Position] = [(number,) for number in sorted(published | others)]
+    outcomes = Outcomes(positions, refused)
+    plain = [refused.get(position) or Outcome(position=position) for position in positions]
+    assert list(outcomes) == plain == [outcomes[place] for place in range(len(outcomes))]
+    assert outcomes == plain
+    assert outcomes[1:3] == plain[1:3]
+    assert repr(outcomes) == repr(plain)
+    assert outcomes != [*plain, Outcome(position=(51,))]
+    assert set(exceptional(outcomes)) == set(refused.values())
+    assert exceptional(plain) is plain
 
 
 def test_numbers_and_letters_are_those_of_the_log() -> None:
