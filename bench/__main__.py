@@ -22,6 +22,12 @@ NAMES = (
     "memory",
     "convert",
     "spark",
+    "capture.insert",
+    "capture.update",
+    "capture.delete",
+    "capture.one_client",
+    "capture.four_clients",
+    "capture.log",
 )
 
 

@@ -12,7 +12,7 @@ from bench.capture.ground import database
 from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.sql.install import install
 
-ROWS: Final = 200_000
+ROWS: Final = 100_000
 QUICK: Final = 2_000
 CYCLE: Final = 10_000
 """Rows that the publisher marks with one statement."""
