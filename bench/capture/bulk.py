@@ -47,6 +47,8 @@ def bulk(verb: str, statement: str, limits: Limits, *, full: bool, kept: bool, q
 
 
 def _targets(timings: Timings, *, verb: str, limits: Limits, grounds: dict[str, Ground]) -> list[Target]:
+    for ground in grounds.values():
+        ground.close()
     floor = timings[NONE].median
     found = [
         _limit(

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final
 
 from msgspec import Struct
-from sqlalchemy import Connection, Engine, create_engine, make_url, text
+from sqlalchemy import Connection, Engine, NullPool, create_engine, make_url, text
 
 from bench.postgresql import url
 
@@ -44,7 +44,7 @@ class Ground:
     def __init__(self, way: Way, rows: int) -> None:
         self.way = way
         self.rows = rows
-        self.engine = create_engine(database(way.name))
+        self.engine = create_engine(database(way.name), poolclass=NullPool)
         self._session: Connection | None = None
         with self.engine.begin() as connection:
             connection.exec_driver_sql(TABLE)
@@ -90,7 +90,6 @@ class Ground:
         if self._session is not None:
             self._session.close()
             self._session = None
-            self.engine.dispose()
 
 
 def database(name: str) -> str:
@@ -106,7 +105,7 @@ def database(name: str) -> str:
 @cache
 def _admin() -> Engine:
     """The server, told not to write checkpoints into the middle of what is measured."""
-    admin = create_engine(url(), isolation_level="AUTOCOMMIT")
+    admin = create_engine(url(), isolation_level="AUTOCOMMIT", poolclass=NullPool)
     with admin.connect() as connection:
         for setting in ("max_wal_size = '8GB'", "checkpoint_timeout = '1h'"):
             connection.exec_driver_sql(f"ALTER SYSTEM SET {setting}")
