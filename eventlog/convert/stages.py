@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -103,12 +103,12 @@ def place(task: Place) -> PlacedTable:
     return PlacedTable(table=placed.table, child=placed.child, sheaf=writer.finished())
 
 
-def decide(task: Decide) -> DecidedBucket:
-    """Decides the objects of a bucket."""
+def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> DecidedBucket:
+    """Decides the objects of a bucket; `rows` are its rows in no order where they stand in no sheaf."""
     folder = Path(task.folder)
     spill, spool = (folder / f"{task.name}.{use}" for use in ("spill", "spool"))
     conflicts = conflicts_of(task.conflicts, task.bucket)
-    rows = in_order(read_label(task.rows, task.bucket), BY_OBJECT, spill)
+    ordered = in_order(read_label(task.rows, task.bucket) if rows is None else rows, BY_OBJECT, spill)
     counted: Counter[str] = Counter()
     duplicates = 0
     with (
@@ -116,7 +116,7 @@ def decide(task: Decide) -> DecidedBucket:
         _by_ranges(folder / f"{task.name}-changes.arrow", RENDERED, task.boundaries) as rendered,
         _by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.boundaries) as ended,
     ):
-        for decided in Deciding(task.conversion, reader).decide(rows, spool, conflicts):
+        for decided in Deciding(task.conversion, reader).decide(ordered, spool, conflicts):
             rendered.take(decided.rendered)
             ended.take(decided.outcomes)
             duplicates += decided.duplicates

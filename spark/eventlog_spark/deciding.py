@@ -10,8 +10,8 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Final
+from tempfile import SpooledTemporaryFile, TemporaryDirectory
+from typing import IO, Any, Final
 from uuid import uuid4
 
 import msgspec
@@ -27,9 +27,12 @@ from eventlog.convert.sheaf import Sheaf, SheafWriter, read_label, sheaf
 from eventlog.convert.snapshot import SnapshotFile
 from eventlog.convert.stages import Decide, DecidedBucket, Write, WriteOutcomes, decide, produce
 from eventlog.convert.work import guarded
-from eventlog_spark.blobs import NOTES, ROWS, TABLES, unbundled, unpacked
+from eventlog_spark.blobs import NOTES, ROWS, TABLES, Blob, unbundled, unpacked
 from eventlog_spark.faults import travelling
 from eventlog_spark.scattering import Noted
+
+HELD_BYTES: Final = 64_000_000
+"""Packed rows of a bucket that are held in memory; more go to the disk."""
 
 ANSWERS: Final = "content binary"
 _arrow: Final = pa.schema([("content", pa.binary())])
@@ -62,8 +65,8 @@ class Compare(Struct, frozen=True, kw_only=True):
 
 def decided(work: Deciding, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Decides the one bucket whose blobs come."""
-    with travelling(), _local_folder() as folder:
-        bucket = _Bucket(work, folder)
+    with travelling(), _local_folder() as folder, SpooledTemporaryFile(HELD_BYTES, dir=str(folder)) as rows:
+        bucket = _Bucket(work, folder, rows)
         if bucket.drained(batches):
             yield answered(msgspec.json.encode(guarded(bucket.answer, work)))
 
@@ -79,34 +82,31 @@ def produced(tasks: Sequence[Write | WriteOutcomes], places: Iterator[pa.RecordB
 
 
 class _Bucket:
-    """Takes a bucket's blobs apart into files of this machine, from which it is decided."""
+    """Takes in a bucket's blobs, all of them before the first row is decided."""
 
-    def __init__(self, work: Deciding, folder: Path) -> None:
+    def __init__(self, work: Deciding, folder: Path, rows: IO[bytes]) -> None:
         self._work = work
         self._folder = folder
         self._noted: list[Noted] = []
         self._number = 0
-        self._rows: Sheaf | None = None
+        self._rows = rows
         self._tables: dict[int, Sheaf] = {}
 
     def drained(self, batches: Iterator[pa.RecordBatch]) -> bool:
-        """Says whether anything came; everything must have, before the first row can be decided."""
+        """Says whether anything came."""
         writers: dict[int, SheafWriter] = {}
         with ExitStack() as files:
             for blob in (blob for batch in batches for blob in unbundled(batch)):
                 self._number = blob.bucket
                 if blob.kind == NOTES:
                     self._noted.append(msgspec.json.decode(blob.content, type=Noted))
-                    continue
-                for rows in unpacked(blob.content):
-                    if blob.kind not in writers:
-                        path = self._folder / f"{blob.kind}.arrow"
-                        writers[blob.kind] = files.enter_context(sheaf(path, rows.schema))
-                    writers[blob.kind].write(blob.bucket, rows)
-        found = {kind: writer.finished() for kind, writer in writers.items()}
-        self._rows = found.pop(ROWS, None)
-        self._tables = found
-        return bool(self._rows or self._noted)
+                elif blob.kind == ROWS:
+                    self._rows.write(len(blob.content).to_bytes(8, "little"))
+                    self._rows.write(blob.content)
+                else:
+                    self._take_table(blob, writers, files)
+        self._tables = {kind: writer.finished() for kind, writer in writers.items()}
+        return bool(self._rows.tell() or self._noted)
 
     def answer(self, work: Deciding) -> Answer:
         """Decides the bucket."""
@@ -114,13 +114,26 @@ class _Bucket:
             name=f"bucket-{self._number:05d}-{uuid4().hex}",
             conversion=work.conversion,
             bucket=self._number,
-            rows=(self._rows,) if self._rows else (),
+            rows=(),
             conflicts=(self._conflicts(),) if work.conflicts else (),
             snapshot=tuple(self._placed()),
             boundaries=work.boundaries,
             folder=work.folder,
         )
-        return Answer(decided=decide(task), noted=tuple(self._noted))
+        return Answer(decided=decide(task, self._unpacked()), noted=tuple(self._noted))
+
+    def _take_table(self, blob: Blob, writers: dict[int, SheafWriter], files: ExitStack) -> None:
+        """Keeps rows of the snapshot where the local engine looks for them."""
+        for rows in unpacked(blob.content):
+            if blob.kind not in writers:
+                writers[blob.kind] = files.enter_context(sheaf(self._folder / f"{blob.kind}.arrow", rows.schema))
+            writers[blob.kind].write(blob.bucket, rows)
+
+    def _unpacked(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the log."""
+        self._rows.seek(0)
+        while size := self._rows.read(8):
+            yield from unpacked(self._rows.read(int.from_bytes(size, "little")))
 
     def _placed(self) -> Iterator[PlacedTable]:
         for place, file in enumerate(self._work.tables):
