@@ -10,7 +10,7 @@ import gc
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from msgspec import Struct
@@ -22,6 +22,9 @@ from eventlog.seams import Batch, Foresight
 
 TURN: Final = 0.0001
 """Seconds that a thread which decides keeps one from going on whose disk or database has answered."""
+
+SELDOM: Final = 500_000
+"""New values after which garbage is looked for while batches are hand in hand: every dozen of them."""
 
 
 class Ready(Struct, frozen=True, kw_only=True):
@@ -38,18 +41,20 @@ class Relay:
         self.pipeline = pipeline
         self._ready: Ready | None = None
         self._threads: ThreadPoolExecutor | None = None
+        self._hurrying = ExitStack()
 
     def go_round(self, *, ahead: bool) -> Report:
         """Publishes one batch; `ahead` lets it begin with what follows."""
         ready, self._ready = self._ready or self._begun(ahead=ahead), None
         if isinstance(ready, Report):
             return ready
-        with _hurry():
+        try:
             report = self._together(ready) if ready.following is not None else self.pipeline.finish(ready.work)
-        self.pipeline = replace(self.pipeline, fresh=False)
-        if self._ready is None:
-            self.forget()
-        return report
+            self.pipeline = replace(self.pipeline, fresh=False)
+            return report
+        finally:
+            if self._ready is None:
+                self.forget()
 
     def forget(self) -> None:
         """Lets go of what was made ready; none of it has reached anybody."""
@@ -59,6 +64,7 @@ class Relay:
         if threads is not None:
             threads.shutdown(cancel_futures=True)
         self._take_back()
+        self._hurrying.close()
 
     def close(self) -> None:
         """Ends threads and processes."""
@@ -117,6 +123,7 @@ class Relay:
             return None  # what a receiver says of one batch may hold the next
         if self._threads is None:
             self._threads = ThreadPoolExecutor(2, thread_name_prefix="eventlog-relay")
+            self._hurrying.enter_context(_hurry())
         return self._threads.submit(self._read_ahead, source, limit, handed_out)
 
     def _read_ahead(self, source: Foresight, limit: int, handed_out: Sequence[Batch]) -> Batch:
@@ -135,16 +142,16 @@ class Relay:
 
 @contextmanager
 def _hurry() -> Iterator[None]:
-    """Lets threads go on soon after a disk or a database has answered, and collects no garbage within one batch.
+    """Lets threads go on soon after a disk or a database has answered, and looks for garbage less often.
 
-    What a batch is made of refers to nothing in circles; looking for them takes a twentieth of the time.
+    What a batch is made of refers to nothing in circles; looking for them after every 700 values takes a twentieth of
+    the time.
     """
-    turn, collecting = sys.getswitchinterval(), gc.isenabled()
+    turn, (young, *older) = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(min(TURN, turn))
-    gc.disable()
+    gc.set_threshold(max(SELDOM, young) if young else young, *older)
     try:
         yield
     finally:
         sys.setswitchinterval(turn)
-        if collecting:
-            gc.enable()
+        gc.set_threshold(young, *older)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,13 @@ from sqlalchemy import Engine
 
 from eventlog import workers
 from eventlog.daemon.publisher import Publisher
-from eventlog.errors import MachineError
+from eventlog.errors import MachineError, SinkError
+from eventlog.model import Document, Outcome
 from eventlog.rules import Options
 from eventlog.schema import Catalog
 from eventlog.seams import Batch
 from eventlog.share import Job
+from eventlog.sinks.files import FileSink
 from eventlog.xds.events import read_events
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, site, until
@@ -100,6 +104,28 @@ def test_a_worker_that_dies_is_replaced_and_nobody_notices(log: LogTable, tmp_pa
             pass
     assert {path.name: path.read_bytes() for path in out.iterdir()} == alone
     assert (log.statuses(), log.outcomes()) == ended
+
+
+def test_what_workers_made_ready_is_forgotten_when_a_sink_fails(
+    log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = publish(log, tmp_path / "alone", query_limit=40)
+    log.run("UPDATE event_log SET status = 'N'")
+    log.run("DELETE FROM event_log_outcome")
+    out, calls = tmp_path / "out", iter(range(99))
+    write = FileSink.write
+
+    def full(self: FileSink, documents: Sequence[Document]) -> Sequence[Outcome]:
+        if next(calls) == 3:
+            raise SinkError("The disk is full.")
+        return write(self, documents)
+
+    with Publisher(config_of(log.engine, out, batch_size=3, query_limit=40, workers=2)) as publisher:
+        monkeypatch.setattr(FileSink, "write", full)
+        with pytest.raises(SinkError):
+            deque(publisher.rounds(until_empty=True))
+        deque(publisher.rounds(until_empty=True))
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == alone
 
 
 def test_a_death_in_the_middle_of_a_batch_is_told_and_may_pass() -> None:

@@ -157,7 +157,11 @@ def test_what_is_wrong_with_the_next_batch_is_said_when_its_turn_comes() -> None
     assert list(sink.taken) == ["1", "2"]
 
 
-def test_a_round_leaves_the_interpreter_as_it_was() -> None:
-    before = sys.getswitchinterval(), gc.isenabled()
-    list(rounds(relay(Queue([], inserts(6)), MemorySink([]))))
-    assert (sys.getswitchinterval(), gc.isenabled()) == before
+def test_a_backlog_leaves_the_interpreter_as_it_was() -> None:
+    before = sys.getswitchinterval(), gc.get_threshold()
+    runner = relay(Queue([], inserts(6)), MemorySink([]))
+    runner.go_round(ahead=True)
+    assert sys.getswitchinterval() < before[0]
+    assert gc.get_threshold() > before[1]
+    list(rounds(runner))
+    assert (sys.getswitchinterval(), gc.get_threshold()) == before
