@@ -98,6 +98,24 @@ def test_a_stream_waits_for_a_row_that_commits_late_and_not_for_one_that_never_c
     assert read_offset(offset).gaps == ()
 
 
+def test_a_stream_follows_the_log_of_every_database(engine: Engine) -> None:
+    from eventlog_spark.gaps import read_offset
+    from eventlog_spark.options import LogOptions
+    from eventlog_spark.stream import LogStream
+
+    log = installed(engine)
+    stream = LogStream(LogOptions(url=engine.url.render_as_string(hide_password=False), rows=3, start=1, patience=0))
+    offset = stream.initialOffset()
+    log.write_all([1, 2, 5, 6, 7])
+    taken = []
+    for _ in range(3):
+        end = stream.latestOffset(offset)
+        taken.append([n for part in stream.partitions(offset, end) for rows in stream.read(part) for n in _ids(rows)])
+        offset = end
+    assert [sorted(numbers) for numbers in taken] == [[2, 5, 6], [7], []]
+    assert read_offset(offset).gaps == ()
+
+
 def _write(connection: Connection, number: int) -> None:
     columns = "record_id, table_key, status, event_type, event_time, table_name"
     values = f"{number}, 'idu=1', 'N', 6, '2025-03-23 10:57:19', 'usr'"

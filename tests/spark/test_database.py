@@ -1,0 +1,89 @@
+"""Logs converted on Spark where they lie: read side by side or in one piece, read back by workers, marked in the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.cli.main import exit_code
+from eventlog.convert import local
+from eventlog.convert.settings import Conversion, DatabaseRows, LogInput
+from eventlog.sql.reflect import reflect
+from eventlog_spark.bulk import Stretch
+from eventlog_spark.convert import convert
+from eventlog_spark.cutting import cut
+from eventlog_spark.scattering import WholeLog
+from tests.conformance.event_logs import LogTable, installed
+from tests.spark.inputs import output
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def log(request: pytest.FixtureRequest) -> LogTable:
+    """A log about a table, with rows of every sort, some of them held or done."""
+    engine: Engine = request.getfixturevalue(request.param)
+    found = installed(engine)
+    found.run("CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64), born DATE)")
+    found.run("INSERT INTO usr VALUES (1, 'Jack', '2019-05-01'), (2, NULL, NULL)")
+    for number in range(1, 200):
+        found.write(number, f"idu={number % 50}", new_value=f"é<&>\n{number}")
+    found.write(900, "idu=1", event_type=6, column_name=None, new_value=None)
+    found.write(901, "idu=2", event_type=8, new_value=None)
+    found.write(902, "idu=99", event_type=5, column_name=None, new_value=None)
+    found.write(903, "nonsense")
+    found.write(904, "idu=4", status="S")
+    found.write(905, "idu=5", new_value="held")
+    found.run("INSERT INTO event_log_outcome (record_id, held) VALUES (905, 1)")
+    return found
+
+
+def url(log: LogTable) -> str:
+    return log.engine.url.render_as_string(hide_password=False)
+
+
+def order(log: LogTable, destination: Path, statuses: str = "N") -> Conversion:
+    return Conversion(
+        input=LogInput(url=url(log), statuses=statuses),
+        destination=destination,
+        catalog=reflect(log.engine, ["usr"]),
+        read_back=DatabaseRows(url=url(log)),
+        part_events=40,
+    )
+
+
+@pytest.mark.parametrize("statuses", ["N", "NS"])
+def test_the_bytes_are_those_of_the_local_engine(
+    spark: SparkSession, log: LogTable, statuses: str, tmp_path: Path
+) -> None:
+    there = convert(order(log, tmp_path / "there", statuses))
+    here = local.convert(order(log, tmp_path / "here", statuses), jobs=1)
+    assert there == here
+    assert there.rows == (203 if statuses == "N" else 204)
+    assert output(tmp_path / "there") == output(tmp_path / "here")
+
+
+def test_a_log_is_cut_only_where_sessions_can_share_a_snapshot(log: LogTable, tmp_path: Path) -> None:
+    with cut(order(log, tmp_path)) as found:
+        kinds = {type(piece) for piece in found.pieces}
+        assert kinds == {Stretch if log.engine.name == "postgresql" else WholeLog}
+        assert (found.rows, found.held) == (204, frozenset({905}))
+
+
+def test_marks_are_written_after_the_output(spark: SparkSession, log: LogTable, tmp_path: Path) -> None:
+    assert exit_code(["convert", url(log), "--engine", "spark", "--mark", "--out", str(tmp_path / "out")]) == 0
+    statuses = log.statuses()
+    assert {number: statuses[number] for number in (1, 900, 901, 902, 903, 904, 905)} == {
+        1: "S",
+        900: "S",
+        901: "S",
+        902: "W",
+        903: "E",
+        904: "S",
+        905: "N",
+    }
+    assert set(statuses.values()) == {"S", "W", "E", "N"}
