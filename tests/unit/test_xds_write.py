@@ -175,3 +175,18 @@ def test_the_convenience_hands_over_refusals_or_stops() -> None:
     [document] = eventlog.xds.encode([bad, good], [T], refused=refusals.append)
     assert list(document.covers) == ["2"]
     assert [refusal.positions for refusal in refusals] == [((1,),)]
+
+
+def test_a_heartbeat_is_a_document_without_events() -> None:
+    for envelope in (True, False):
+        beat = XdsFormat(envelope=envelope).heartbeat()
+        assert b'<status level="success" type="heartbeat"/>' in beat.body
+        assert beat.covers == {}
+    assert validate(XdsFormat().heartbeat().body) == []
+
+
+def test_changes_are_written_one_by_one_as_they_stand_in_a_document() -> None:
+    for envelope in (True, False):
+        xds = XdsFormat(envelope=envelope)
+        [document] = [each for each in xds.encode([change((7,))], Catalog([T])) if isinstance(each, Document)]
+        assert xds.writer(Catalog([T]))(change((7,))) in document.body.decode()
