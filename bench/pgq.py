@@ -10,6 +10,7 @@ from urllib.parse import unquote_plus
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
 
 from bench.backlog import BATCH_SIZE, COLUMNS, LIMIT, PER_CHANGE, engine
 from bench.postgresql import url
@@ -82,7 +83,7 @@ def filled_queue(changes: int, folder: Path) -> Queue | str:
     """A queue with so many row changes, half of them inserts; or why there is none."""
     with engine().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("CREATE DATABASE queues"))
-    own = create_engine(url().rpartition("/")[0] + "/queues")
+    own = create_engine(url().rpartition("/")[0] + "/queues", poolclass=NullPool)  # nothing stays open when it ends
     try:
         with own.begin() as connection:
             for statement in SET_UP:
