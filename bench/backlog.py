@@ -84,7 +84,13 @@ class Standing:
 @cache
 def engine() -> Engine:
     """The benchmarks' own connection to their server."""
-    return create_engine(url())
+    return closed_at_the_end(create_engine(url()))
+
+
+def closed_at_the_end(engine: Engine) -> Engine:
+    """The engine, whose connections are closed before the server ends."""
+    atexit.register(engine.dispose)
+    return engine
 
 
 def backlog(name: str, count: int, rows: str = FIELDS, table: str = TABLE_NAME) -> Backlog:

@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlalchemy import create_engine, text
 
+from bench.backlog import closed_at_the_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
 from eventlog.sources.table import LogSource
@@ -48,7 +49,7 @@ def benchmark(*, quick: bool) -> Benchmark:
 
 def _source(name: str, count: int) -> LogSource:
     """A log in which so many rows went the way of every row: inserted as new, marked as published."""
-    engine = create_engine(url())
+    engine = closed_at_the_end(create_engine(url()))
     names = LogNames(table=name)
     install(engine, names)
     with engine.begin() as connection:
