@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
+from eventlog.discreet import Discreet
 from eventlog.errors import ConfigError
 from eventlog.sinks.address import HttpSettings
 from eventlog.suggest import did_you_mean
@@ -30,7 +31,7 @@ def within(name: str, value: float, low: float, high: float) -> None:
         raise ConfigError(f"{name} is {value}; it must be between {low} and {high}.")
 
 
-class SourceConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SourceConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where changes come from. `tables` are the captured ones, by default every table and view of the schema.
 
     `schema` is where the tables stand; a database without schemas only gets it as a name in associations.
@@ -54,7 +55,7 @@ class SourceConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 within(f"source.{name}", getattr(self, name), 0.001, 86_400)
 
 
-class PublisherConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PublisherConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the publisher goes about it; names, defaults and meaning are those of the product's Publisher channel.
 
     Beyond it: with `wake_up` rows are noticed at once where the database allows that, between the intervals. What a
@@ -97,14 +98,14 @@ class PublisherConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         read_times(self.time_of_day)
 
 
-class FilesOutput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):
+class FilesOutput(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):
     """Documents as files in a folder."""
 
     path: str
     format: Literal["xds"] = "xds"
 
 
-class StdoutOutput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="stdout"):
+class StdoutOutput(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="stdout"):
     """Documents on standard output."""
 
     format: Literal["xds"] = "xds"

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from msgspec import Struct
-
+from eventlog.discreet import Discreet
 from eventlog.errors import ConfigError
 
 if TYPE_CHECKING:
     import ssl
 
 
-class HttpSettings(Struct, frozen=True, kw_only=True):
+class HttpSettings(Discreet, frozen=True, kw_only=True):
     """Where documents are POSTed and how. Times are in seconds; `total_timeout` ends a request whatever happens.
 
     `authorization` is the header's whole value, such as `Bearer …`; certificates and keys are PEM files. A reply of more

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -255,3 +256,31 @@ def test_a_secret_never_stands_in_a_message(place: str) -> None:
     told = refused(settings, {"PW": "hunter2"})
     assert key in told
     assert "hunter2" not in told
+
+
+SECRET = "hunter2"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        '[source]\nurl = "postgresql://idm:${PW}@db/app"',
+        "[publisher]\npost_poll_statements = [\"CALL tidy('${PW}')\"]",
+        '[[output]]\nsink = "http"\nurl = "https://example.org/"\nauthorization = "Bearer ${PW}"',
+    ],
+)
+def test_what_is_printed_of_a_configuration_holds_no_secret(tmp_path: Path, written: str) -> None:
+    """A traceback, a log line or a debugger shows that a text is set, and never which."""
+    file = tmp_path / "eventlog.toml"
+    file.write_text(written)
+    config = load(file, {"PW": SECRET})
+    assert SECRET in str(msgspec.to_builtins(config)), "the secret has come in"
+    assert SECRET not in repr(config)
+    assert SECRET not in f"{config} {config.source} {config.publisher} {list(config.output)}"
+
+
+def test_what_is_no_text_is_printed(tmp_path: Path) -> None:
+    """Numbers and truth values help whoever looks for a mistake."""
+    file = tmp_path / "eventlog.toml"
+    file.write_text("[publisher]\nbatch_size = 7\ncoalesce = true\n")
+    assert repr(load(file, {}).publisher) == "PublisherConfig(batch_size=7, coalesce=True)"
