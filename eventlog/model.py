@@ -55,6 +55,7 @@ class Op(StrEnum):
     ADD = "add"
     MODIFY = "modify"
     DELETE = "delete"
+    TRUNCATE = "truncate"
 
 
 class Status(StrEnum):
@@ -90,8 +91,15 @@ class RowId(Struct, frozen=True, gc=False, order=True):
     key: str
 
 
+class Transaction(Struct, frozen=True, kw_only=True, gc=False):
+    """A transaction of the source: its number, which is compared for equality only, and when it was committed (UTC)."""
+
+    id: int
+    time: dt.datetime | None = None
+
+
 class Event(Struct, frozen=True, kw_only=True, gc=False):
-    """One captured fact about one row, as the source wrote it: nothing here has been checked yet."""
+    """One captured fact about one row, as a log has it: nothing here has been checked yet."""
 
     position: Position
     kind: int | None
@@ -102,6 +110,34 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
     new: str | None = None
     time: dt.datetime | str | None = None
     perpetrator: str | None = None
+    transaction: Transaction | None = None
+
+
+class Image(Struct, frozen=True, kw_only=True, gc=False):
+    """One captured change of a whole row, or of a whole table, as a stream of committed transactions has it.
+
+    `before` and `after` hold the columns that were captured, by their names in the catalog. A change of the key comes
+    as two images, the end of one object and the beginning of another. `place` is its number in its transaction, from
+    1; `last` says that none follows there. `stream` is where the source's own log has it, in the source's writing.
+    With a `fault` nothing can be told of it but why.
+    """
+
+    position: Position
+    op: Op
+    table: str
+    before: Row | None = None
+    after: Row | None = None
+    time: dt.datetime | None = None
+    perpetrator: str | None = None
+    transaction: Transaction | None = None
+    place: int | None = None
+    last: bool = False
+    stream: str | None = None
+    fault: str | None = None
+
+
+Captured = Event | Image
+"""What a source hands out: a log's rows, or a stream's images; never both in one batch."""
 
 
 class Edit(Struct, frozen=True, kw_only=True, gc=False):
@@ -118,13 +154,22 @@ class Edit(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):
-    """What a consumer is told: one object, one operation, its edits, and the events it is made of, in their order."""
+    """What a consumer is told: one object, one operation, its edits, and the events it is made of, in their order.
+
+    `whole` says that the edits are the images of a row: an attribute whose old value equals its new one was captured
+    and did not change. `transaction`, `place`, `last` and `stream` are those of its last event, where they are known.
+    """
 
     row: RowId
     op: Op
     edits: tuple[Edit, ...] = ()
     positions: tuple[Position, ...]
     time: dt.datetime | str | None = None
+    whole: bool = False
+    transaction: Transaction | None = None
+    place: int | None = None
+    last: bool = False
+    stream: str | None = None
 
     @property
     def event_id(self) -> str:

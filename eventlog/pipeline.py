@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.delivery import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse
 from eventlog.errors import MachineError
-from eventlog.model import Event, Outcome, Outcomes, Position, Reason, Row, RowId, Status, exceptional
+from eventlog.model import Captured, Event, Image, Outcome, Outcomes, Position, Reason, Row, RowId, Status, exceptional
 from eventlog.progress import (
     DECIDED,
     Decided,
@@ -27,7 +28,7 @@ from eventlog.progress import (
     write_note,
     write_positions,
 )
-from eventlog.rules import Decision, Options, judge, screen, wanted
+from eventlog.rules import Decision, Options, judge, screen, tell, wanted
 from eventlog.schema import Catalog
 from eventlog.seams import Batch, PiecewiseFormat, RowReader, Source
 from eventlog.workers import Collected, Workers
@@ -139,16 +140,26 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         [decision] = self._decide([batch.events], batch)
         return decision
 
-    def _decide(self, groups: Iterable[Sequence[Event]], batch: Batch) -> list[Decision]:
+    def _decide(self, groups: Iterable[Sequence[Captured]], batch: Batch) -> list[Decision]:
         """What groups of events amount to, each by itself; rows are read back once for all of them."""
         options = replace(self.options, now=batch.now)
-        screened = [screen(events, self.catalog, options) for events in groups]
+        if batch.events and isinstance(batch.events[0], Image):
+            return [self._told(cast("Sequence[Image]", group), batch) for group in groups]
+        screened = [screen(cast("Sequence[Event]", group), self.catalog, options) for group in groups]
         asked: dict[RowId, frozenset[str]] = {}
         for one in screened:
             for row, columns in wanted(one).items():
                 asked[row] = asked.get(row, columns) | columns
         rows = self._read_back(asked)
         return [judge(one, rows, options) for one in screened]
+
+    def _told(self, images: Sequence[Image], batch: Batch) -> Decision:
+        told = tell(images, self._catalog_of(batch), self.options)
+        return Decision(told.changes, Outcomes([image.position for image in images], told.others))
+
+    def _catalog_of(self, batch: Batch) -> Catalog | None:
+        """What the tables look like: as the batch says, where its source knows."""
+        return self.catalog if batch.catalog is None else batch.catalog
 
     def _read_back(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row] | None:
         if self.reader is None:
@@ -173,7 +184,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         for delivery, written, refused in zip(deliveries, made.written, made.refused, strict=True):
             form = delivery.output.format
             assert isinstance(form, PiecewiseFormat)
-            delivery.take(form.bound(written), refused)
+            delivery.take(form.bound(written, delivery.end), refused)
         return Work(
             batch=batch, deliveries=deliveries, outcomes=outcomes, decided=decided(outcomes), changes=made.changes
         )
@@ -223,7 +234,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         failures: list[MachineError] = []
         for delivery in work.deliveries:
             try:
-                delivery.run(self.catalog, note, self.pulse)
+                delivery.run(self._catalog_of(work.batch), note, self.pulse)
             except MachineError as error:
                 failures.append(error)
         if failures:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eventlog.errors import DataError
 from eventlog.marks import read_runs, write_runs
-from eventlog.model import Event, Outcome, Position, Reason, Status, exceptional, written
+from eventlog.model import Captured, Outcome, Position, Reason, Status, exceptional, written
 
 DECIDED = "decided"
 """The note about the batch as a whole; every other note is called like its output."""
@@ -80,7 +80,7 @@ class Part(Struct, frozen=True, kw_only=True):
     """Events that are decided by themselves, for they are in the document `id`; those without are in none yet."""
 
     id: str | None = None
-    events: Sequence[Event]
+    events: Sequence[Captured]
 
 
 def decided(outcomes: Sequence[Outcome]) -> Decided:
@@ -95,13 +95,13 @@ def decided(outcomes: Sequence[Outcome]) -> Decided:
     return Decided(vanished=tuple(vanished), superseded=tuple(superseded))
 
 
-def parts(events: Sequence[Event], progress: Progress, known: Decided) -> list[Part]:
+def parts(events: Sequence[Captured], progress: Progress, known: Decided) -> list[Part]:
     """The events that an output still gets: those of each planned document, in its order, then all others."""
     done = known.with_losers(read_positions(progress.done)).union(known.vanished)
     planned = [read_positions(plan.positions) for plan in progress.planned]
     place = {position: number for number, positions in enumerate(planned) for position in positions}
     place |= {loser: place[winner] for loser, winner in known.superseded if winner in place}
-    found: list[list[Event]] = [[] for _ in range(len(progress.planned) + 1)]
+    found: list[list[Captured]] = [[] for _ in range(len(progress.planned) + 1)]
     for event in events:
         if event.position not in done:
             found[place.get(event.position, -1)].append(event)

@@ -110,7 +110,7 @@ class Relay:
         work = self.pipeline.decided(batch, after)
         if encoded:
             for delivery in work.deliveries:
-                delivery.encode(self.pipeline.catalog)
+                delivery.encode(self.pipeline.catalog if batch.catalog is None else batch.catalog)
         return work
 
     def _following(self, *handed_out: Batch) -> Future[Batch] | None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 from msgspec import Struct
 
-from eventlog.model import Change, Document, Event, Outcome, Position, Refusal, Row, RowId
+from eventlog.model import Captured, Change, Document, Event, Outcome, Position, Refusal, Row, RowId
 from eventlog.schema import Catalog
 
 
@@ -19,15 +19,22 @@ class Batch(Struct, frozen=True, kw_only=True):
     """The events of one cycle. `repeated` says that they were handed out before and never settled.
 
     `notes` were made with `Source.note`; `attempts` says how often an event was offered already, where it was;
-    `later` is in how many seconds events come that wait for another attempt.
+    `later` is in how many seconds events come that wait for another attempt. A source that knows its tables by itself,
+    because its stream describes them, says with `catalog` what they look like in this batch.
     """
 
-    events: Sequence[Event]
+    events: Sequence[Captured]
+    catalog: Catalog | None = None
     now: dt.datetime | None = None
     repeated: bool = False
     notes: Mapping[str, str] = {}
     attempts: Mapping[Position, int] = {}
     later: float | None = None
+
+    @property
+    def rows(self) -> Sequence[Event]:
+        """The events of a batch that comes from a log."""
+        return cast("Sequence[Event]", self.events)
 
 
 class Source(Protocol):
@@ -99,8 +106,8 @@ class PiecewiseFormat(Protocol):
     def written(self, changes: Iterable[Change], catalog: Catalog | None) -> Iterator[Written | Refusal]:
         """Each change as it stands in a document, or why it cannot."""
 
-    def bound(self, written: Iterable[Written]) -> Iterator[Document]:
-        """Documents of what was written, in the order given."""
+    def bound(self, written: Iterable[Written], after: str) -> Iterator[Document]:
+        """Documents of what was written, in the order given; `after` is the id of the document before them."""
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from eventlog.model import Event, Outcome, Position, Refusal, Row, RowId
+from eventlog.model import Event, Outcome, Position, Refusal, Row, RowId, Transaction
 from eventlog.rules import Options, judge, screen, wanted
 from eventlog.schema import Catalog
 from eventlog.seams import PiecewiseFormat, RowReader, Written
@@ -36,7 +36,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
 
 Text = str | None
-Plain = tuple[Position, int | None, Text, Text, Text, Text, Text, Text, Text]
+Plain = tuple[Position, int | None, Text, Text, Text, Text, Text, Text, Text, Transaction | None]
 """An event as a message has it: the values of its fields, in their order."""
 
 
@@ -108,8 +108,9 @@ def _events(rows: Sequence[Plain]) -> list[Event]:
             new=new,
             time=time,
             perpetrator=perpetrator,
+            transaction=transaction,
         )
-        for position, kind, table, key, column, old, new, time, perpetrator in rows
+        for position, kind, table, key, column, old, new, time, perpetrator, transaction in rows
     ]
 
 

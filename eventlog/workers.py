@@ -75,7 +75,7 @@ class Workers:
         if batch.notes or len(batch.events) < WORTHWHILE:
             return
         try:
-            messages = [_encode(share_of(events, batch.now)) for events in self._shares(batch.events)]
+            messages = [_encode(share_of(events, batch.now)) for events in self._shares(batch.rows)]
         except UnicodeEncodeError:
             return  # SQLite keeps any bytes as text, which no message can carry: such a batch is decided here
         if not self._out and any(process.poll() is not None for process in self._processes):

@@ -103,4 +103,9 @@ def changes(draw: st.DrawFn, number: int = 1, *, fit: bool) -> Change:
     positions = tuple((number * 10 + n,) for n in range(draw(st.integers(1, 3))))
     key = draw(st.sampled_from(["idu=1", 'idu="a+b"', "a=1+b=<&>"]) | (xml_text if fit else any_text))
     found = draw(st.lists(edits(fit=fit), max_size=5))
-    return Change(row=RowId(schema, table, key), op=draw(st.sampled_from(Op)), edits=tuple(found), positions=positions)
+    return Change(
+        row=RowId(schema, table, key),
+        op=draw(st.sampled_from([Op.ADD, Op.MODIFY, Op.DELETE])),
+        edits=tuple(found),
+        positions=positions,
+    )

@@ -4,7 +4,7 @@
     wanted   which objects and attributes must be read back
     judge    lifetimes, precedence and merging, with what was found
 
-`decide` does all of it. Nothing here does I/O or knows a database: events, rows and time come in, values go out.
+`decide` does all of it. A stream's images need none of this; `tell` says what consumers are told of them. Nothing here does I/O or knows a database: events, rows and time come in, values go out.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from eventlog.model import Change, Event, Outcome, Outcomes, Position, Row, RowId
 from eventlog.rules.coalesce import coalesce
+from eventlog.rules.images import parted, tell
 from eventlog.rules.join import delete, join
 from eventlog.rules.lifetimes import ROW_BACK, lifetimes, wanted
 from eventlog.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Options
@@ -31,7 +32,9 @@ __all__ = [
     "Options",
     "decide",
     "judge",
+    "parted",
     "screen",
+    "tell",
     "wanted",
 ]
 

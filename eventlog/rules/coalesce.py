@@ -23,7 +23,17 @@ def coalesce(screened: Screened, subject: Subject, events: list[Event], row: Row
             screened.aside(event, Reason.NOTHING, "the changes of this cycle cancel each other out.")
         return []
     positions = tuple([event.position for event in saying])
-    return [Change(row=subject.row, op=op, edits=tuple(edits), positions=positions, time=saying[-1].time)]
+    last = saying[-1]
+    return [
+        Change(
+            row=subject.row,
+            op=op,
+            edits=tuple(edits),
+            positions=positions,
+            time=last.time,
+            transaction=last.transaction,
+        )
+    ]
 
 
 def _net_edits(subject: Subject, events: list[Event], row: Row | None, op: Op) -> list[Edit]:

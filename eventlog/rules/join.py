@@ -27,7 +27,7 @@ def join(screened: Screened, subject: Subject, events: list[Event], row: Row | N
     op, last = Op.MODIFY, None
     for event in saying_something(screened, events):
         this, column = MEANING[event.kind].op, event.column
-        if this is not op or column in seen:
+        if this is not op or column in seen or (last is not None and event.transaction != last.transaction):
             if last is not None:
                 changes.append(_change(subject, op, edits, positions, last))
                 edits, positions = [], []
@@ -71,12 +71,23 @@ def whole_row(screened: Screened, subject: Subject, event: Event, values: Row) -
         screened.aside(event, Reason.NOTHING, "the table has no columns outside its key.")
         return []
     edits = tuple([Edit(column=name, new=value, reset=True) for name, value in values.items()])
-    return [Change(row=subject.row, op=Op.MODIFY, edits=edits, positions=(event.position,), time=event.time)]
+    return [
+        Change(
+            row=subject.row,
+            op=Op.MODIFY,
+            edits=edits,
+            positions=(event.position,),
+            time=event.time,
+            transaction=event.transaction,
+        )
+    ]
 
 
 def delete(subject: Subject, event: Event) -> Change:
     """The end of an object."""
-    return Change(row=subject.row, op=Op.DELETE, positions=(event.position,), time=event.time)
+    return Change(
+        row=subject.row, op=Op.DELETE, positions=(event.position,), time=event.time, transaction=event.transaction
+    )
 
 
 def multiple_attributes(subject: Subject) -> Collection[str | None]:
@@ -85,4 +96,11 @@ def multiple_attributes(subject: Subject) -> Collection[str | None]:
 
 
 def _change(subject: Subject, op: Op, edits: list[Edit], positions: list[Position], last: Event) -> Change:
-    return Change(row=subject.row, op=op, edits=tuple(edits), positions=tuple(positions), time=last.time)
+    return Change(
+        row=subject.row,
+        op=op,
+        edits=tuple(edits),
+        positions=tuple(positions),
+        time=last.time,
+        transaction=last.transaction,
+    )

@@ -61,7 +61,7 @@ def screen(events: Sequence[Event], catalog: Catalog | None, options: Options) -
     screened = Screened(in_order(events, options))
     identities = Identities(catalog)
     meetings: tuple[_Meetings, _Meetings] = ({}, {})  # of field events and of row events
-    ours = None if options.allow_loopback or not options.user else _Ours(options.user)
+    ours = None if options.allow_loopback or not options.user else Ours(options.user)
     meaning_of = MEANING.get
     for event in screened.events:
         meaning = meaning_of(event.kind)
@@ -171,7 +171,7 @@ def _waits(screened: Screened, event: Event, options: Options) -> bool:
     return True
 
 
-class _Ours(dict[str | None, bool]):
+class Ours(dict[str | None, bool]):
     """Says of a perpetrator, however it is written, whether it is the publisher's own user."""
 
     def __init__(self, user: str) -> None:

@@ -25,7 +25,11 @@ def element(change: Change, event_id: str, templates: Templates) -> str:
     """The element, in lines that end in a newline; ExpressionError when XDS cannot express the change."""
     schema, table, key = change.row.schema, change.row.table, change.row.key
     template = templates[schema, table]
-    frame = template.frames[change.op]
+    frame = template.frames.get(change.op)
+    if frame is None:
+        raise ExpressionError("XDS has no word for emptying a table; publish it in another format, or empty it there")
+    if change.whole and not key:
+        raise ExpressionError("nobody said what its key is, and XDS names every object by its key")
     attributes = _WRITERS[change.op](change.edits, template.fields)
     if special(key) is not None:
         key = _key(key)

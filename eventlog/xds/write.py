@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.errors import ConfigError, ExpressionError
-from eventlog.model import Change, Document, Position, Refusal
+from eventlog.model import Change, Document, Op, Position, Refusal
 from eventlog.schema import Catalog
 from eventlog.seams import Written
 from eventlog.version import VERSION
@@ -74,14 +75,17 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     def written(self, changes: Iterable[Change], catalog: Catalog | None = None) -> Iterator[Written | Refusal]:
         """Each change as it stands in a document, or why XDS cannot express it."""
         templates = Templates(catalog, self._settings("    " if self.envelope else "  "))
-        for change in changes:
+        for one in changes:
+            change = said(one) if one.whole else one
+            if change is None:
+                continue
             event_id = change.event_id
             try:
                 yield Written(event_id, change.positions, element(change, event_id, templates))
             except ExpressionError as error:
                 yield Refusal(positions=change.positions, note=refusal_note(change, error))
 
-    def bound(self, written: Iterable[Written]) -> Iterator[Document]:
+    def bound(self, written: Iterable[Written], after: str = "") -> Iterator[Document]:
         """Documents of a batch of changes each, in the order given."""
         opening, closing = self.wrapping()
         changes = iter(written)
@@ -123,6 +127,14 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
             "    <contact>eventlog</contact>\n  </source>\n  <input>\n"
         )
         return opening, "  </input>\n</nds>\n"
+
+
+def said(change: Change) -> Change | None:
+    """The images of a row without what did not change; None when nothing did."""
+    if change.op is not Op.MODIFY:
+        return change
+    edits = tuple([edit for edit in change.edits if edit.old != edit.new])
+    return replace(change, edits=edits) if edits else None
 
 
 def fragment(change: Change, catalog: Catalog | None = None) -> str:

@@ -94,7 +94,7 @@ def test_another_log_with_other_names_in_the_old_order_is_read_as_well(engine: E
         )
     source = LogSource(engine, names)
     batch = source.read(0)
-    assert [(event.kind, event.table, event.key, event.new) for event in batch.events] == [(1, "usr", "idu=1", "Jack")]
+    assert [(event.kind, event.table, event.key, event.new) for event in batch.rows] == [(1, "usr", "idu=1", "Jack")]
     source.settle(batch, [Outcome(position=batch.events[0].position)])
     assert backlog(log).by_status[Status.SUCCESS] == 1
     assert numbers(source) == []
@@ -104,7 +104,7 @@ def test_a_time_that_python_cannot_hold_stops_nothing(postgresql: Engine) -> Non
     log = installed(postgresql)
     for number, time in enumerate(["infinity", "-infinity", "0044-03-15 00:00:00 BC", "99999-01-01"], start=1):
         log.write(number, event_time=time)
-    times = [event.time for event in LogSource(postgresql, log.names).read(0).events]
+    times = [event.time for event in LogSource(postgresql, log.names).read(0).rows]
     assert times == ["infinity", "-infinity", "0044-03-15 00:00:00 BC", "99999-01-01 00:00:00"]
 
 
@@ -115,7 +115,7 @@ def test_bytes_that_are_no_text_reach_the_rules_and_spoil_only_their_row(sqlite:
         "INSERT INTO event_log (record_id, status, event_type, table_name, table_key, new_value, event_time)"
         " VALUES (2, 'N', 'x', 'usr', 'idu=1', CAST(x'41ff' AS TEXT), 17)"
     )
-    first, second = LogSource(sqlite, log.names).read(0).events
+    first, second = LogSource(sqlite, log.names).read(0).rows
     assert first.new == "Jack"
     assert (second.new, str(second.kind), second.time) == ("A\udcff", "x", "17")
 

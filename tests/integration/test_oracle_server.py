@@ -179,7 +179,7 @@ def test_a_log_of_somebody_else_is_adopted(oracle: Engine) -> None:
     assert is_installed(oracle, names)
     row = "(7, 'N', 6, TO_DATE('2025-03-23 10:57:19', 'YYYY-MM-DD HH24:MI:SS'), NULL, 'USR', 'IDU=1', NULL, NULL, NULL)"
     run(oracle, f"INSERT INTO indirect_process VALUES {row}")
-    (event,) = LogSource(oracle, names).read(10).events
+    (event,) = LogSource(oracle, names).read(10).rows
     assert (event.position, event.key, event.time) == ((7,), "IDU=1", "2025-03-23 10:57:19.000000")
 
 

@@ -53,8 +53,8 @@ class Queue:
         self.log.append(f"settle {batch.events[0].position[0]}")
         gone = {outcome.position for outcome in outcomes if outcome.status is not Status.NEW}
         self.waiting = [event for event in self.waiting if event.position not in gone]
-        staying = [event for event in batch.events if event.position not in gone]
-        self.in_hand = staying or (following.events if following else ())
+        staying = [event for event in batch.rows if event.position not in gone]
+        self.in_hand = staying or (following.rows if following else ())
 
 
 class Noting(MemorySink):

@@ -1,0 +1,140 @@
+"""From images to changes: a stream of committed transactions tells each change once and whole, so little is decided."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.errors import DataError
+from eventlog.model import ABSENT, Cell, Change, Edit, Image, Op, Outcome, Position, Reason, Row, RowId
+from eventlog.rules.meaning import STATUS, Options
+from eventlog.rules.screen import Ours
+from eventlog.schema import Catalog, Table
+from eventlog.tablekey import format_parts
+
+
+class Told(Struct, frozen=True):
+    """The changes of images in their order, and the outcomes that are not plain."""
+
+    changes: list[Change]
+    others: Mapping[Position, Outcome]
+
+
+def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> Told:
+    """What consumers are told of the images."""
+    changes: list[Change] = []
+    others: dict[Position, Outcome] = {}
+    tables = _Tables(catalog)
+    ours = None if options.allow_loopback or not options.user else Ours(options.user)
+    for image in images:
+        if ours is not None and image.perpetrator is not None and ours[image.perpetrator]:
+            others[image.position] = _ended(image, Reason.LOOPBACK, None)
+            continue
+        try:
+            changes.append(_told(image, tables[image.table]))
+        except DataError as error:
+            others[image.position] = _ended(image, Reason.INVALID, str(error))
+    return Told(changes, others)
+
+
+def parted(image: Image, key: Sequence[str]) -> tuple[Image, ...]:
+    """The image, or two where it changes the key: the end of one object and the beginning of another.
+
+    The last number of their positions tells them apart; it is 0 in what is given.
+    """
+    before, after = image.before, image.after
+    if image.op is not Op.MODIFY or before is None or after is None:
+        return (image,)
+    if all(before.get(name, ABSENT) == after.get(name, ABSENT) for name in key):
+        return (image,)
+    position = (*image.position[:-1], 1)
+    return (
+        replace(image, op=Op.DELETE, after=None, last=False),
+        replace(image, op=Op.ADD, before=None, position=position),
+    )
+
+
+def key_text(row: Row, key: Sequence[str], table: str) -> str:
+    """The canonical key of a row; DataError where a key column is NULL or was not captured."""
+    parts = []
+    for name in key:
+        value = row.get(name, ABSENT)
+        if value is None or value is ABSENT:
+            what = "is NULL" if value is None else "was not captured"
+            raise DataError(f"The key column {name} of {table} {what}, so the row cannot be named.")
+        parts.append((name, _text(value)))
+    return format_parts(parts)
+
+
+def _text(value: Cell) -> str:
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case Decimal():
+            return format(value, "f")
+        case bytes():
+            return binascii.b2a_base64(value, newline=False).decode("ascii")
+    return str(value)
+
+
+def _told(image: Image, table: Table) -> Change:
+    if image.fault is not None:
+        raise DataError(image.fault)
+    return Change(
+        row=RowId(table.schema, table.name, _key(image, table)),
+        op=image.op,
+        edits=_edits(image, table),
+        positions=(image.position,),
+        time=image.time,
+        whole=True,
+        transaction=image.transaction,
+        place=image.place,
+        last=image.last,
+        stream=image.stream,
+    )
+
+
+def _key(image: Image, table: Table) -> str:
+    """The canonical key; empty where the whole table is meant, or where nobody said what its key is."""
+    row = image.before if image.after is None else image.after
+    if image.op is Op.TRUNCATE or not table.key:
+        return ""
+    if row is None:
+        raise DataError(f"The change of {table.name} came without an image of its row.")
+    return key_text(row, table.key, table.name)
+
+
+def _edits(image: Image, table: Table) -> tuple[Edit, ...]:
+    """An edit for every captured column outside the key."""
+    key, before, after = table.key, image.before, image.after
+    if after is None:
+        return tuple([Edit(column=name, old=old) for name, old in (before or {}).items() if name not in key])
+    if before is None:
+        return tuple([Edit(column=name, new=new) for name, new in after.items() if name not in key])
+    told = [Edit(column=name, old=before.get(name, ABSENT), new=new) for name, new in after.items() if name not in key]
+    return (*told, *[Edit(column=name, old=old) for name, old in before.items() if name not in after])
+
+
+def _ended(image: Image, reason: Reason, note: str | None) -> Outcome:
+    return Outcome(position=image.position, status=STATUS[reason], reason=reason, note=note)
+
+
+class _Tables(dict[str, Table]):
+    """The tables by the names that images have for them, each looked up once."""
+
+    def __init__(self, catalog: Catalog | None) -> None:
+        super().__init__()
+        self._catalog = catalog
+
+    def __missing__(self, name: str) -> Table:
+        found = self._catalog.find(name) if self._catalog is not None else None
+        if found is None:
+            raise DataError(f"{name} is not among the captured tables.")
+        table = self[name] = found.table
+        return table

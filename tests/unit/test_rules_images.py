@@ -1,0 +1,164 @@
+"""From images to changes: one change each, its key in canonical form, and an outcome where nothing can be told."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from eventlog.errors import DataError
+from eventlog.model import ABSENT, Change, Edit, Image, Op, Reason, Refusal, Row, RowId, Transaction
+from eventlog.rules import Options, parted, tell
+from eventlog.rules.images import key_text
+from eventlog.schema import Catalog, Column, Table
+from eventlog.xds.write import XdsFormat
+
+T1 = Table(name="t1", schema="shop", columns=(Column(name="id", type="integer", key=1), Column(name="c")))
+BARE = Table(name="bare", columns=(Column(name="c"),))
+CATALOG = Catalog([T1, BARE])
+COMMITTED = Transaction(id=7, time=dt.datetime(2026, 1, 1, 12))
+
+
+def image(op: Op, before: Row | None = None, after: Row | None = None, **facts: Any) -> Image:
+    return Image(position=(9, 3, 0), **({"table": "shop.t1", "op": op, "before": before, "after": after} | facts))
+
+
+def only_change(one: Image) -> Change:
+    (change,) = tell([one], CATALOG, Options()).changes
+    return change
+
+
+def only_reason(one: Image, options: Options | None = None) -> tuple[Reason, str | None]:
+    told = tell([one], CATALOG, options or Options())
+    assert told.changes == []
+    return told.others[one.position].reason, told.others[one.position].note
+
+
+def test_an_update_tells_the_columns_of_both_images_and_what_is_known_of_its_transaction() -> None:
+    one = image(
+        Op.MODIFY,
+        {"id": 1, "c": "a", "gone": "x"},
+        {"id": 1, "c": "b", "come": None},
+        transaction=COMMITTED,
+        place=2,
+        last=True,
+        stream="11:0x1746050",
+        time=COMMITTED.time,
+    )
+    assert only_change(one) == Change(
+        row=RowId("shop", "t1", "id=1"),
+        op=Op.MODIFY,
+        edits=(
+            Edit(column="c", old="a", new="b"),
+            Edit(column="come", old=ABSENT, new=None),
+            Edit(column="gone", old="x", new=ABSENT),
+        ),
+        positions=((9, 3, 0),),
+        time=COMMITTED.time,
+        whole=True,
+        transaction=COMMITTED,
+        place=2,
+        last=True,
+        stream="11:0x1746050",
+    )
+
+
+def test_inserts_have_new_values_and_deletes_old_ones() -> None:
+    assert only_change(image(Op.ADD, None, {"id": 1, "c": "a"})).edits == (Edit(column="c", new="a"),)
+    assert only_change(image(Op.DELETE, {"id": 1, "c": "a"})).edits == (Edit(column="c", old="a"),)
+
+
+def test_a_table_that_is_emptied_or_has_no_key_has_no_key_to_tell() -> None:
+    assert only_change(image(Op.TRUNCATE)).row == RowId("shop", "t1", "")
+    assert only_change(image(Op.ADD, None, {"c": "a"}, table="bare")).row == RowId(None, "bare", "")
+
+
+@pytest.mark.parametrize(
+    "one,note",
+    [
+        (image(Op.ADD, None, {"id": None}), "The key column id of t1 is NULL, so the row cannot be named."),
+        (image(Op.ADD, None, {"c": "a"}), "The key column id of t1 was not captured, so the row cannot be named."),
+        (image(Op.MODIFY), "The change of t1 came without an image of its row."),
+        (image(Op.ADD, None, {}, table="t9"), "t9 is not among the captured tables."),
+        (image(Op.ADD, None, {}, fault="c: packed digit 101 at byte 4"), "c: packed digit 101 at byte 4"),
+    ],
+)
+def test_what_cannot_be_told_is_invalid_and_says_why(one: Image, note: str) -> None:
+    assert only_reason(one) == (Reason.INVALID, note)
+
+
+def test_without_a_catalog_no_table_is_known() -> None:
+    assert tell([image(Op.TRUNCATE)], None, Options()).others[9, 3, 0].reason is Reason.INVALID
+
+
+def test_our_own_changes_are_loopback_unless_they_are_allowed() -> None:
+    mine = image(Op.TRUNCATE, perpetrator="IDM")
+    assert only_reason(mine, Options(user="idm")) == (Reason.LOOPBACK, None)
+    assert len(tell([mine], CATALOG, Options(user="idm", allow_loopback=True)).changes) == 1
+    assert len(tell([image(Op.TRUNCATE, perpetrator="x")], CATALOG, Options(user="idm")).changes) == 1
+
+
+def test_a_changed_key_is_the_end_of_one_object_and_the_beginning_of_another() -> None:
+    one = image(Op.MODIFY, {"id": 1, "c": "a"}, {"id": 2, "c": "a"}, last=True)
+    assert parted(one, ["id"]) == (
+        image(Op.DELETE, {"id": 1, "c": "a"}),
+        Image(position=(9, 3, 1), op=Op.ADD, table="shop.t1", after={"id": 2, "c": "a"}, last=True),
+    )
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        image(Op.MODIFY, {"id": 1, "c": "a"}, {"id": 1, "c": "b"}),
+        image(Op.MODIFY, {"id": 1}, None),
+        image(Op.MODIFY, None, {"id": 1}),
+        image(Op.DELETE, {"id": 1}),
+    ],
+)
+def test_all_else_stays_one(one: Image) -> None:
+    assert parted(one, ["id"]) == (one,)
+
+
+@pytest.mark.parametrize(
+    "value,text",
+    [
+        ("a+b", 'k="a+b"'),
+        (True, "k=true"),
+        (False, "k=false"),
+        (Decimal("1E+2"), "k=100"),
+        (b"\0\xff", 'k="AP8="'),
+        (dt.date(2026, 1, 2), "k=2026-01-02"),
+        (12, "k=12"),
+    ],
+)
+def test_keys_are_written_as_a_log_has_them(value: Any, text: str) -> None:
+    assert key_text({"k": value}, ["k"], "t") == text
+
+
+def test_a_key_that_cannot_be_written_is_told() -> None:
+    with pytest.raises(DataError, match="is NULL"):
+        key_text({"k": None}, ["k"], "t")
+
+
+def documents(*images: Image) -> list[str]:
+    told = tell(images, CATALOG, Options())
+    return [
+        one.note if isinstance(one, Refusal) else one.body.decode() for one in XdsFormat().encode(told.changes, CATALOG)
+    ]
+
+
+def test_xds_says_only_what_changed() -> None:
+    (text,) = documents(
+        image(Op.MODIFY, {"id": 1, "c": "a", "d": "x"}, {"id": 1, "c": "b", "d": "x"}),
+        image(Op.MODIFY, {"id": 1, "c": "a"}, {"id": 1, "c": "a"}),
+    )
+    assert 'attr-name="c"' in text
+    assert 'attr-name="d"' not in text
+
+
+def test_xds_refuses_what_it_has_no_words_for() -> None:
+    emptied, nameless = documents(image(Op.TRUNCATE), image(Op.ADD, None, {"c": "a"}, table="bare"))
+    assert "no word for emptying a table" in emptied
+    assert "nobody said what its key is" in nameless
