@@ -56,12 +56,13 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int) -> 
     with log.transaction() as connection:
         status, events = _read(log, connection, pipeline, record_id)
         recorded = log.rows(connection, log.query("recorded"), {"record_id": record_id})
+        waits = _waits(log, connection, pipeline, config, events, record_id) if status == Status.NEW else ""
         now = moment(log.rows(connection, log.query("clock_now"))[0][0]) if status == Status.NEW else None
     decision = pipeline.decide(Batch(events=events, now=now))
     return Explanation(
         record_id=record_id,
         status=str(status),
-        recorded=_recorded(recorded, status),
+        recorded=_recorded(recorded, waits),
         rows=tuple(_row(event, outcome) for event, outcome in zip(events, _in_order(events, decision), strict=True)),
         document=_document(decision, record_id, pipeline, config),
     )
@@ -84,10 +85,21 @@ def _read(log: Log, connection: Connection, pipeline: Pipeline, record_id: int) 
     return status, [event for event in events if identities.row_id(event.table, event.key) == object_]
 
 
-def _recorded(rows: list[tuple[Any, ...]], status: object) -> str:
+def _waits(
+    log: Log, connection: Connection, pipeline: Pipeline, config: Config, events: list[Event], record_id: int
+) -> str:
+    from eventlog.sources.waiting import waits_for
+
+    identities = Identities(pipeline.catalog)
+    [mine] = [event for event in events if event.position == (record_id,)]
+    row = identities.row_id(mine.table, mine.key)
+    return waits_for(log, connection, record_id, row, identities, config.publisher.on_retry)
+
+
+def _recorded(rows: list[tuple[Any, ...]], waits: str) -> str:
     """The companion's record as a sentence."""
     if not rows:
-        return "It waits." if status == Status.NEW else "Nothing more was recorded."
+        return waits or "Nothing more was recorded."
     letter, reason, note, attempts, next_attempt, _, held, settled_at = rows[0]
     parts = [f"Recorded{f' at {settled_at}' if settled_at else ''}: {letter or '-'} {reason or ''}".strip()]
     parts += [f": {note}"] if note else []

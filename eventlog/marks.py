@@ -26,6 +26,12 @@ RETRIED: Final = "retried"
 HELD: Final = "held"
 """The record_ids that somebody holds."""
 
+BEHIND: Final = "behind"
+"""That the companion table says of rows which other row they wait for."""
+
+PACE: Final = "pace"
+"""How many rows were settled in the last minute."""
+
 PUBLISHER: Final = "publisher"
 """Who publishes the log, and where sessions have no locks, until when."""
 

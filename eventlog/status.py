@@ -11,6 +11,7 @@ from msgspec import Struct
 from eventlog.model import Status
 from eventlog.rules.screen import moment
 from eventlog.sources.backlog import Backlog, backlog
+from eventlog.sources.pace import Rate, read_rate
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -38,13 +39,14 @@ class LastError(Struct, frozen=True, kw_only=True):
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """Rows by letter, what waits longest, the last error, and triggers that are not current."""
+    """Rows by letter, what waits longest, how fast rows are settled, the last error, and triggers that are not current."""
 
     log: str
     rows: Mapping[str, int]
     ignored: Mapping[str, int]
     oldest_waiting: int | None
     lag_seconds: float | None
+    rate: Rate
     last_error: LastError | None
     triggers: Mapping[str, str]
 
@@ -60,6 +62,7 @@ class Facts(Struct, frozen=True, kw_only=True):
         if self.oldest_waiting is not None:
             lag = "" if self.lag_seconds is None else f", for {self.lag_seconds:.1f} s"
             yield f"Row {self.oldest_waiting} waits longest{lag}."
+        yield f"{self.rate.per_second:,.1f} rows a second were settled in the last {self.rate.seconds} s."
         if self.last_error is not None:
             error = self.last_error
             yield f"The last error is row {error.record_id}: {error.note or error.reason}"
@@ -76,12 +79,14 @@ def facts(engine: Engine, names: LogNames) -> Facts:
     with log.transaction() as connection:
         errors = log.rows(connection, log.query("last_error"))
         now = log.rows(connection, log.query("clock_now"))[0][0]
+        rate = read_rate(connection, log)
     return Facts(
         log=log.name,
         rows={status.value: count for status, count in counted.by_status.items()},
         ignored=counted.other,
         oldest_waiting=counted.oldest,
         lag_seconds=_lag(counted, now),
+        rate=rate,
         last_error=_last_error(*errors[0]) if errors else None,
         triggers={one.name: one.state for one in trigger_states(engine, names) if one.state is not State.CURRENT},
     )

@@ -36,7 +36,7 @@ def mark(source: LogInput, outcomes: Path) -> int:
     with _log(source) as log:
         for batch in _outcomes(outcomes):
             with log.transaction() as connection:
-                settle(connection, log, batch, LogSettings(), {})
+                settle(connection, log, batch, LogSettings(), {}, waited=True)
             marked += len(batch)
     return marked
 

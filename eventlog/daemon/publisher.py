@@ -20,6 +20,7 @@ from eventlog.daemon.gauge import Gauge
 from eventlog.daemon.heartbeat import Heartbeat
 from eventlog.daemon.postpoll import run_statements
 from eventlog.daemon.rest import Rest
+from eventlog.daemon.tempo import Tempo
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery import Output
 from eventlog.errors import ConfigError, EventlogError, MachineError, OccupiedError, SinkError
@@ -76,6 +77,7 @@ class Publisher:
         self._rest = Rest(settings, self._wakeup, self.stopped, self.vitals.moved)
         self._heartbeat = Heartbeat(self._outputs, settings.heartbeat_interval * 60)
         self._gauge = Gauge(self.seat.log, self.vitals)
+        self._tempo = Tempo(self.seat)
         self._relay: Relay | None = None
         self._failures = 0
 
@@ -102,6 +104,8 @@ class Publisher:
         if hasattr(self, "seat"):
             self._end_relay()
             with suppress(MachineError):  # a database that is away has given the seat to nobody, or to somebody else
+                if self.seat.taken:
+                    self._tempo.enter(now=True)
                 self.seat.leave()
         for output in self._outputs:
             output.sink.close()
@@ -183,6 +187,7 @@ class Publisher:
     def _finish(self, report: Report, seconds: float) -> None:
         """What follows a cycle: the books, and the statements that an active one asks for."""
         self.vitals.finished(report, seconds)
+        self._tempo.count(report.settled)
         if report.events:
             self._rest.worked()
             statuses = {status.value: count for status, count in report.statuses.items()}
@@ -212,6 +217,7 @@ class Publisher:
     def _idle(self, report: Report) -> None:
         """Waits for the next cycle, and lets the heart beat meanwhile."""
         self._gauge.measure()
+        self._tempo.enter()
         all_held = self.config.publisher.on_retry == "stop" and report.later is not None and not report.events
         self._rest.until_next(self._beat, later=report.later, all_held=all_held)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from eventlog.marks import HELD, Marks, read_runs, write_runs
@@ -33,6 +34,12 @@ def read_held(connection: Connection, log: Log, mark: str | None) -> Held:
     if not mark:
         return []
     return log.rows(connection, log.query("held_rows"), {"ids": id_list(read_runs(mark))})
+
+
+def note_behind(connection: Connection, log: Log, numbers: Iterable[int]) -> bool:
+    """Records of rows that wait behind these ones, and have no record yet, which one; says whether there were any."""
+    ahead = {"ids": id_list(sorted(set(numbers)))}
+    return int(connection.execute(log.query("note_behind"), ahead).rowcount) > 0
 
 
 def not_behind(rows: Rows, held: Held, identities: Identities) -> Rows:

@@ -33,15 +33,22 @@ class Settling(Protocol):
 
 
 def settle(
-    connection: Connection, log: Log, outcomes: Sequence[Outcome], settings: Settling, attempts: Mapping[Position, int]
+    connection: Connection,
+    log: Log,
+    outcomes: Sequence[Outcome],
+    settings: Settling,
+    attempts: Mapping[Position, int],
+    *,
+    waited: bool = False,
 ) -> None:
     """Records reasons and attempts while the rows still wait, then marks or deletes those whose time is over.
 
-    `attempts` are those of rows that were offered before.
+    `attempts` are those of rows that were offered before; `waited` says that rows may have a record of what they
+    waited for.
     """
     _note(connection, log, outcomes, settings, attempts)
     for status, numbers in by_status(outcomes).items():
-        if attempts:
+        if attempts or waited:
             _end_attempts(connection, log, status, numbers)
         if settings.delete_from_log and status in DELETED:
             _change(connection, log, "delete", numbers, {})
@@ -93,12 +100,23 @@ def _note(
     if noted:
         connection.execute(log.query("note_outcome"), noted)
     chance = secrets.SystemRandom().random()  # one for all, so that what belongs together comes again together
+    for note, numbers in _held(outcomes).items():
+        connection.execute(log.query("note_waiting"), {"note": note, "ids": id_list(numbers)})
     tried = [
         _record(outcome) | {"delay": settings.backoff.delay(attempts.get(outcome.position, 0) + 1, chance)}
         for outcome in retried(outcomes)
     ]
     if tried:
         connection.execute(log.query("note_attempt"), tried)
+
+
+def _held(outcomes: Sequence[Outcome]) -> dict[str, list[int]]:
+    """Rows that were read and go on waiting behind others, by the note that says so."""
+    found: dict[str, list[int]] = {}
+    for outcome in exceptional(outcomes):
+        if outcome.status is Status.NEW and outcome.reason is Reason.HELD:
+            found.setdefault(note_of(outcome) or "", []).append(outcome.position[0])
+    return found
 
 
 def _record(outcome: Outcome) -> dict[str, Any]:

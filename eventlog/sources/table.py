@@ -11,20 +11,31 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Final, Literal
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
-from eventlog.backoff import Backoff
 from eventlog.errors import SourceError
-from eventlog.marks import HELD, IN_HAND, PUBLISHER, RETRIED, Marks, note_name, notes_of, read_runs, runs, write_runs
+from eventlog.marks import (
+    BEHIND,
+    HELD,
+    IN_HAND,
+    PUBLISHER,
+    RETRIED,
+    Marks,
+    note_name,
+    notes_of,
+    read_runs,
+    runs,
+    write_runs,
+)
 from eventlog.model import Event, Outcome, Reason, Status, exceptional
 from eventlog.rules.identity import Identities
 from eventlog.schema import Catalog
 from eventlog.seams import Batch
-from eventlog.sources.held import Held, not_behind, read_held
+from eventlog.sources.held import Held, not_behind, note_behind, read_held
 from eventlog.sources.logrows import OBJECT, Rows, end_of_object, events_of
 from eventlog.sources.retries import Retries, read_retries
+from eventlog.sources.settings import LogSettings
 from eventlog.sources.settlement import retried, settle
 from eventlog.sql.log import ALL, Log, id_list
 from eventlog.sql.names import LogNames
@@ -36,28 +47,18 @@ if TYPE_CHECKING:
 
     from eventlog.sources.seat import Seat
 
+__all__ = ["LogSettings", "LogSource"]
+
 LOOKAHEAD: Final = 32
 """Rows read past the limit to see whether the last object goes on; four times as many each time that it still does."""
 
 MOST_MISSING: Final = 5_000
 """Numbers that are looked for between the rows of a batch before reading ahead; more of them cost more than it saves."""
 
+OFTEN: Final = 10.0
+"""Seconds between two looks for rows that have come behind others: it reads all that wait."""
+
 _STAY: Final = frozenset({Reason.RETRY, Reason.HELD})
-
-
-class LogSettings(Struct, frozen=True, kw_only=True):
-    """How a log is read and marked.
-
-    `clock` is SQL for the time that event_time is compared with (default: the database's, in UTC); `backoff` is how
-    long rows wait after their receiver asked for another time, and `on_retry` what waits with them: everything, or
-    the rows of the same object.
-    """
-
-    handle_future_events: bool = False
-    delete_from_log: bool = False
-    clock: str | None = None
-    backoff: Backoff = Backoff()
-    on_retry: Literal["stop", "object"] = "stop"
 
 
 class LogSource:
@@ -81,6 +82,8 @@ class LogSource:
         self._seat = seat
         self._retries = Retries()
         self._held: Held = []
+        self._waited = False
+        self._looked = float("-inf")
         self.log.check()
 
     def read(self, limit: int) -> Batch:
@@ -91,6 +94,7 @@ class LogSource:
                 self._seat.confirm(marks.get(PUBLISHER))
             self._retries = read_retries(connection, self.log, read_runs(marks.get(RETRIED, "")))
             self._held = read_held(connection, self.log, marks.get(HELD))
+            self._note_behind(connection, waited=BEHIND in marks)
             noted = read_runs(marks.get(IN_HAND, ""))
             if noted and self._retries.waiting and self.settings.on_retry == "stop":
                 return Batch(events=(), later=self._retries.latest)
@@ -140,7 +144,7 @@ class LogSource:
         with self._transaction() as connection:
             if self._seat is not None:
                 self._seat.assure(connection)
-            settle(connection, self.log, outcomes, self.settings, batch.attempts)
+            settle(connection, self.log, outcomes, self.settings, batch.attempts, waited=self._waited)
             self._keep(connection, batch, outcomes, notes or {})
             if following is not None and following.events:
                 self.marks.set(connection, IN_HAND, write_runs(_numbers_of(following)))
@@ -161,7 +165,19 @@ class LogSource:
             return batch
         if IN_HAND in marks:
             self.marks.clear(connection, IN_HAND)
+        if BEHIND in marks and not self._held and not self._retries.rows:
+            self.marks.clear(connection, BEHIND)  # nobody waits at all
         return self._batch(events, notes, now=self._now(connection))
+
+    def _note_behind(self, connection: Connection, *, waited: bool) -> None:
+        """Records why rows wait that are not read because of others, now and then; what the mark says outlives us."""
+        ahead = [row.number for row in self._retries.waiting] + [int(number) for number, _, _ in self._held]
+        self._waited = waited
+        if ahead and monotonic() - self._looked >= OFTEN:
+            self._looked = monotonic()
+            if note_behind(connection, self.log, ahead) and not waited:
+                self.marks.set(connection, BEHIND, "rows")
+                self._waited = True
 
     def _batch(
         self,
@@ -193,6 +209,8 @@ class LogSource:
         ]
         if staying and self.settings.on_retry == "stop":
             self.marks.set(connection, IN_HAND, write_runs(staying))
+        if staying and not self._waited:
+            self.marks.set(connection, BEHIND, "rows")
         for name, text in notes.items():
             self.marks.set(connection, note_name(name), text)
         before = {row.number for row in self._retries.rows}

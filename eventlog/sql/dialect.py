@@ -55,6 +55,11 @@ POSTGRESQL = Dialect(
     unquoted_types=_EXACT,
     settled_types=_EXACT
     | {"bytea", "time", "text", "varchar", "char", "numeric", "timestamp with time zone", "json", "jsonb"},
+    # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is tried again.
+    refusals=(
+        *("authentication failed for user", "no password supplied", "no pg_hba.conf entry", "pg_hba.conf rejects"),
+        *("does not exist", "is not permitted to log in", "permission denied for database"),
+    ),
     connect_arguments={
         "connect_timeout": 10,
         "keepalives_idle": 30,
@@ -178,12 +183,23 @@ def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
 def is_lasting(error: BaseException | None) -> bool:
     """Whether a driver's error has a number that waiting does not cure; PyMySQL has one class for deadlocks and typing errors.
 
-    So has sqlite3, which tells the number apart from the text, with details in its higher bits.
+    So has sqlite3, which tells the number apart from the text, with details in its higher bits. Who was turned away at
+    the door will be turned away again: to try the same password for ever only locks the account.
     """
+    if _is_refusal(error):
+        return True
     told = getattr(error, "sqlite_errorcode", None)
     number = told & 0xFF if isinstance(told, int) else error.args[0] if error is not None and error.args else None
     passing = frozenset[int]().union(*(dialect.passing_errors for dialect in _DIALECTS.values()))
     return isinstance(number, int) and number > 0 and number not in passing
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    """Whether a server has refused a connection for good, as far as only its words say so."""
+    said = str(error)
+    if "FATAL" not in said and "no password supplied" not in said:
+        return False
+    return any(words in said for dialect in _DIALECTS.values() for words in dialect.refusals)
 
 
 def is_passing(dialect: Dialect, error: BaseException | None) -> bool:

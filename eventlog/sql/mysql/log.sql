@@ -107,12 +107,12 @@ ON DUPLICATE KEY UPDATE
     attempts = COALESCE(attempts, 0) + 1, status = :status, reason = :reason, note = :note,
     next_attempt = TIMESTAMPADD(MICROSECOND, :delay * 1000000, /* now */CURRENT_TIMESTAMP);
 
--- end_attempts: closes the record of rows that were tried before and now ended well
+-- end_attempts: closes the record of rows that were tried before, or waited for others, and now ended well
 UPDATE JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
        STRAIGHT_JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = listed.id
 SET kept.status = :status, kept.reason = :reason, kept.note = NULL, kept.next_attempt = NULL,
     kept.settled_at = /* now */CURRENT_TIMESTAMP
-WHERE kept.next_attempt IS NOT NULL;
+WHERE (kept.next_attempt IS NOT NULL OR kept.status = 'N');
 
 -- mark_read: what a mark holds
 SELECT value FROM /* marks */event_log_mark WHERE name = :name;

@@ -45,6 +45,30 @@ WHERE tried./* record_id */record_id IN
       (SELECT listed.id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed)
   AND tried./* status */status = 'N' AND CAST(tried./* status */status AS BINARY) = 'N' AND kept.held <> 0;
 
+-- note_waiting: records why rows go on waiting that were read
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note)
+SELECT waiting./* record_id */record_id, 'N', 'held', :note
+FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
+STRAIGHT_JOIN /* log */event_log AS waiting ON waiting./* record_id */record_id = listed.id
+WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
+ON DUPLICATE KEY UPDATE status = 'N', reason = 'held', note = :note;
+
+-- note_behind: records of rows that nobody reads yet which row of their object they wait for
+INSERT IGNORE INTO /* outcomes */event_log_outcome (record_id, status, reason, note)
+SELECT behind./* record_id */record_id, 'N', 'held',
+       CONCAT('row ', MIN(ahead./* record_id */record_id), ' of the same object comes first.')
+FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
+STRAIGHT_JOIN /* log */event_log AS ahead ON ahead./* record_id */record_id = listed.id
+JOIN /* log */event_log AS behind
+  ON behind./* table_name */table_name = ahead./* table_name */table_name
+ AND behind./* table_key */table_key = ahead./* table_key */table_key
+ AND behind./* record_id */record_id > ahead./* record_id */record_id
+WHERE ahead./* status */status = 'N' AND CAST(ahead./* status */status AS BINARY) = 'N'
+  AND behind./* status */status = 'N' AND CAST(behind./* status */status AS BINARY) = 'N'
+  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                  WHERE kept.record_id = behind./* record_id */record_id)
+GROUP BY behind./* record_id */record_id;
+
 -- seat_mark: makes or replaces a mark if the seat is still ours; nobody else takes it before the commit
 INSERT INTO /* marks */event_log_mark (name, value)
 SELECT :name, :value FROM /* marks */event_log_mark AS seat

@@ -111,10 +111,10 @@ BEGIN
 END;
 /
 
--- end_attempts: closes the record of rows that were tried before and now ended well
+-- end_attempts: closes the record of rows that were tried before, or waited for others, and now ended well
 UPDATE /* outcomes */event_log_outcome
 SET status = :status, reason = :reason, note = NULL, next_attempt = NULL, settled_at = SYS_EXTRACT_UTC(SYSTIMESTAMP)
-WHERE next_attempt IS NOT NULL
+WHERE (next_attempt IS NOT NULL OR status = 'N')
   AND record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);
 
 -- mark_read: what a mark holds

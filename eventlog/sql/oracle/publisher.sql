@@ -45,6 +45,32 @@ WHERE tried./* record_id */record_id IN
       (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
   AND tried./* status */status = 'N' AND kept.held <> 0;
 
+-- note_waiting: records why rows go on waiting that were read
+MERGE INTO /* outcomes */event_log_outcome kept
+USING (SELECT waiting./* record_id */record_id AS record_id FROM /* log */event_log waiting
+       WHERE waiting./* record_id */record_id IN
+             (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
+         AND waiting./* status */status = 'N') given
+ON (kept.record_id = given.record_id)
+WHEN MATCHED THEN UPDATE SET kept.status = 'N', kept.reason = 'held', kept.note = :note
+WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note) VALUES (given.record_id, 'N', 'held', :note);
+
+-- note_behind: records of rows that nobody reads yet which row of their object they wait for
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note)
+SELECT behind./* record_id */record_id, 'N', 'held',
+       'row ' || MIN(ahead./* record_id */record_id) || ' of the same object comes first.'
+FROM /* log */event_log ahead
+JOIN /* log */event_log behind
+  ON behind./* table_name */table_name = ahead./* table_name */table_name
+ AND behind./* table_key */table_key = ahead./* table_key */table_key
+ AND behind./* record_id */record_id > ahead./* record_id */record_id
+WHERE ahead./* record_id */record_id IN
+      (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
+  AND ahead./* status */status = 'N' AND behind./* status */status = 'N'
+  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
+                  WHERE kept.record_id = behind./* record_id */record_id)
+GROUP BY behind./* record_id */record_id;
+
 -- seat_mark: makes or replaces a mark if the seat is still ours
 MERGE INTO /* marks */event_log_mark kept
 USING (SELECT :name AS name FROM /* marks */event_log_mark seat

@@ -96,10 +96,10 @@ ON CONFLICT (record_id) DO UPDATE
 SET status = excluded.status, reason = excluded.reason, note = excluded.note, next_attempt = excluded.next_attempt,
     attempts = coalesce(kept.attempts, 0) + 1;
 
--- end_attempts: closes the record of rows that were tried before and now ended well
+-- end_attempts: closes the record of rows that were tried before, or waited for others, and now ended well
 UPDATE /* outcomes */event_log_outcome
 SET status = :status, reason = :reason, note = NULL, next_attempt = NULL, settled_at = /* now */CURRENT_TIMESTAMP
-WHERE next_attempt IS NOT NULL AND record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));
+WHERE (next_attempt IS NOT NULL OR status = 'N') AND record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));
 
 -- mark_read: what a mark holds
 SELECT value FROM /* marks */event_log_mark WHERE name = :name;

@@ -43,6 +43,29 @@ JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = tried./* record
 WHERE tried./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
   AND tried./* status */status = 'N' AND kept.held <> 0;
 
+-- note_waiting: records why rows go on waiting that were read
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note)
+SELECT waiting./* record_id */record_id, 'N', 'held', CAST(:note AS text) FROM /* log */event_log AS waiting
+WHERE waiting./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
+  AND waiting./* status */status = 'N'
+ON CONFLICT (record_id) DO UPDATE SET status = excluded.status, reason = excluded.reason, note = excluded.note;
+
+-- note_behind: records of rows that nobody reads yet which row of their object they wait for
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note)
+SELECT behind./* record_id */record_id, 'N', 'held',
+       'row ' || min(ahead./* record_id */record_id) || ' of the same object comes first.'
+FROM /* log */event_log AS ahead
+JOIN /* log */event_log AS behind
+  ON behind./* table_name */table_name = ahead./* table_name */table_name
+ AND behind./* table_key */table_key = ahead./* table_key */table_key
+ AND behind./* record_id */record_id > ahead./* record_id */record_id
+WHERE ahead./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
+  AND ahead./* status */status = 'N' AND behind./* status */status = 'N'
+  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                  WHERE kept.record_id = behind./* record_id */record_id)
+GROUP BY behind./* record_id */record_id
+ON CONFLICT (record_id) DO NOTHING;
+
 -- seat_mark: makes or replaces a mark if the seat is still ours; nobody else takes it before the commit
 INSERT INTO /* marks */event_log_mark (name, value)
 SELECT CAST(:name AS text), CAST(:value AS text)

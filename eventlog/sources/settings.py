@@ -1,0 +1,24 @@
+"""The settings of a log source."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from eventlog.backoff import Backoff
+
+
+class LogSettings(Struct, frozen=True, kw_only=True):
+    """How a log is read and marked.
+
+    `clock` is SQL for the time that event_time is compared with (default: the database's, in UTC); `backoff` is how
+    long rows wait after their receiver asked for another time, and `on_retry` what waits with them: everything, or
+    the rows of the same object.
+    """
+
+    handle_future_events: bool = False
+    delete_from_log: bool = False
+    clock: str | None = None
+    backoff: Backoff = Backoff()
+    on_retry: Literal["stop", "object"] = "stop"
