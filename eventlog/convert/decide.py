@@ -72,7 +72,7 @@ class Deciding:
     def decided(self, rows: pa.RecordBatch, conflicts: frozenset[int] = NO_CONFLICTS) -> Decided:
         """Decides rows (PLACED) of whole objects, in the order of (object, record_id)."""
         sifted = sift(rows, conflicts)
-        screened = screen(events_of(sifted.rows), self._catalog, self._options)
+        screened = screen(events_of(sifted.rows), self._catalog, self._options, by_object=True)
         rendering = _Rendering(self._write)
         for change in self._judged(screened):
             rendering.take(change)

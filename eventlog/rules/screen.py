@@ -56,11 +56,16 @@ class Screened:
         )
 
 
-def screen(events: Sequence[Event], catalog: Catalog | None, options: Options) -> Screened:
-    """Orders the events, sets aside those that take no part, and gathers the others by object."""
-    screened = Screened(in_order(events, options))
+def screen(events: Sequence[Event], catalog: Catalog | None, options: Options, *, by_object: bool = False) -> Screened:
+    """Orders the events, sets aside those that take no part, and gathers the others by object.
+
+    Events that come `by_object`, each object's in their order, are in order enough: objects do not touch each other.
+    """
+    screened = Screened(events if by_object and not options.future else in_order(events, options))
     identities = Identities(catalog)
-    meetings: tuple[_Meetings, _Meetings] = ({}, {})  # of field events and of row events
+    meetings: dict[tuple[str | None, str | None, bool], Meeting | str] = {}
+    table, key, row = None, None, None
+    meeting: Meeting | str = ""
     ours = None if options.allow_loopback or not options.user else Ours(options.user)
     meaning_of = MEANING.get
     for event in screened.events:
@@ -68,10 +73,10 @@ def screen(events: Sequence[Event], catalog: Catalog | None, options: Options) -
         if meaning is None or event.time is None:
             screened.aside(event, Reason.INVALID, _misfit(event))
             continue
-        place = event.table, event.key
-        meeting = meetings[meaning.row].get(place)
-        if meeting is None:
-            meeting = meetings[meaning.row][place] = _meet(screened, identities, event, row_event=meaning.row)
+        if event.key is not key or event.table is not table or meaning.row is not row:  # neighbours are often alike
+            place = table, key, row = event.table, event.key, meaning.row
+            meeting = meetings.get(place) or _meet(screened, identities, event, row_event=row)
+            meetings[place] = meeting
         if isinstance(meeting, str):
             screened.aside(event, Reason.INVALID, meeting)
         elif options.future and _waits(screened, event, options):
@@ -87,9 +92,6 @@ def screen(events: Sequence[Event], catalog: Catalog | None, options: Options) -
                 if meaning.back:
                     meeting.subject.plain = False
     return screened
-
-
-_Meetings = dict[tuple[str | None, str | None], Meeting | str]
 
 
 def in_order(events: Sequence[Event], options: Options) -> list[Event]:
