@@ -1,0 +1,194 @@
+"""Holds what transactions did until they commit: interleaved, cut at savepoints, dropped on rollback; does no I/O.
+
+What is held past a limit goes to a spill that is handed in, the largest transaction first, and comes back in chunks
+when the transaction commits. A chunk is never changed: a savepoint only notes what counts of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+Numbered = tuple[int, T]
+"""An item and the sequence number of its record."""
+
+
+class Spill(Protocol[T]):
+    """Where a transaction's items lie that are too many for memory."""
+
+    def write(self, items: Sequence[Numbered[T]]) -> int:
+        """Puts a chunk there and gives its number."""
+
+    def read(self, chunk: int) -> Iterable[Numbered[T]]:
+        """The items of a chunk in their order."""
+
+    def close(self) -> None:
+        """Forgets all chunks."""
+
+
+SpillFactory = Callable[[], Spill[T]]
+"""Makes the spill of one transaction, when it needs one."""
+
+
+class _Chunk:
+    """A written chunk; `end` is the sequence number from which on a savepoint took items back."""
+
+    __slots__ = ("end", "first", "number")
+
+    def __init__(self, number: int, first: int) -> None:
+        self.number = number
+        self.first = first
+        self.end: int | None = None
+
+
+class _Open(Generic[T]):
+    """A transaction that has not ended: where it began, what it holds in memory and what it has spilled."""
+
+    __slots__ = ("begin", "chunks", "items", "spill", "weight")
+
+    def __init__(self, begin: int) -> None:
+        self.begin = begin
+        self.items: list[Numbered[T]] = []
+        self.weight = 0
+        self.spill: Spill[T] | None = None
+        self.chunks: list[_Chunk] = []
+
+    def discard(self, seq: int) -> None:
+        self.items = [numbered for numbered in self.items if numbered[0] < seq]
+        self.chunks = [chunk for chunk in self.chunks if chunk.first < seq]
+        for chunk in self.chunks:
+            chunk.end = seq if chunk.end is None else min(chunk.end, seq)
+
+    def handed_out(self) -> Iterator[T]:
+        """The items in their order; what was spilled is read a chunk at a time, and forgotten at the end."""
+        try:
+            for chunk in self.chunks:
+                assert self.spill is not None
+                for seq, item in self.spill.read(chunk.number):
+                    if chunk.end is None or seq < chunk.end:
+                        yield item
+            for _, item in self.items:
+                yield item
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        if self.spill is not None:
+            self.spill.close()
+            self.spill = None
+
+
+class Transactions(Generic[T]):
+    """The open transactions of one stream, by their numbers, which are used again after a transaction ended.
+
+    `limit` is how much they may hold in memory together, in units of the weights that items come with. What does not
+    fit the stream's rules is told to `report` and taken as well as it can be: with `orphans` an item of a transaction
+    whose beginning nobody saw opens it, without it is dropped.
+    """
+
+    def __init__(
+        self,
+        spill: SpillFactory[T] | None,
+        limit: int,
+        *,
+        report: Callable[[str], None] = lambda _: None,
+        orphans: bool = True,
+    ) -> None:
+        self._spill = spill
+        self._limit = limit
+        self._report = report
+        self._orphans = orphans
+        self._open: dict[int, _Open[T]] = {}
+        self.held = 0
+        """What is in memory, in units of weight."""
+
+    def __contains__(self, tx: int) -> bool:
+        return tx in self._open
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def open(self) -> int | None:
+        """The lowest sequence number at which a transaction began that is still open; None when none is."""
+        return min([one.begin for one in self._open.values()], default=None)
+
+    def begin(self, tx: int, seq: int) -> None:
+        """Opens a transaction; one of the same number that never ended is dropped."""
+        former = self._open.get(tx)
+        if former is not None:
+            self._report(f"Transaction {tx} begins at {seq} and had begun at {former.begin}: the former is dropped.")
+            self._drop(tx)
+        self._open[tx] = _Open(seq)
+
+    def add(self, tx: int, seq: int, item: T, weight: int = 1) -> None:
+        """Holds an item of the transaction."""
+        found = self._open.get(tx)
+        if found is None:
+            if not self._met(tx, seq):
+                return
+            found = self._open[tx]
+        found.items.append((seq, item))
+        found.weight += weight
+        self.held += weight
+        if self.held > self._limit and self._spill is not None:
+            self._relieve(self._spill)
+
+    def discard(self, tx: int, seq: int) -> None:
+        """Takes back what the transaction did from that sequence number on."""
+        found = self._open.get(tx)
+        if found is None:
+            self._report(f"Transaction {tx} takes back what it did since {seq}, and is not known.")
+            return
+        held = len(found.items)
+        found.discard(seq)
+        kept = found.weight * len(found.items) // held if held else found.weight
+        self.held -= found.weight - kept
+        found.weight = kept
+
+    def rollback(self, tx: int) -> None:
+        """Drops the transaction."""
+        if tx not in self._open:
+            self._report(f"Transaction {tx} is rolled back, and is not known.")
+            return
+        self._drop(tx)
+
+    def commit(self, tx: int, seq: int) -> Iterator[T]:
+        """Ends the transaction; its items in their order. They are to be read to their end, or closed."""
+        found = self._open.pop(tx, None)
+        if found is None:
+            self._report(f"Transaction {tx} is committed at {seq}, and is not known.")
+            return iter(())
+        self.held -= found.weight
+        return found.handed_out() if found.spill is not None else iter([item for _, item in found.items])
+
+    def close(self) -> None:
+        """Forgets all open transactions, as a stream that is read anew from another place must."""
+        for tx in list(self._open):
+            self._drop(tx)
+
+    def _met(self, tx: int, seq: int) -> bool:
+        """A transaction whose beginning nobody saw; says whether it counts."""
+        done = "it is taken from here on" if self._orphans else "the record is left out"
+        self._report(f"Transaction {tx} does something at {seq} and its beginning is not known: {done}.")
+        if self._orphans:
+            self._open[tx] = _Open(seq)
+        return self._orphans
+
+    def _drop(self, tx: int) -> None:
+        found = self._open.pop(tx)
+        self.held -= found.weight
+        found.close()
+
+    def _relieve(self, factory: SpillFactory[T]) -> None:
+        """Spills the largest transactions until half of the limit is free: seldom, and in large chunks."""
+        while self.held > self._limit // 2:
+            largest = max(self._open.values(), key=lambda one: one.weight)
+            if largest.spill is None:
+                largest.spill = factory()
+            lowest = min(seq for seq, _ in largest.items)
+            largest.chunks.append(_Chunk(largest.spill.write(largest.items), lowest))
+            largest.items = []
+            self.held -= largest.weight
+            largest.weight = 0
