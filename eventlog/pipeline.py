@@ -6,7 +6,6 @@ Nothing is settled that is not durable at every sink.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
@@ -14,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.delivery import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse
+from eventlog.endings import counted, given_up, settled_outcomes
 from eventlog.errors import MachineError
 from eventlog.model import Captured, Event, Image, Outcome, Outcomes, Position, Reason, Row, RowId, Status, exceptional
 from eventlog.progress import (
@@ -33,7 +33,7 @@ from eventlog.schema import Catalog
 from eventlog.seams import Batch, PiecewiseFormat, RowReader, Source
 from eventlog.workers import Collected, Workers
 
-__all__ = ["SEVERITY", "Output", "Pipeline", "Report", "settled_outcomes"]
+__all__ = ["SEVERITY", "Output", "Pipeline", "Report"]
 
 WAITING = frozenset({Reason.RETRY, Reason.HELD})
 """Why events stay that were offered, or that must not overtake one that was."""
@@ -123,7 +123,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             events=len(batch.events),
             changes=work.changes,
             documents=sum(delivery.documents for delivery in work.deliveries),
-            statuses=_counted(outcomes),
+            statuses=counted(outcomes),
             later=batch.later,
         )
         then = following() if self.goes_on(report) else None
@@ -259,47 +259,3 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             planned = progress.planned if self.strictness.on_retry == "stop" else ()
             notes[delivery.output.name] = write_note(Progress(done=done, planned=planned, after=progress.after))
         return notes
-
-
-def _counted(outcomes: Sequence[Outcome]) -> Mapping[Status, int]:
-    """How many events end with each letter."""
-    counted = Counter(outcome.status for outcome in exceptional(outcomes))
-    counted[Status.SUCCESS] += len(outcomes) - counted.total()
-    return +counted
-
-
-def settled_outcomes(decided: Sequence[Outcome], answers: Mapping[Position, Outcome]) -> Sequence[Outcome]:
-    """The rules' outcomes with what formats and receivers said. A superseded event waits as long as its winner."""
-    if not answers:
-        return decided
-    outcomes = []
-    for outcome in decided:
-        winner = answers.get(outcome.winner) if outcome.winner is not None else None
-        if winner is not None and winner.status is Status.NEW:
-            outcomes.append(replace(outcome, status=Status.NEW, reason=winner.reason))
-        else:
-            outcomes.append(answers.get(outcome.position, outcome))
-    return outcomes
-
-
-def given_up(outcomes: Sequence[Outcome], attempts: Mapping[Position, int], most: int) -> Sequence[Outcome]:
-    """The outcomes, with errors for what was offered often enough; what such an event had superseded is settled."""
-    if not most:
-        return outcomes
-    lost = {
-        outcome.position
-        for outcome in exceptional(outcomes)
-        if outcome.reason is Reason.RETRY and outcome.winner is None and attempts.get(outcome.position, 0) + 1 >= most
-    }
-    if not lost:
-        return outcomes
-    return [
-        _given_up(outcome, most) if (outcome.winner or outcome.position) in lost else outcome for outcome in outcomes
-    ]
-
-
-def _given_up(outcome: Outcome, most: int) -> Outcome:
-    if outcome.winner is not None:
-        return replace(outcome, status=Status.SUCCESS, reason=Reason.SUPERSEDED)
-    note = f"Given up after {most} attempts. {outcome.note or ''}".rstrip()
-    return replace(outcome, status=Status.ERROR, reason=Reason.REFUSED, note=note)

@@ -17,21 +17,20 @@ EVERY: Final = 15.0
 class Gauge:
     """Counts what waits when somebody watches, and not too often."""
 
-    def __init__(self, log: Log, vitals: Vitals) -> None:
+    def __init__(self, log: Log) -> None:
         self._log = log
-        self._vitals = vitals
         self._next = 0.0
 
-    def measure(self) -> None:
+    def measure(self, vitals: Vitals) -> None:
         """Takes the figures if they are old."""
-        if not self._vitals.watched or monotonic() < self._next:
+        if not vitals.watched or monotonic() < self._next:
             return
         self._next = monotonic() + EVERY
         with self._log.transaction() as connection:
             waiting = self._log.rows(connection, self._log.query("count_waiting"))[0][0]
             oldest = self._log.rows(connection, self._log.query("oldest_waiting"))
             now = self._log.rows(connection, self._log.query("clock_now"))[0][0]
-        self._vitals.measured(int(waiting), _age(oldest[0][1], now) if oldest else 0.0)
+        vitals.measured(int(waiting), _age(oldest[0][1], now) if oldest else 0.0)
 
 
 def _age(time: str | None, now: dt.datetime | str) -> float | None:

@@ -71,7 +71,7 @@ class Service:
             self._publisher = publisher
             if self._asked.is_set():
                 publisher.stop()
-            self._journal.info("started", log=config.source.log, database=publisher.place)
+            self._journal.info("started", post=publisher.post.name, at=publisher.post.address)
             self._systemd.ready()
             for report in publisher.rounds():
                 self._former = None

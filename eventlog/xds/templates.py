@@ -52,7 +52,9 @@ def template(schema: str | None, name: str, catalog: Catalog | None, settings: S
         after_key = escaped(association_end(name, schema or settings.schema_name)) + "</association>"
     except ExpressionError as error:
         raise ExpressionError(f"the name of table {shown(name)}: {error}") from error
-    frames = {op: _frame(op, class_name, after_key, settings.indent) for op in Op if op is not Op.TRUNCATE}
+    frames: dict[Op, Frame] = {
+        op: _frame(op, class_name, after_key, settings.indent) for op in Op if op is not Op.TRUNCATE
+    }
     return Template(fields=Fields(table, catalog, settings), frames=frames)
 
 

@@ -123,7 +123,7 @@ def test_a_lock_is_not_waited_for_for_ever(postgresql: Engine, tmp_path: Path) -
     impatient = connect(config.source.url)
     limit_sessions(impatient, 5.0, 0.2)
     with Publisher(config, engine=impatient) as publisher, postgresql.begin() as other:
-        publisher.seat.take()
+        publisher.post.take()
         other.execute(text("LOCK TABLE event_log IN ACCESS EXCLUSIVE MODE"))
         started = time.monotonic()
         with pytest.raises(SourceError, match="lock timeout") as waited:

@@ -86,7 +86,7 @@ def test_one_who_has_lost_the_seat_settles_nothing_and_takes_no_more(log: LogTab
 def test_a_second_publisher_waits_and_takes_over(log: LogTable, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with in_thread(Publisher(config_of(log.engine, out))) as first:
-        until(lambda: first.seat.taken, "the first one sits")
+        until(lambda: first.post.taken, "the first one sits")
         with Process(log.engine, out) as second:
             second.wait_for("standing_by")
             log.write(1)
@@ -132,14 +132,14 @@ def test_when_its_session_is_cut_it_stops_publishing_and_the_standby_goes_on(
     log = site(postgresql)
     out = tmp_path / "out"
     with in_thread(Publisher(config_of(postgresql, out, wake_up=False, polling_interval=1))) as first:
-        until(lambda: first.seat.taken, "the first one sits")
+        until(lambda: first.post.taken, "the first one sits")
         with in_thread(Publisher(config_of(postgresql, out))) as second:
             until(lambda: second.vitals.reading().state == "standby", "the second one stands by")
             with postgresql.begin() as connection:
                 connection.execute(
                     text("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted")
                 )
-            until(lambda: second.seat.taken, "the second one sits")
+            until(lambda: second.post.taken, "the second one sits")
             for number in range(1, 31):
                 log.write(number, key=f"idu={number}")
             until(settled(log, 30), "all is published")

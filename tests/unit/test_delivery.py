@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from eventlog.delivery import Strictness
+from eventlog.endings import given_up
 from eventlog.errors import DataError, SinkError, SourceError
 from eventlog.model import Document, Event, Kind, Outcome, Position, Reason, RowId, Status
-from eventlog.pipeline import Output, Pipeline, given_up
+from eventlog.pipeline import Output, Pipeline
 from eventlog.progress import read_positions, read_progress, write_positions
 from eventlog.rules import Options
 from tests.memory import MemoryRows, MemorySink, MemorySource, OneEach, event, inserts

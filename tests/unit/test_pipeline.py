@@ -9,9 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog import delivery
+from eventlog.endings import settled_outcomes
 from eventlog.errors import SinkError
 from eventlog.model import Kind, Outcome, Reason, RowId, Status
-from eventlog.pipeline import SEVERITY, Output, Pipeline, Report, settled_outcomes
+from eventlog.pipeline import SEVERITY, Output, Pipeline, Report
 from eventlog.rules import Options
 from tests.memory import Log, MemoryRows, MemorySink, MemorySource, OneEach, event, inserts
 from tests.strategies import CATALOG

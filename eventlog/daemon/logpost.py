@@ -1,0 +1,102 @@
+"""The post at an event log table: the seat in its database, its figures, and the statements after a cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from structlog.stdlib import BoundLogger
+
+from eventlog.assembly import pipeline_of
+from eventlog.config import Config
+from eventlog.daemon.gauge import Gauge
+from eventlog.daemon.postpoll import run_statements
+from eventlog.daemon.tempo import Tempo
+from eventlog.daemon.vitals import Vitals
+from eventlog.delivery import Output
+from eventlog.errors import ConfigError, EventlogError
+from eventlog.pipeline import Pipeline
+from eventlog.sources.seat import Seat
+from eventlog.sources.wakeup import Wakeup
+from eventlog.sql.access import in_our_words
+from eventlog.sql.connect import connect
+from eventlog.sql.limits import limit_sessions
+from eventlog.sql.log import Log
+from eventlog.sql.names import read_log_name
+from eventlog.sql.reflect import log_columns
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+
+class LogPost:
+    """What a publisher does at a log besides publishing it."""
+
+    def __init__(self, config: Config, engine: Engine | None = None) -> None:
+        self._config = config
+        self.engine = _engine_of(config) if engine is None else engine
+        try:
+            with in_our_words(self.engine, f"The event log {config.source.log}"):
+                self._names = log_columns(self.engine, read_log_name(config.source.log), config.source.columns)
+        except EventlogError:
+            self.engine.dispose()
+            raise
+        settings = config.publisher
+        self.seat = Seat(Log(self.engine, self._names), settings.lease)
+        self.wakeup = Wakeup(self.seat, due=settings.handle_future_events) if settings.wake_up else None
+        self._gauge = Gauge(self.seat.log)
+        self._tempo = Tempo(self.seat)
+
+    @property
+    def name(self) -> str:
+        return f"event log {self.seat.log.name}"
+
+    @property
+    def address(self) -> str:
+        return self.engine.url.render_as_string(hide_password=True)
+
+    @property
+    def taken(self) -> bool:
+        return self.seat.taken
+
+    def take(self) -> bool:
+        return self.seat.take()
+
+    def leave(self) -> None:
+        if self.seat.taken:
+            self._tempo.enter(now=True)
+        self.seat.leave()
+
+    def drop(self) -> None:
+        self.seat.drop()
+        self.engine.dispose()
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def guarded(self) -> AbstractContextManager[None]:
+        return in_our_words(self.engine, f"The {self.name}")
+
+    def pipeline(
+        self, outputs: Sequence[Output], pulse: Callable[[], None], former: Pipeline | None = None
+    ) -> Pipeline:
+        return pipeline_of(self.engine, self._names, self._config, outputs, self.seat, pulse, former)
+
+    def settled(self, events: int) -> None:
+        self._tempo.count(events)
+
+    def published(self, journal: BoundLogger) -> None:
+        run_statements(self.seat.log, self._config.publisher.post_poll_statements, journal)
+
+    def idle(self, vitals: Vitals) -> None:
+        self._gauge.measure(vitals)
+        self._tempo.enter()
+
+
+def _engine_of(config: Config) -> Engine:
+    if not config.source.url:
+        raise ConfigError("source.url is missing; it names the database.")
+    engine = connect(config.source.url)
+    limit_sessions(engine, config.source.statement_timeout, config.source.lock_timeout)
+    return engine

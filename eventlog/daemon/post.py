@@ -1,0 +1,63 @@
+"""Where a publisher works: a log or a stream, who may publish it, and what else is to be done there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from structlog.stdlib import BoundLogger
+
+from eventlog.daemon.vitals import Vitals
+from eventlog.delivery import Output
+from eventlog.pipeline import Pipeline
+from eventlog.sources.wakeup import Wakeup
+
+
+class Post(Protocol):
+    """One publisher has it at a time; everybody else stands by."""
+
+    @property
+    def name(self) -> str:
+        """What is published there, for messages and the journal."""
+
+    @property
+    def address(self) -> str:
+        """Where it is, without a password."""
+
+    @property
+    def taken(self) -> bool:
+        """Whether this publisher has it."""
+
+    @property
+    def wakeup(self) -> Wakeup | None:
+        """What notices waiting events between two intervals."""
+
+    def take(self) -> bool:
+        """Whether this publisher has it now."""
+
+    def leave(self) -> None:
+        """Gives it to whoever waits."""
+
+    def drop(self) -> None:
+        """Lets go of connections, which may be broken, and with them of the post."""
+
+    def close(self) -> None:
+        """Gives back what it holds."""
+
+    def guarded(self) -> AbstractContextManager[None]:
+        """What goes wrong inside is told in our words."""
+
+    def pipeline(
+        self, outputs: Sequence[Output], pulse: Callable[[], None], former: Pipeline | None = None
+    ) -> Pipeline:
+        """The way of its batches as its tables look now."""
+
+    def settled(self, events: int) -> None:
+        """So many events will not be offered again."""
+
+    def published(self, journal: BoundLogger) -> None:
+        """Documents went out in this cycle."""
+
+    def idle(self, vitals: Vitals) -> None:
+        """Nothing was waiting: time to take figures."""

@@ -1,0 +1,17 @@
+"""Which post a configuration means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eventlog.config import Config
+from eventlog.daemon.logpost import LogPost
+from eventlog.daemon.post import Post
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+
+def post_of(config: Config, engine: Engine | None = None) -> Post:
+    """The post, taken by nobody yet; `engine` is a log's database where it is open already."""
+    return LogPost(config, engine)
