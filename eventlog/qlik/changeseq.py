@@ -1,0 +1,107 @@
+"""change_seq: 16 digits of time (UTC, to the hundredth of a second) and a 19-digit number that counts all changes.
+
+Law: as text it never runs backwards, whatever the clock does: the time stays where it was and the number grows.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.errors import DataError, shortened
+from eventlog.model import Change
+
+WIDTH: Final = 35
+TIME_DIGITS: Final = 16
+LARGEST: Final = 10**19 - 1
+_form = re.compile(r"\d{35}", re.ASCII).fullmatch
+_iso = re.compile(
+    r" *(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,12}))? ?(Z|[+-]\d\d(?::?\d\d)?)?)? *", re.ASCII
+).fullmatch
+
+
+class ChangeSeq(Struct, frozen=True, order=True):
+    """One value: its time, and its number. It sorts as its text does."""
+
+    time: str
+    number: int
+
+    @property
+    def text(self) -> str:
+        """The 35 digits."""
+        return f"{self.time}{self.number:019d}"
+
+    @classmethod
+    def parse(cls, text: str) -> ChangeSeq:
+        """Reads 35 digits; the empty text is the beginning, before every change."""
+        if not text:
+            return START
+        if _form(text) is None:
+            raise DataError(f"{shortened(text)!r} is no change_seq; it has {WIDTH} digits.")
+        return cls(text[:TIME_DIGITS], int(text[TIME_DIGITS:]))
+
+
+START: Final = ChangeSeq("0" * TIME_DIGITS, 0)
+
+
+class Sequencer:
+    """Gives every change its change_seq; it goes on from the last one that was given."""
+
+    __slots__ = ("_number", "_seen", "_time")
+
+    def __init__(self, after: str) -> None:
+        start = ChangeSeq.parse(after)
+        self._time = start.time
+        self._number = start.number
+        self._seen: object = None
+
+    @property
+    def last(self) -> str:
+        """The value that was given last."""
+        return f"{self._time}{self._number:019d}"
+
+    def next(self, change: Change) -> str:
+        """The change's value: its commit time, else its own, unless that lies before the last one's."""
+        transaction = change.transaction
+        when = change.time if transaction is None or transaction.time is None else transaction.time
+        if when is not self._seen:  # the changes of one transaction share one time
+            self._seen = when
+            self._time = max(self._time, time_digits(when))
+        self._number += 1
+        return f"{self._time}{self._number:019d}"
+
+
+def time_digits(when: dt.datetime | str | None) -> str:
+    """The 16 digits of a time; zeros where there is none, or none that can be read."""
+    at = utc(when)
+    if at is None:
+        return START.time
+    return f"{at.year:04d}{at.month:02d}{at.day:02d}{at.hour:02d}{at.minute:02d}{at.second:02d}{at.microsecond // 10_000:02d}"
+
+
+def utc(when: dt.datetime | str | None) -> dt.datetime | None:
+    """The time in UTC, without a zone; a time that names no zone counts as UTC. None where nobody can tell."""
+    at = read_time(when) if isinstance(when, str) else when
+    if at is None or at.tzinfo is None:
+        return at
+    try:
+        return at.astimezone(dt.UTC).replace(tzinfo=None)
+    except OverflowError:  # a zone that leads out of the calendar
+        return None
+
+
+def read_time(text: str) -> dt.datetime | None:
+    """A time in ISO 8601, to the microsecond; None where the text is none."""
+    match = _iso(text)
+    if match is None:
+        return None
+    day, clock, fraction, zone = match.groups()
+    micros = f".{(fraction + '00000')[:6]}" if fraction else ""
+    clock = f"{clock or '00:00'}:00"[:8]
+    try:
+        return dt.datetime.fromisoformat(f"{day}T{clock}{micros}{zone or ''}")
+    except ValueError:  # 30 February, 25 o'clock
+        return None

@@ -1,0 +1,71 @@
+"""Masks: which columns changed, as an integer inside and as two codecs outside.
+
+Law: the two codecs have opposite byte orders. A binary mask is little-endian, and trailing zero bytes are left out; a
+mask as hex text has its most significant byte first, and leading zero bytes are left out.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Iterable
+from typing import Final
+
+from eventlog.errors import DataError, shortened
+
+MOST_COLUMNS: Final = 1024
+"""What 128 bytes can say something of, header columns among them."""
+
+
+def bits_to_bytes(bits: int) -> bytes:
+    """The binary mask; no byte at all where no bit is set."""
+    return bits.to_bytes((bits.bit_length() + 7) >> 3, "little")
+
+
+def bits_to_hex(bits: int) -> str:
+    """The mask as text: whole bytes, upper case; empty where no bit is set."""
+    return bits.to_bytes((bits.bit_length() + 7) >> 3, "big").hex().upper()
+
+
+def bits_of_bytes(mask: bytes | None) -> int:
+    """Reads a binary mask; bytes that are missing at its end are zero, and so is a mask that is missing."""
+    return int.from_bytes(mask, "little") if mask else 0
+
+
+def bits_of_hex(mask: str | None) -> int:
+    """Reads a mask that is text, with or without 0x and leading zeros; nothing is no bit."""
+    text = mask.strip() if mask else ""
+    if not text:
+        return 0
+    try:
+        return int(text, 16)
+    except ValueError:
+        raise DataError(f"{shortened(text)!r} is no mask; it is written in hexadecimal digits.") from None
+
+
+def padded_bytes(bits: int, columns: int) -> bytes:
+    """The binary mask in the width that messages give it: one byte more than whole bytes of columns."""
+    return bits.to_bytes(columns // 8 + 1, "little")
+
+
+def padded_hex(bits: int, columns: int) -> str:
+    """The mask as text in the width that messages give it."""
+    return binascii.hexlify(bits.to_bytes(columns // 8 + 1, "big")).decode("ascii").upper()
+
+
+def bits_of(places: Iterable[int], offset: int = 0) -> int:
+    """The mask of columns by their places, counted from 0, after so many header columns."""
+    bits = 0
+    for place in places:
+        bits |= 1 << (place + offset)
+    return bits
+
+
+def places_of(bits: int, offset: int = 0) -> list[int]:
+    """The places of the columns whose bit is set, in order."""
+    rest = bits >> offset
+    places = []
+    while rest:
+        lowest = rest & -rest
+        places.append(lowest.bit_length() - 1)
+        rest ^= lowest
+    return places

@@ -1,0 +1,217 @@
+"""Readings: from the log's text, or a database's value, to the one Python value that a column of its type holds.
+
+Numbers with a fraction become Decimal or float by the column's type, times lose what is finer than a microsecond, and a
+time with a zone is turned to UTC. What the column's type cannot hold is refused in words, never altered.
+"""
+
+from __future__ import annotations
+
+import binascii
+import datetime as dt
+import re
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+
+from eventlog.errors import ExpressionError, shortened
+from eventlog.model import Cell, Value
+from eventlog.qlik.changeseq import read_time
+from eventlog.schema import Column
+from eventlog.sqltypes import Category, bare_type
+
+Reading = Callable[[Cell], Value]
+
+_whole = re.compile(r" *([+-]?\d{1,4300})(?:\.0*)? *", re.ASCII).fullmatch
+_clock = re.compile(r" *(\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,12}))? ?(Z|[+-]\d\d(?::?\d\d)?)? *", re.ASCII).fullmatch
+_base64 = re.compile(r"[A-Za-z0-9+/]*+={0,2}").fullmatch
+_STATES = {
+    **dict.fromkeys(("1", "t", "true", "y", "yes"), True),
+    **dict.fromkeys(("0", "f", "false", "n", "no"), False),
+}
+_FLOATS = frozenset(
+    ("float", "real", "double", "double precision", "smallfloat", "float4", "float8", "binary_float", "binary_double")
+)
+
+
+def reading(column: Column) -> Reading:
+    """How the values of the column are read."""
+    return reading_of(column.type)
+
+
+@lru_cache(maxsize=4096)
+def reading_of(sql_type: str) -> Reading:
+    """How values of the type are read."""
+    category = Column(name="", type=sql_type).category
+    if category is Category.NUMBER and is_float(sql_type):
+        return _float
+    if category is Category.TIMESTAMP and is_zoned(sql_type):
+        return _zoned
+    return _READINGS[category]
+
+
+def is_float(sql_type: str) -> bool:
+    """Whether a number of the type is a binary fraction."""
+    return bare_type(sql_type) in _FLOATS
+
+
+def is_zoned(sql_type: str) -> bool:
+    """Whether a time of the type is one moment wherever it is read."""
+    bare = bare_type(sql_type)
+    return bare == "timestamptz" or bare.endswith("time zone")
+
+
+def _string(cell: Cell) -> Value:
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, Decimal):
+        return format(cell, "f")
+    if isinstance(cell, bytes | tuple):
+        raise _misfit(cell, "text")
+    return str(cell)
+
+
+def _int(cell: Cell) -> Value:
+    if type(cell) is int:
+        return cell
+    if isinstance(cell, str):
+        found = _whole(cell)
+        if found is not None:
+            return int(found[1])
+    elif isinstance(cell, int) or (isinstance(cell, float | Decimal) and _is_whole(cell)):
+        return int(cell)
+    raise _misfit(cell, "a whole number")
+
+
+def _number(cell: Cell) -> Value:
+    if type(cell) is Decimal:
+        return cell
+    if isinstance(cell, str | int | float) and not isinstance(cell, bool):
+        try:
+            return Decimal(repr(cell) if isinstance(cell, float) else cell)
+        except (InvalidOperation, ValueError):
+            pass
+    raise _misfit(cell, "a number")
+
+
+def _float(cell: Cell) -> Value:
+    if type(cell) is float:
+        return cell
+    if isinstance(cell, str | int | Decimal) and not isinstance(cell, bool):
+        try:
+            return float(cell)
+        except (ValueError, OverflowError):
+            pass
+    raise _misfit(cell, "a number")
+
+
+def _state(cell: Cell) -> Value:
+    if type(cell) is bool:
+        return cell
+    state = None
+    if isinstance(cell, str):
+        state = _STATES.get(cell.strip(" ").lower())
+    elif isinstance(cell, bytes):
+        state = {b"\0": False, b"\1": True}.get(cell)  # BIT(1), as MySQL's drivers hand it over
+    elif isinstance(cell, int | float | Decimal) and cell in (0, 1):
+        state = bool(cell)
+    if state is None:
+        raise _misfit(cell, "a truth value (1, t, true, y, yes or 0, f, false, n, no)")
+    return state
+
+
+def _octet(cell: Cell) -> Value:
+    if type(cell) is bytes:
+        return cell
+    if isinstance(cell, str):
+        text = cell.translate({10: None, 13: None})
+        if len(text) % 4 == 0 and _base64(text) is not None:
+            return binascii.a2b_base64(text)
+    raise _misfit(cell, "binary data in Base64")
+
+
+def _timestamp(cell: Cell) -> Value:
+    """Without a zone; one that the value has is taken off after it was turned to UTC."""
+    if type(cell) is dt.datetime:
+        return cell if cell.tzinfo is None else _utc(cell).replace(tzinfo=None)
+    found = _moment(cell)
+    return found if found.tzinfo is None else _utc(found).replace(tzinfo=None)
+
+
+def _zoned(cell: Cell) -> Value:
+    found = _moment(cell)
+    return found.replace(tzinfo=dt.UTC) if found.tzinfo is None else _utc(found)
+
+
+def _date(cell: Cell) -> Value:
+    """A day; Oracle's DATE has a time of day, which a day cannot hold."""
+    if type(cell) is dt.date:
+        return cell
+    found = _moment(cell)
+    if found.time() == dt.time.min:
+        return found.date()
+    raise _misfit(cell, "a day without a time; call the column's type timestamp in the schema")
+
+
+def _time(cell: Cell) -> Value:
+    if isinstance(cell, dt.time):
+        return cell
+    match = _clock(cell) if isinstance(cell, str) else None
+    if match is not None:
+        clock, fraction, zone = match.groups()
+        micros = f".{(fraction + '00000')[:6]}" if fraction else ""
+        try:
+            return dt.time.fromisoformat(f"{f'{clock}:00'[:8]}{micros}{zone or ''}")
+        except ValueError:
+            pass
+    raise _misfit(cell, "a time of day, as hh:mm:ss")
+
+
+def _moment(cell: Cell) -> dt.datetime:
+    if isinstance(cell, dt.datetime):
+        return cell
+    if isinstance(cell, dt.date):
+        return dt.datetime.combine(cell, dt.time.min)
+    found = read_time(cell) if isinstance(cell, str) else None
+    if found is None:
+        raise _misfit(cell, "a time; write it as yyyy-mm-dd hh:mm:ss.ffffff")
+    return found
+
+
+def _utc(at: dt.datetime) -> dt.datetime:
+    try:
+        return at.astimezone(dt.UTC)
+    except OverflowError:
+        raise _misfit(at, "a time whose zone stays within the calendar") from None
+
+
+def _is_whole(value: float | Decimal) -> bool:
+    number = Decimal(value)
+    return number.is_finite() and abs(number.adjusted()) <= 4300 and number == number.to_integral_value()
+
+
+def _misfit(cell: object, expected: str) -> ExpressionError:
+    return ExpressionError(f"{shown(cell)} is not {expected}")
+
+
+def shown(cell: object) -> str:
+    """The value as a message shows it: short, and without what is binary."""
+    if isinstance(cell, bytes):
+        return f"binary data ({len(cell)} bytes)"
+    try:
+        return shortened(repr(cell))
+    except ValueError:  # Python does not write integers of more than 4300 digits
+        return "a number of thousands of digits"
+
+
+_READINGS: dict[Category, Reading] = {
+    Category.STRING: _string,
+    Category.OCTET: _octet,
+    Category.INT: _int,
+    Category.STATE: _state,
+    Category.NUMBER: _number,
+    Category.DATE: _date,
+    Category.TIME: _time,
+    Category.TIMESTAMP: _timestamp,
+}

@@ -1,0 +1,83 @@
+"""change_seq: what it looks like, that it never runs backwards, that it goes on after a restart."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.errors import DataError
+from eventlog.model import Change, Op, RowId, Transaction
+from eventlog.qlik.changeseq import START, ChangeSeq, Sequencer, read_time, time_digits, utc
+
+EXAMPLE = "20240506070809120000000000000004711"
+
+
+def change(time: dt.datetime | str | None, commit: dt.datetime | None = None) -> Change:
+    transaction = None if commit is None else Transaction(id=1, time=commit)
+    return Change(row=RowId(None, "t", "a=1"), op=Op.ADD, positions=((1,),), time=time, transaction=transaction)
+
+
+def test_the_example_of_the_manual() -> None:
+    assert ChangeSeq.parse(EXAMPLE) == ChangeSeq("2024050607080912", 4711)
+    assert ChangeSeq.parse(EXAMPLE).text == EXAMPLE
+    before = ChangeSeq("2024050607080912", 4710).text
+    assert Sequencer(before).next(change(dt.datetime(2024, 5, 6, 7, 8, 9, 129_999))) == EXAMPLE
+
+
+@pytest.mark.parametrize("text", ["1", "x" * 35, EXAMPLE + "0", "٣" * 35])
+def test_what_is_no_change_seq_is_said(text: str) -> None:
+    with pytest.raises(DataError, match="35 digits"):
+        ChangeSeq.parse(text)
+
+
+def test_the_beginning_is_before_everything() -> None:
+    assert ChangeSeq.parse("") == START
+    assert Sequencer("").next(change(None)) == "0" * 34 + "1"
+
+
+def test_the_commit_time_counts_before_the_operation_time() -> None:
+    at = change(dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 2, tzinfo=dt.UTC))
+    assert Sequencer("").next(at).startswith("2024010200000000")
+
+
+times = st.none() | st.datetimes(timezones=st.none() | st.just(dt.UTC)) | st.text(max_size=30)
+
+
+@given(st.lists(times, max_size=20), st.integers(0, 20))
+def test_it_always_grows_by_one_and_a_restart_makes_no_difference(
+    clocks: list[dt.datetime | str | None], cut: int
+) -> None:
+    through = Sequencer("")
+    given_out = [through.next(change(time)) for time in clocks]
+    assert given_out == sorted(set(given_out))
+    assert [ChangeSeq.parse(text).number for text in given_out] == list(range(1, len(clocks) + 1))
+    first = Sequencer("")
+    resumed = [first.next(change(time)) for time in clocks[:cut]]
+    again = Sequencer(resumed[-1] if resumed else "")
+    assert resumed + [again.next(change(time)) for time in clocks[cut:]] == given_out
+    assert through.last == (given_out[-1] if given_out else START.text)
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("2025-03-23 10:57:19.25", dt.datetime(2025, 3, 23, 10, 57, 19, 250_000)),
+        ("2025-03-23T10:57:19.123456789Z", dt.datetime(2025, 3, 23, 10, 57, 19, 123_456)),
+        ("2025-03-23 12:57:19+02", dt.datetime(2025, 3, 23, 10, 57, 19)),
+        ("2025-03-23 12:57+02:00", dt.datetime(2025, 3, 23, 10, 57)),
+        ("2025-03-23", dt.datetime(2025, 3, 23)),
+        ("2025-02-30", None),
+        ("soon", None),
+        ("0001-01-01 00:00:00+14", None),
+    ],
+)
+def test_times_are_read_as_utc(text: str, found: dt.datetime | None) -> None:
+    assert utc(text) == found
+
+
+def test_a_time_that_nobody_can_read_has_zeros() -> None:
+    assert time_digits("soon") == time_digits(None) == "0" * 16
+    assert read_time("2025-03-23 25:00:00") is None
