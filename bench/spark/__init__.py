@@ -1,0 +1,1 @@
+"""What Spark adds to the local engine, and what it costs: two engines side by side, growth, and reading PostgreSQL."""

@@ -1,0 +1,64 @@
+"""The same Parquet file through the local engine and through Spark, on one core and on two."""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from pathlib import Path
+
+from bench.measure import Benchmark, Contestant, Target, Timings
+from bench.rules import CATALOG
+from bench.spark.ground import Ground
+from bench.sparkprocess import SparkProcess
+
+BESIDE_LOCAL = 0.7
+SECOND_CORE = 1.6
+LOCAL, ONE, TWO = "local engine, 2 processes", "Spark, local[1]", "Spark, local[2]"
+
+
+def benchmark(*, quick: bool) -> Benchmark:
+    """Both engines, from Parquet to XDS files."""
+    rows, ground = 2_000 if quick else 5_000_000, Ground()
+    one, two = SparkProcess("local[1]"), SparkProcess("local[2]")
+    source = ground.rows(rows)
+    return Benchmark(
+        name="spark.engines",
+        question="what does Spark cost beside the local engine, and what does a second core add?",
+        unit="row",
+        contestants=[
+            Contestant(name=LOCAL, run=partial(_locally, source, ground.folder / "here"), units=rows, floor=True),
+            ground.conversion(two, TWO, rows),
+            ground.conversion(one, ONE, rows),
+        ],
+        targets=partial(_targets, ground=ground),
+        note=(
+            "Per-field rows from Parquet to XDS files; Spark's start is not counted, that of the local engine's two"
+            " processes is. Spark's session is on the same two cores."
+        ),
+    )
+
+
+def _locally(source: Path, destination: Path) -> None:
+    from eventlog.convert.local import convert
+    from eventlog.convert.settings import Conversion, FilesInput
+
+    shutil.rmtree(destination, ignore_errors=True)
+    found = FilesInput(places=(str(source),))
+    convert(Conversion(input=found, destination=destination, catalog=CATALOG), jobs=2)
+
+
+def _targets(timings: Timings, *, ground: Ground) -> list[Target]:
+    beside, second = timings[TWO].rate / timings[LOCAL].rate, timings[TWO].rate / timings[ONE].rate
+    return [
+        Target(
+            promise=f"local[2] at least {BESIDE_LOCAL} times the local engine's two processes",
+            measured=f"{beside:.2f} times",
+            reached=beside >= BESIDE_LOCAL,
+        ),
+        Target(
+            promise=f"local[2] at least {SECOND_CORE} times local[1]",
+            measured=f"{second:.2f} times",
+            reached=second >= SECOND_CORE,
+        ),
+        ground.workers_target(),
+    ]

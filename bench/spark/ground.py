@@ -1,0 +1,77 @@
+"""What the benchmarks of Spark share: rows in Parquet, processes with a session, and the memory of their workers."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from bench.measure import Contestant, Target
+from bench.rules import CATALOG, LogRow, log_rows
+from bench.sparkprocess import Order, SparkProcess
+
+WORKER_BYTES = 2**30
+GROUP = 100_000
+NAMES = (
+    *("record_id", "table_key", "status", "event_type", "event_time"),
+    *("perpetrator", "table_name", "column_name", "old_value", "new_value"),
+)
+
+
+class Ground:
+    """A folder with rows to convert, and what was seen of the workers that did it."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="eventlog-bench-"))
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
+        self._schema = _write_schema(self.folder)
+        self._most = 0
+
+    def rows(self, number: int) -> Path:
+        """A Parquet file of so many rows."""
+        path = self.folder / f"{number}.parquet"
+        return path if path.exists() else _write_rows(path, number)
+
+    def conversion(self, process: SparkProcess, name: str, number: int) -> Contestant:
+        """A conversion of so many rows on Spark, whose start is not counted."""
+        order = Order(source=str(self.rows(number)), destination=str(self.folder / "out"), schema=str(self._schema))
+        return Contestant(name=name, run=self.running(process, order), units=number)
+
+    def running(self, process: SparkProcess, order: Order) -> Callable[[], None]:
+        """Has an order done and looks at the workers meanwhile."""
+        return partial(self._run, process, order)
+
+    def workers_target(self) -> Target:
+        """What was promised of the workers' memory."""
+        return Target(
+            promise="Python workers under 1 GiB each",
+            measured=f"{self._most / 2**20:,.0f} MiB",
+            reached=0 < self._most < WORKER_BYTES,
+        )
+
+    def _run(self, process: SparkProcess, order: Order) -> None:
+        self._most = max(self._most, process.run(order).worker_bytes)
+
+
+def _write_schema(folder: Path) -> Path:
+    from eventlog.schema import catalog_to_json
+
+    (folder / "schema.json").write_bytes(catalog_to_json(CATALOG))
+    return folder / "schema.json"
+
+
+def _write_rows(path: Path, number: int) -> Path:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    types = [pa.int64() if name in ("record_id", "event_type") else pa.string() for name in NAMES]
+    rows = iter(log_rows(number))
+    with parquet.ParquetWriter(path, pa.schema(list(zip(NAMES, types, strict=True))), compression="zstd") as writer:
+        while group := list[LogRow](islice(rows, GROUP)):
+            columns = [pa.array(column, kind) for column, kind in zip(zip(*group, strict=True), types, strict=True)]
+            writer.write_table(pa.table(columns, names=list(NAMES)))
+    return path
