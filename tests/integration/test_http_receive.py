@@ -128,16 +128,16 @@ def publisher(log: LogTable, url: str, batch_size: int = 2) -> Publisher:
 
 
 @pytest.mark.parametrize(
-    "level,letters,reason",
+    "level,letters,reasons",
     [
-        (Level.SUCCESS, "SSS", None),
-        (Level.WARNING, "WWW", "published"),
-        (Level.ERROR, "EEE", "refused"),
-        (Level.RETRY, "NNN", "retry"),
-        (Level.FATAL, "FFN", "refused"),
+        (Level.SUCCESS, "SSS", set()),
+        (Level.WARNING, "WWW", {"published"}),
+        (Level.ERROR, "EEE", {"refused"}),
+        (Level.RETRY, "NNN", {"retry", "held"}),
+        (Level.FATAL, "FFN", {"refused", "held"}),
     ],
 )
-def test_the_answer_decides_about_the_rows(log: LogTable, level: Level, letters: str, reason: str | None) -> None:
+def test_the_answer_decides_about_the_rows(log: LogTable, level: Level, letters: str, reasons: set[str]) -> None:
     for number in (1, 2, 3):
         log.write(number, f"idu={number}")
     came: list[Delivery] = []
@@ -145,7 +145,7 @@ def test_the_answer_decides_about_the_rows(log: LogTable, level: Level, letters:
     with receiving(receiver), publisher(log, receiver.url) as publishing:
         report = publishing.run_once()
     assert "".join(log.statuses().values()) == letters
-    assert {outcome[1] for outcome in log.outcomes().values()} == ({reason} if reason else set())
+    assert {outcome[1] for outcome in log.outcomes().values()} == reasons
     assert report.fatal is (level is Level.FATAL)
     assert [delivery.events for delivery in came] == ([("1", "2")] if "N" in letters else [("1", "2"), ("3",)])
 
@@ -159,7 +159,7 @@ def test_after_a_lost_answer_the_same_documents_come_again_and_are_recognised(
     receiver = Receiver(came.append)
     with receiving(receiver), publisher(log, receiver.url, 1) as publishing:
         with monkeypatch.context() as crash:
-            crash.setattr("eventlog.sources.table.settle", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+            crash.setattr("eventlog.sources.table.settle", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt()))
             with pytest.raises(KeyboardInterrupt):
                 publishing.run_once()
         log.write(3, "idu=1", column_name="lname")
