@@ -41,6 +41,9 @@ def wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
     for subject in screened.subjects.values():
         if subject.plain or not subject.events:
             continue
+        if len(subject.events) == 1 and subject.events[0].kind in ROW_BACK:  # by far the most
+            found[subject.row] = subject.table.attribute_names if subject.table else frozenset()
+            continue
         *_, last = lifetimes(subject)
         attributes = asked_for(subject, last)
         if last.closing is None and attributes is not None:

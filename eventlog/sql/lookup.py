@@ -63,11 +63,16 @@ class ArrayLookup:
             arrays=", ".join(["CAST(:n AS integer[])", *bound]),
             **_holes(dialect, question, self._selected, [form.as_text for form in forms], spell=in_text),
         )
-        values = {f"k{place}": array for place, array in enumerate(arrays)}
-        return fetched(connection, text(query), {"n": numbers, **values})
+        values = {f"k{place}": _array(array) for place, array in enumerate(arrays)}
+        return fetched(connection, text(query), {"n": _array(numbers), **values})
 
     def _selected(self, name: str, column: Column) -> str:
         return f"CAST({name} AS text)" if column.category in self.as_text else name
+
+
+def _array(values: list[Any]) -> list[Any] | str:
+    """Whole numbers as PostgreSQL writes an array of them: its driver takes three times as long to do that."""
+    return "{" + ",".join(map(str, values)) + "}" if type(values[0]) is int else values
 
 
 class ListLookup:

@@ -13,7 +13,7 @@ from eventlog.schema import Attribute, Catalog, Child, Column, Table
 from eventlog.sql.access import transaction
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.lookup import Answer, Key, Question, lookup_of
-from eventlog.tablekey import parse
+from eventlog.tablekey import parse, simple
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -54,13 +54,15 @@ class SqlRowReader:
     def _by_table(self, wanted: Wanted) -> list[Asked]:
         groups: dict[tuple[str | None, str, tuple[str, ...]], Asked] = {}
         for row in wanted:
-            table = self._tables.get((row.schema, row.table))
             parts = _parts(row.key)
-            if table is None or parts is None:
+            if parts is None:
                 continue
             names, key = parts
             group = groups.get((row.schema, row.table, names))
             if group is None:
+                table = self._tables.get((row.schema, row.table))
+                if table is None:
+                    continue
                 columns = self._key_columns(table, names)
                 group = Asked(table=table, columns=columns, rows=[], keys=[])
                 groups[row.schema, row.table, names] = group
@@ -79,14 +81,15 @@ class SqlRowReader:
         return known
 
     def _read(self, connection: Connection, asked: Asked, wanted: Wanted) -> _Rows:
-        attributes = _asked_for(asked, wanted)
+        wishes = {wanted[row] for row in asked.rows}
+        attributes = _asked_for(asked, wishes)
         own = [attribute for attribute in attributes if attribute.child is None]
         found = self._own(connection, asked, own)
         for child in asked.table.children:
             of_child = [attribute for attribute in attributes if attribute.child == child.name]
             if of_child and found:
                 self._children(connection, asked, child, of_child, found)
-        return _restricted(found, wanted, len(attributes))
+        return found if len(wishes) == 1 else _restricted(found, wanted, len(attributes))
 
     def _own(self, connection: Connection, asked: Asked, attributes: Sequence[Attribute]) -> _Rows:
         several = any(attribute.multiple for attribute in attributes)
@@ -102,8 +105,10 @@ class SqlRowReader:
         if several:
             return {asked.rows[number]: _gathered(rows, attributes) for number, rows in _by_number(answers)}
         found: _Rows = {}
-        for number, *values in answers:
-            found.setdefault(asked.rows[number], dict(zip(names, values, strict=True)))
+        for answer in answers:
+            row = asked.rows[answer[0]]
+            if row not in found:
+                found[row] = dict(zip(names, answer[1:], strict=True))
         return found
 
     def _children(
@@ -130,6 +135,9 @@ class SqlRowReader:
 
 def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
     """Column names and values of a key; None when it is not written by the grammar."""
+    if simple(key):  # by far the most
+        name, _, value = key.partition("=")
+        return (name,), (value,)
     try:
         parts = parse(key).parts
     except KeySyntaxError:
@@ -137,9 +145,9 @@ def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
     return tuple(name for name, _ in parts), tuple(value for _, value in parts)
 
 
-def _asked_for(asked: Asked, wanted: Wanted) -> list[Attribute]:
+def _asked_for(asked: Asked, wishes: set[frozenset[str]]) -> list[Attribute]:
     """The attributes that any of the objects wants, in the order of the table."""
-    names = frozenset[str]().union(*{wanted[row] for row in asked.rows})
+    names = frozenset[str]().union(*wishes)
     return [attribute for name, attribute in asked.table.loggable.items() if name in names]
 
 
