@@ -10,7 +10,7 @@ from eventlog.check.outputs import output_points
 from eventlog.check.point import Level, Point, failure, ok, points
 from eventlog.check.server import local_time, server_points
 from eventlog.config import Config
-from eventlog.errors import ConfigError, EventlogError
+from eventlog.errors import ConfigError, EventlogError, MachineError
 from eventlog.sql.names import read_log_name
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 __all__ = ["Level", "Point", "check"]
+REFUSED = "Waiting will not help: see to user, password and database in the URL, and to who may connect."
+SILENT = "See that the server runs and takes connections there."
 
 
 def check(read: Callable[[], Config], clock: Callable[[], dt.datetime] | None = None) -> Iterator[Point]:
@@ -66,4 +68,6 @@ def _connected(config: Config) -> tuple[Engine | None, Point]:
     except EventlogError as error:
         return None, failure("connection", error)
     except SQLAlchemyError as error:
-        return None, failure("connection", in_words(error, "The database cannot be reached"))
+        told = in_words(error, "The database cannot be reached")
+        told.hint = REFUSED if isinstance(told, MachineError) and not told.may_pass else SILENT
+        return None, failure("connection", told)

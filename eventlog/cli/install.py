@@ -53,13 +53,22 @@ def upgrade(site: Site, sql: bool) -> None:
 
 @click.command()
 @click.option("--purge", is_flag=True, help="Also when rows still wait; they are lost.")
+@sql_option
 @site_options
-def uninstall(site: Site, purge: bool) -> None:
+def uninstall(site: Site, purge: bool, sql: bool) -> None:
     """Takes triggers and tables off again; refuses while rows wait. A log that was adopted stays.
 
     Example: eventlog uninstall --database sqlite:///app.db
-    """
-    from eventlog.sql.install import uninstall as take_off
 
+    Example for a DBA, without connecting: eventlog uninstall --database oracle:// --sql
+    """
+    from eventlog.sql.connect import names_a_place
+    from eventlog.sql.install import uninstall as take_off
+    from eventlog.sql.install import uninstall_sql
+
+    if sql:
+        where = site.engine() if names_a_place(site.url) else site.url
+        click.echo(uninstall_sql(where, site.wanted_names, purge=purge), nl=False)
+        return
     take_off(site.engine(), site.wanted_names, purge=purge)
     click.echo(f"The event log {site.config.source.log} is gone.", err=True)

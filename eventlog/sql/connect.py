@@ -48,6 +48,12 @@ def read_url(url: str) -> URL:
         raise ConfigError("The database URL cannot be read.", hint=hint) from None
 
 
+def names_a_place(url: str) -> bool:
+    """Whether the URL says where a database is, and not only which one it is, as `oracle://` does."""
+    parsed = read_url(url)
+    return any((parsed.host, parsed.database, parsed.query, parsed.username))
+
+
 def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
     """Our error for a driver's: its first line, without the statement and its values, which may be secret."""
     from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError

@@ -17,6 +17,16 @@ if TYPE_CHECKING:
     from alembic.config import Config
     from sqlalchemy import Connection, Engine
 
+ADOPTED = "log adopted"
+"""The mark that says: somebody else made this log, it is not ours to drop."""
+SEQUENCE = "log sequence"
+"""The mark that names the sequence that was made with the log."""
+UNSEEN = """\
+-- Without a database to look at. Take the triggers off first: `eventlog triggers` lists them, `eventlog untrack` removes them.
+-- If {log} was there before eventlog, leave out the statement that drops it.
+
+"""
+
 
 def install(engine: Engine, names: LogNames | None = None, order: Sequence[str] = NEW_ORDER) -> None:
     """Makes what is missing. A log that somebody else made gets companions and is not altered; twice is once."""
@@ -59,14 +69,30 @@ def uninstall(engine: Engine, names: LogNames | None = None, *, purge: bool = Fa
     names = names or LogNames()
     with ddl_transaction(engine) as connection:
         _revision(connection, names)
-        waiting = 0 if purge else _waiting(connection, names)
-        if waiting:
-            message = f"{waiting} row(s) of {names.table} still wait to be published."
-            raise InstallError(message, hint="Publish them, or say --purge to lose them.")
+        _refuse_waiting(connection, names, purge=purge)
         remove_all(connection, names)
         _run(connection, names, "downgrade", "base")
-        version = dialect_of(connection).qualified(names.schema, names.version)
-        connection.exec_driver_sql(f"DROP TABLE {version}")
+        connection.exec_driver_sql(_version_drop(dialect_of(connection), names))
+
+
+def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: bool = False) -> str:
+    """The statements that `uninstall` would run now; with nothing but a dialect's URL, those for a log made as asked for.
+
+    Nobody but the database knows its triggers, and whether it was somebody else who made the log.
+    """
+    names = names or LogNames()
+    if isinstance(where, str):
+        _check_sequence(dialect_of(where), names)
+        made = {SEQUENCE: names.sequence} if names.sequence else {}
+        last = [_version_drop(dialect_of(where), names)]
+        return UNSEEN.format(log=names.table) + _printed(where, names, "head:base", NEW_ORDER, marks=made, after=last)
+    with where.connect() as connection:
+        revision = _revision(connection, names)
+        _refuse_waiting(connection, names, purge=purge)
+        found = {"marks": _marks(connection, names), "before": _trigger_drops(connection, names)}
+        last = [_version_drop(dialect_of(connection), names)]
+    url = where.url.render_as_string(hide_password=False)
+    return _printed(url, names, f"{revision}:base", NEW_ORDER, after=last, **found)
 
 
 def is_installed(engine: Engine, names: LogNames | None = None) -> bool:
@@ -88,6 +114,33 @@ def _check_sequence(dialect: Dialect, names: LogNames) -> None:
     if names.sequence and dialect.next_number is None:
         message = f"{dialect.name} numbers the rows of a log itself, so source.sequence has no meaning there."
         raise ConfigError(message, hint="Leave it out.")
+
+
+def _version_drop(dialect: Dialect, names: LogNames) -> str:
+    """Alembic keeps its table when nothing is left to keep a version of."""
+    return f"DROP TABLE {dialect.qualified(names.schema, names.version)}"
+
+
+def _refuse_waiting(connection: Connection, names: LogNames, *, purge: bool) -> None:
+    waiting = 0 if purge else _waiting(connection, names)
+    if waiting:
+        message = f"{waiting} row(s) of {names.table} still wait to be published."
+        raise InstallError(message, hint="Publish them, or say --purge to lose them.")
+
+
+def _marks(connection: Connection, names: LogNames) -> dict[str, str]:
+    """What was noted about the log when it was installed."""
+    from sqlalchemy import column, select, table
+
+    marks = table(names.marks, column("name"), column("value"), schema=names.schema)
+    query = select(marks.c.name, marks.c.value).where(marks.c.name.in_([ADOPTED, SEQUENCE]))
+    return {str(row[0]): str(row[1]) for row in connection.execute(query)}
+
+
+def _trigger_drops(connection: Connection, names: LogNames) -> list[str]:
+    from eventlog.sql.triggers.track import all_drops
+
+    return all_drops(connection, names)
 
 
 def _waiting(connection: Connection, names: LogNames) -> int:
@@ -120,12 +173,13 @@ def _run(
     getattr(command, direction)(config, goal)
 
 
-def _printed(url: str, names: LogNames, goal: str, order: tuple[str, ...]) -> str:
+def _printed(url: str, names: LogNames, goal: str, order: tuple[str, ...], **found: Any) -> str:
+    """The statements of a way up, or down where the goal is the base; `found` is what a database was asked before."""
     from alembic import command
 
-    config = _config(names, order, url=url, transactional=dialect_of(url).transactional_ddl)
+    config = _config(names, order, url=url, transactional=dialect_of(url).transactional_ddl, **found)
     config.output_buffer = StringIO()
-    command.upgrade(config, goal, sql=True)
+    (command.downgrade if goal.endswith(":base") else command.upgrade)(config, goal, sql=True)
     return config.output_buffer.getvalue() + dialect_of(url).script_commit
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from msgspec import Struct
 
 STANDARD = (
@@ -36,6 +38,14 @@ OLD_ORDER = STANDARD
 """Where they stand in versions 2.0 and 3.0."""
 
 
+LONGEST = 30
+"""Bytes of a companion's name on every database: Oracle takes no more before 12.2, and a name must not depend on the server."""
+KEY_ENDING = "_pkc"
+"""What Alembic puts behind the version table's name to call its key."""
+DIGITS = 8
+"""Digits of the hash that keeps shortened names apart."""
+
+
 class LogNames(Struct, frozen=True, kw_only=True):
     """One event log: where it lives and what its columns are called, in the order of STANDARD."""
 
@@ -58,11 +68,15 @@ class LogNames(Struct, frozen=True, kw_only=True):
     @property
     def version(self) -> str:
         """Alembic's version table, one for each log so that several logs can share a database."""
-        return self._beside("_version")
+        return self._beside("_version", LONGEST - len(KEY_ENDING))
 
-    def _beside(self, ending: str) -> str:
+    def _beside(self, ending: str, longest: int = LONGEST) -> str:
         """The log's name with an ending, upper-case where it is: so databases report what nobody quotes."""
-        return self.table + (ending.upper() if self.table.isupper() else ending)
+        name, kept = self.table + ending, longest - len(ending) - DIGITS - 1
+        if len(name.encode()) > longest:
+            digest = hashlib.sha256(self.table.encode()).hexdigest()[:DIGITS]
+            name = f"{self.table.encode()[:kept].decode(errors='ignore')}_{digest}{ending}"
+        return name.upper() if self.table.isupper() else name
 
     @property
     def own(self) -> frozenset[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import Engine
+from sqlalchemy import Engine, inspect
 
 from eventlog.check import Level, Point, check
 from eventlog.check.server import local_time, version_point
@@ -75,6 +75,7 @@ def test_a_database_that_does_not_answer_is_told_without_its_password(
     _, point = check(lambda: Config(source=SourceConfig(url=url)))
     assert (point.name, point.level, point.exit_code) == ("connection", Level.FAILURE, code)
     assert "s3cret" not in point.said
+    assert "password" not in str(point.mend)
 
 
 def test_a_missing_log_ends_the_questions(engine: Engine) -> None:
@@ -119,6 +120,23 @@ def test_a_clock_that_is_wrong_is_told_with_its_direction(usr: Engine) -> None:
         (point,) = (point for point in points if point.name == "clock")
         assert point.level is Level.WARNING
         assert f"s {side} this machine's" in point.said
+
+
+@pytest.mark.parametrize("order", [("record_id", "status"), ("status", "record_id")])
+def test_a_log_without_an_index_of_waiting_rows_is_told_with_the_statement_that_makes_one(
+    usr: Engine, order: tuple[str, str]
+) -> None:
+    inspector = inspect(usr)
+    name = inspector.get_indexes("event_log")[0]["name"]
+    run(usr, f"DROP INDEX {name} ON event_log" if usr.dialect.name == "mysql" else f"DROP INDEX {name}")
+    (point,) = found(usr, "index")
+    assert (point.level, point.exit_code) == (Level.WARNING, 0)
+    statement = str(point.mend).removeprefix("Let a DBA run: ").removesuffix(";")
+    run(usr, statement.replace("CONCURRENTLY ", ""))
+    assert found(usr, "index") == []
+    run(usr, f"DROP INDEX {name} ON event_log" if usr.dialect.name == "mysql" else f"DROP INDEX {name}")
+    run(usr, f"CREATE INDEX theirs ON event_log ({', '.join(order)})")
+    assert bool(found(usr, "index")) is (order[0] == "record_id")
 
 
 def test_rows_that_nobody_fetches_are_told(usr: Engine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import pytest
 from sqlalchemy import Engine, inspect, text
@@ -10,8 +11,10 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from eventlog.errors import InstallError
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install, is_installed, uninstall, upgrade, upgrade_sql
+from eventlog.sql.install import install, is_installed, uninstall, uninstall_sql, upgrade, upgrade_sql
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames
+from eventlog.sql.triggers import Options, Style, track
+from tests.logged import USR, run
 
 ROW: dict[str, object] = {"table_key": "idu=1", "event_type": 6, "table_name": "usr"}
 
@@ -111,6 +114,36 @@ def test_uninstalling_is_refused_while_rows_wait(engine: Engine) -> None:
     assert inspect(engine).get_table_names() == []
 
 
+def run_script(engine: Engine, script: str) -> None:
+    """Runs the statements of a script; its own transaction is this one."""
+    bare = re.sub(r"^(--.*|BEGIN;|COMMIT;)$", "", script, flags=re.MULTILINE)
+    run(engine, *(part for part in re.split(r";\s*\n", bare) if part.strip()))
+
+
+def test_the_printed_statements_take_off_all_that_uninstalling_would(engine: Engine) -> None:
+    install(engine)
+    run(engine, *USR)
+    track(engine, ["usr"], Options(style=Style.FIELD))
+    write(engine, ROW)
+    with pytest.raises(InstallError, match=r"1 row\(s\) of event_log still wait"):
+        uninstall_sql(engine)
+    script = uninstall_sql(engine, purge=True)
+    assert is_installed(engine)  # printing changes nothing
+    run_script(engine, script)
+    assert sorted(inspect(engine).get_table_names()) == ["usr", "usr_phone"]
+    run(engine, "INSERT INTO usr (idu) VALUES (1)", "INSERT INTO usr_phone VALUES (1, '22')")  # no trigger is left
+
+
+def test_the_printed_statements_leave_an_adopted_log(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE event_log AS SELECT 1 AS record_id, 'S' AS status, 6 AS event_type"))
+        for name in STANDARD[3:]:
+            connection.execute(text(f"ALTER TABLE event_log ADD COLUMN {name} VARCHAR(9)"))
+    install(engine)
+    run_script(engine, uninstall_sql(engine))
+    assert inspect(engine).get_table_names() == ["event_log"]
+
+
 def test_an_adopted_log_is_not_altered_and_outlives_uninstalling(engine: Engine) -> None:
     columns = "id INTEGER, st CHAR(1), kind INTEGER, at TIMESTAMP, who VARCHAR(9), tab VARCHAR(9), k VARCHAR(9)"
     with engine.begin() as connection:
@@ -135,7 +168,7 @@ def test_a_foreign_log_that_lacks_a_column_is_refused_by_name(engine: Engine) ->
 
 
 def test_what_is_not_installed_cannot_be_upgraded_or_taken_off(engine: Engine) -> None:
-    for act in (upgrade, upgrade_sql, uninstall):
+    for act in (upgrade, upgrade_sql, uninstall, uninstall_sql):
         with pytest.raises(InstallError, match="no event log event_log here"):
             act(engine)
 

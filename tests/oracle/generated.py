@@ -8,7 +8,7 @@ from itertools import product
 
 from eventlog.schema import Child, Column, Table
 from eventlog.sql.dialect import ORACLE
-from eventlog.sql.install import install_sql
+from eventlog.sql.install import install_sql, uninstall_sql
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, LogNames
 from eventlog.sql.queries import texts
 from eventlog.sql.triggers.plan import Options, Style, plan
@@ -106,10 +106,13 @@ def statements(text: str) -> list[str]:
 
 
 def installation() -> Iterator[Named]:
-    """What `install --sql` prints, in both orders and with any names."""
+    """What `install --sql` prints, in both orders and with any names, and what `uninstall --sql` does."""
     for order, names in product((NEW_ORDER, OLD_ORDER), LOGS):
         for place, text in enumerate(statements(install_sql("oracle://", names, order))):
             yield f"install {names.table} {order[1]} {place}", text
+    for names in LOGS:
+        for place, text in enumerate(statements(uninstall_sql("oracle://", names))):
+            yield f"uninstall {names.table} {place}", text
 
 
 def triggers() -> Iterator[Named]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install_sql
+from eventlog.sql.install import install_sql, uninstall_sql
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, LogNames
 
 URLS = ["sqlite://", "postgresql://", "oracle://", "mysql://", "mariadb://"]
@@ -70,3 +72,19 @@ def test_names_are_free_and_quoted_where_they_need_it() -> None:
     assert "st own.\"Log_letter\" DEFAULT 'N' NOT NULL" in script
     assert "CHECK (c IS NOT NULL OR type BETWEEN 4 AND 6)" in install_sql("sqlite://", names)
     assert "WHERE st = 'N'" in script
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_taking_off_is_printed_for_every_database_and_takes_off_all_that_is_made(url: str) -> None:
+    made = re.findall(r"CREATE (TABLE|DOMAIN|SEQUENCE) (\S+)", install_sql(url))
+    script = uninstall_sql(url)
+    assert made
+    assert [thing for thing in made if not re.search(rf"DROP {thing[0]} (IF EXISTS )?{thing[1]}\b", script)] == []
+    assert "-- Without a database to look at. Take the triggers off first" in script
+    assert [part for part in ("%%", ":ret", "%(") if part in script] == []
+
+
+def test_the_sequence_that_was_asked_for_goes_too() -> None:
+    names = LogNames(schema="INDIRECT", sequence="EVENT_LOG_SEQ")
+    assert 'DROP SEQUENCE "INDIRECT"."EVENT_LOG_SEQ"' in uninstall_sql("oracle://", names)
+    assert "SEQUENCE" not in uninstall_sql("oracle://")

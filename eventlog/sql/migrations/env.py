@@ -25,4 +25,8 @@ if context.is_offline_mode():
 else:
     context.configure(connection=settings["connection"], **options)
 with context.begin_transaction():
+    for statement in settings.get("before", ()):
+        context.execute(statement.replace(":", "\\:"))
     context.run_migrations()
+    for statement in settings.get("after", ()):
+        context.execute(statement.replace(":", "\\:"))

@@ -10,6 +10,9 @@ FROM (SELECT 1 AS one) AS single WHERE @@GLOBAL.read_only <> 0;
 
 -- long_transactions: who may see other sessions may do too much else
 
+-- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile
+CREATE INDEX /* index */event_log_new ON /* log */event_log (/* status */status, /* record_id */record_id);
+
 -- attempt_read: reads every column of the log
 SELECT /* record_id */record_id, /* status */status, /* event_type */event_type, /* event_time */event_time,
        /* perpetrator */perpetrator, /* table_name */table_name, /* table_key */table_key, /* column_name */column_name,

@@ -35,6 +35,9 @@ FROM pg_stat_activity
 WHERE datname = current_database() AND usename <> current_user AND backend_type IS NULL
 HAVING count(*) > 0;
 
+-- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile
+CREATE INDEX CONCURRENTLY /* index */event_log_new ON /* log */event_log (/* record_id */record_id) WHERE /* status */status = 'N';
+
 -- attempt_read: reads every column of the log
 SELECT /* record_id */record_id, /* status */status, /* event_type */event_type, /* event_time */event_time,
        /* perpetrator */perpetrator, /* table_name */table_name, /* table_key */table_key, /* column_name */column_name,

@@ -82,8 +82,15 @@ def trigger_states(engine: Engine, names: LogNames | None = None) -> list[Trigge
 
 def remove_all(connection: Connection, names: LogNames) -> None:
     """Takes off every trigger of a log."""
+    for text in all_drops(connection, names):
+        _execute(connection, text)
+
+
+def all_drops(connection: Connection, names: LogNames) -> list[str]:
+    """The statements that take off every trigger of a log."""
     log = with_schema(connection, names)
-    _remove(connection, log, installed(connection, log))
+    dialect = dialect_of(connection)
+    return [text for trigger in installed(connection, log) for text in _drops(dialect, log, trigger)]
 
 
 def located(connection: Connection, names: LogNames | None) -> LogNames:

@@ -9,17 +9,14 @@ from alembic import context, op
 from sqlalchemy.dialects import mysql, postgresql
 
 from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.install import ADOPTED, SEQUENCE
 from eventlog.sql.names import STANDARD, LogNames
 
 revision = "0001"
 down_revision = None
 
-ADOPTED = "log adopted"
-"""The mark that says: somebody else made this log, it is not ours to drop."""
 DOMAINS = {"status": "letter", "event_type": "kind"}
 """Columns whose values have a type of their own where the database has domains, and what it is called."""
-SEQUENCE = "log sequence"
-"""The mark that names the sequence that was made with the log."""
 
 _mysql = ("mysql", "mariadb")
 _number = sa.BigInteger().with_variant(sa.Integer(), "sqlite").with_variant(sa.Numeric(19, 0), "oracle")
@@ -85,12 +82,13 @@ def _exists(names: LogNames) -> bool:
 
 
 def _mark(names: LogNames, mark: str) -> str | None:
-    """What was noted about the log when it was installed."""
+    """What was noted about the log when it was installed; offline, what was found before."""
     if context.is_offline_mode():
-        return None
+        found: dict[str, str] = context.config.attributes.get("marks", {})
+        return found.get(mark)
     marks = sa.table(names.marks, sa.column("name"), sa.column("value"), schema=names.schema)
-    found: str | None = op.get_bind().execute(sa.select(marks.c.value).where(marks.c.name == mark)).scalar()
-    return found
+    value: str | None = op.get_bind().execute(sa.select(marks.c.value).where(marks.c.name == mark)).scalar()
+    return value
 
 
 def _make_log(names: LogNames, order: tuple[str, ...]) -> None:

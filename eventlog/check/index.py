@@ -1,0 +1,49 @@
+"""The point about the index that polling reads: a log that somebody else made has none of ours, and may have none at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from eventlog.check.point import Point, ok, warning
+from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import log_holes, statement
+from eventlog.sql.triggers.track import with_schema
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+
+def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
+    """Whether an index leads to the rows that wait, and else the statement that makes one."""
+    from sqlalchemy import inspect
+
+    with engine.connect() as connection:
+        log = with_schema(connection, names)
+        inspector = inspect(connection)
+        found = [*inspector.get_indexes(log.table, schema=log.schema)]
+        key = inspector.get_pk_constraint(log.table, schema=log.schema)["constrained_columns"]
+    serving = next((index for index in found if serves(index, log)), None)
+    if serving is not None or _is(key[:1], log):
+        yield ok("index", f"polling reads {serving['name'] if serving else 'the primary key'} and not the whole log")
+        return
+    said = f"No index leads to the waiting rows of {log.table}: every poll reads the processed ones too."
+    yield warning("index", said, f"Let a DBA run: {making(dialect_of(engine), log)};")
+
+
+def serves(index: Mapping[str, Any], log: LogNames) -> bool:
+    """Whether an index begins with the status, or holds only rows of one."""
+    options = index.get("dialect_options", {})
+    condition = " ".join(str(value) for name, value in options.items() if name.endswith("_where"))
+    return _is(index["column_names"][:1], log) or log.column("status").casefold() in condition.casefold()
+
+
+def making(dialect: Dialect, log: LogNames) -> str:
+    """The statement that makes the index as `install` would have made it."""
+    index = dialect.quoted(dialect.beside(dialect.shortened(f"{log.table}_new"), log.table))
+    return " ".join(statement(dialect, "make_index", **log_holes(dialect, log), index=index).split())
+
+
+def _is(columns: Sequence[str | None], log: LogNames) -> bool:
+    return [name.casefold() for name in columns if name] == [log.column("status").casefold()]

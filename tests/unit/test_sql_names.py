@@ -1,0 +1,37 @@
+"""Names of the tables beside a log: told from the log's name alone, short enough for every database, never the same twice."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.sql.names import KEY_ENDING, LONGEST, LogNames
+
+logs = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
+
+
+def test_companions_are_called_after_the_log() -> None:
+    names = LogNames(table="indirect_process")
+    assert names.outcomes == "indirect_process_outcome"
+    assert (names.marks, names.version) == ("indirect_process_mark", "indirect_process_version")
+
+
+@given(log=logs)
+def test_a_companions_name_fits_into_a_database_that_takes_thirty_bytes(log: str) -> None:
+    names = LogNames(table=log)
+    assert all(len(name.encode()) <= LONGEST for name in (names.outcomes, names.marks))
+    assert len((names.version + KEY_ENDING).encode()) <= LONGEST
+    assert len({names.outcomes, names.marks, names.version}) == 3
+
+
+@given(log=logs, other=logs)
+def test_companions_of_two_logs_never_share_a_name(log: str, other: str) -> None:
+    one, two = LogNames(table=log), LogNames(table=other)
+    assert (log == other) is (one.outcomes == two.outcomes)
+
+
+def test_a_shortened_name_keeps_its_ending_and_the_case_of_the_log() -> None:
+    long = "EVENT_LOG_OF_THE_SHOP_IN_THE_NORTH"
+    assert LogNames(table=long).outcomes.startswith("EVENT_LOG_OF_")
+    assert LogNames(table=long).outcomes.endswith("_OUTCOME")
+    assert LogNames(table=long.lower()).marks.endswith("_mark")
