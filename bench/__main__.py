@@ -6,8 +6,10 @@ import argparse
 import sys
 from importlib import import_module
 
+from bench import readme
 from bench.machine import Machine, this_machine
 from bench.measure import QUICK_RUNS, RUNS, Benchmark, measure
+from bench.plot import draw
 from bench.report import Report, markdown, report, save
 
 NAMES = (
@@ -36,13 +38,15 @@ NAMES = (
 def main() -> int:
     """Exits with 1 when a target was not reached; --quick only tries whether the benchmarks run."""
     arguments = _arguments()
+    if arguments.readme:
+        return readme.main()
     machine = this_machine()
     missed = False
     for name in arguments.names or NAMES:
         found = _run(load(name, quick=arguments.quick), QUICK_RUNS if arguments.quick else arguments.runs, machine)
         print(markdown(found), end="\n\n", flush=True)
         if not arguments.quick:
-            save(found)
+            draw(found, save(found).with_suffix(".svg"))
             missed |= not all(target.reached for target in found.targets)
     return 1 if missed else 0
 
@@ -62,6 +66,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(NAMES)}; all without a name")
     parser.add_argument("--quick", action="store_true", help="small data, one run, no result kept: does it run at all?")
+    parser.add_argument("--readme", action="store_true", help="write the README's figures anew from the kept results")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each contestant runs (default {RUNS})")
     arguments = parser.parse_args()
     unknown = set(arguments.names) - set(NAMES)

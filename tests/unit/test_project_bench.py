@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from bench import __main__ as command
+from bench import readme
 from bench.machine import this_machine
 from bench.measure import Benchmark, Contestant, Target, Timing, measure
+from bench.plot import draw
 from bench.report import Report, duration, markdown, report, save
 
 
@@ -80,3 +82,26 @@ def test_what_makes_no_figure_is_refused(arguments: list[str], monkeypatch: pyte
     with pytest.raises(SystemExit) as stop:
         command.main()
     assert stop.value.code == 2
+
+
+def test_the_readme_says_what_was_measured() -> None:
+    text = readme.README.read_text(encoding="utf-8")
+    assert readme.written(text, readme.section(readme.kept())) == text
+
+
+def test_a_readme_without_a_place_for_the_figures_is_told() -> None:
+    with pytest.raises(SystemExit, match="no place for the figures"):
+        readme.written("# eventlog\n", "")
+
+
+def test_a_missed_promise_stands_in_the_readme() -> None:
+    text = readme.section([found(timing("a", 1.0), reached=False)])
+    assert "| `x` | a promise | 2 s | **missed** |" in text
+
+
+def test_a_result_is_drawn_the_same_each_time(tmp_path: Path) -> None:
+    one = found(timing("ours", 1.0, 2.0, 3.0, units=2), timing("least", 1.0, units=2, floor=True))
+    first, second = (draw(one, tmp_path / f"{number}.svg").read_text() for number in (1, 2))
+    assert first == second
+    assert "ours" in first
+    assert "1 s" in first
