@@ -68,6 +68,17 @@ class Foresight(Protocol):
         """The events after those that were handed out; nobody has them in hand, and a crash forgets them."""
 
 
+class Stream(Source, Protocol):
+    """A source that stands by itself, beside any log: it keeps its position in a file of marks."""
+
+    @property
+    def address(self) -> str:
+        """Where its events come from, without a password."""
+
+    def close(self) -> None:
+        """Gives back what it holds."""
+
+
 class RowReader(Protocol):
     """Answers read-backs with what stands in the tables now."""
 
@@ -133,7 +144,7 @@ class Sink(Protocol):
 
 @runtime_checkable
 class Staging(Protocol):
-    """A sink that can get documents ready while their plan is still on its way to the disk."""
+    """A sink that can get documents ready while their plan is still on its way to the disk, in a thread of its own."""
 
     def stage(self, documents: Sequence[Document]) -> None:
-        """Does what may be done before anybody may see them; `write` of the same ones follows, or never."""
+        """Begins what may be done before anybody may see them; `write` of the same ones follows and says what went wrong."""

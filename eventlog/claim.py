@@ -1,0 +1,44 @@
+"""A file by which one process keeps others away; the claim ends with the process, whatever happens to it."""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+from typing import BinaryIO
+
+from eventlog.errors import SourceError
+
+
+class Claim:
+    """The claim to what a file stands for. The file itself holds nothing and stays."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: BinaryIO | None = None
+
+    @property
+    def taken(self) -> bool:
+        """Whether this process has it."""
+        return self._file is not None
+
+    def take(self) -> bool:
+        """Whether this process has it now; False while another one has it."""
+        if self._file is not None:
+            return True
+        try:
+            file = self.path.open("wb")
+        except OSError as error:
+            raise SourceError(f"{self.path} cannot be opened: {error.strerror}.") from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            return False
+        self._file = file
+        return True
+
+    def leave(self) -> None:
+        """Gives it to whoever waits."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
