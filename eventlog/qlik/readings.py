@@ -10,6 +10,7 @@ import binascii
 import datetime as dt
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
@@ -85,13 +86,12 @@ def _int(cell: Cell) -> Value:
 
 
 def _number(cell: Cell) -> Value:
-    if type(cell) is Decimal:
-        return cell
+    found = cell
     if isinstance(cell, str | int | float) and not isinstance(cell, bool):
-        try:
-            return Decimal(repr(cell) if isinstance(cell, float) else cell)
-        except (InvalidOperation, ValueError):
-            pass
+        with suppress(InvalidOperation, ValueError):
+            found = Decimal(repr(cell) if isinstance(cell, float) else cell)
+    if type(found) is Decimal and not found.is_snan():  # one that signals cannot even be compared
+        return found
     raise _misfit(cell, "a number")
 
 
@@ -114,7 +114,7 @@ def _state(cell: Cell) -> Value:
         state = _STATES.get(cell.strip(" ").lower())
     elif isinstance(cell, bytes):
         state = {b"\0": False, b"\1": True}.get(cell)  # BIT(1), as MySQL's drivers hand it over
-    elif isinstance(cell, int | float | Decimal) and cell in (0, 1):
+    elif isinstance(cell, int | float | Decimal) and _is_whole(cell) and cell in (0, 1):
         state = bool(cell)
     if state is None:
         raise _misfit(cell, "a truth value (1, t, true, y, yes or 0, f, false, n, no)")
@@ -187,7 +187,7 @@ def _utc(at: dt.datetime) -> dt.datetime:
 
 
 def _is_whole(value: float | Decimal) -> bool:
-    number = Decimal(value)
+    number = value if isinstance(value, Decimal) else Decimal(value)
     return number.is_finite() and abs(number.adjusted()) <= 4300 and number == number.to_integral_value()
 
 

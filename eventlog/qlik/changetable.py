@@ -1,0 +1,224 @@
+"""The change-tables format: changes in, blocks of finished rows out, numbered by change_seq across all tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any, Final
+
+from msgspec import Struct
+
+from eventlog.errors import DataError, ExpressionError
+from eventlog.model import Change, Document, Op, Position, Refusal
+from eventlog.qlik.changeseq import Sequencer, utc
+from eventlog.qlik.headers import BEFORE, OPERATIONS, header_columns, stream_position, transaction_id
+from eventlog.qlik.masks import MOST_COLUMNS, bits_to_bytes, bits_to_hex
+from eventlog.qlik.partitions import Partition, Partitions
+from eventlog.qlik.readings import shown
+from eventlog.qlik.rows import ChangeColumn, ChangeRow, RowBlock, RowsDocument
+from eventlog.qlik.settings import HEADERS, ChangeTableSettings
+from eventlog.qlik.values import TableValues
+from eventlog.schema import Catalog, Table
+
+ROWS_OF_A_DOCUMENT: Final = 10_000
+_NO_SEQUENCE = HEADERS[1:]
+
+
+class ChangeTableFormat(Struct, frozen=True, kw_only=True):
+    """Writes the rows of change tables."""
+
+    settings: ChangeTableSettings = ChangeTableSettings()
+    rows_of_a_document: int = ROWS_OF_A_DOCUMENT
+
+    @property
+    def suffix(self) -> str:
+        """How files with its rows end, where nobody chose another form."""
+        return ".parquet"
+
+    def encode(
+        self, changes: Iterable[Change], catalog: Catalog | None, after: str = ""
+    ) -> Iterator[Document | Refusal]:
+        """Documents of many rows each; the id of one is the change_seq of its last change."""
+        tables = ChangeTables(self.settings, catalog)
+        sequencer = Sequencer(after)
+        gathered = Gathered(tables)
+        for change in changes:
+            try:
+                table = tables.of(change)
+                rows = table.rows(change) if table is not None else ()
+            except DataError as error:
+                yield Refusal(positions=change.positions, note=refusal_note(change, error))
+                continue
+            if table is None or not rows:
+                continue
+            change_seq = sequencer.next(change)
+            gathered.add(table, rows, change_seq, change.positions)
+            if gathered.count >= self.rows_of_a_document:
+                yield gathered.document()
+                gathered = Gathered(tables)
+        if gathered.count:
+            yield gathered.document()
+
+
+class ChangeTable:
+    """One change table: its columns, and how the changes of its source table become rows."""
+
+    def __init__(self, table: Table, settings: ChangeTableSettings) -> None:
+        self.table = table
+        self.target = f"{table.name}{settings.suffix}"
+        self.values = TableValues(table)
+        headers = header_columns(settings)
+        self.columns = (
+            *[ChangeColumn(name=name, type=kind, header=True) for name, kind in headers],
+            *[
+                ChangeColumn(
+                    name=column.name,
+                    type=column.type,
+                    key=self.values.key.index(place) + 1 if place in self.values.key else 0,
+                )
+                for place, column in enumerate(self.values.columns)
+            ],
+        )
+        self.offset = len(headers)
+        self.sequenced = "change_seq" in settings.headers
+        self._check(settings, [name for name, _ in headers])
+        self._codec: Callable[[int], bytes | str] = bits_to_hex if settings.mask == "hex" else bits_to_bytes
+        self._masks: dict[int, bytes | str] = {}
+        self._before_image = settings.before_image
+        self._pick = _picked([name for name in settings.present if name != "change_seq"])
+        self._seen: tuple[object, object, str] = (None, None, "")
+        self._nothing = [None] * len(self.values.columns)
+
+    def rows(self, change: Change) -> tuple[ChangeRow, ...]:
+        """The finished cells of the change's rows, without change_seq and partition_name; none where nothing changed."""
+        told = self.values.told(change)
+        op = change.op
+        if op is Op.MODIFY and not told.changed:
+            return ()
+        transaction = change.transaction
+        if transaction is not self._seen[0]:
+            self._seen = (transaction, None, transaction_id(transaction))
+        identity = self._seen[2]
+        time, stream = utc(change.time), stream_position(change)
+        oper, operation = OPERATIONS[op]
+        bits = told.changed
+        mask = self._masks.get(bits)
+        if mask is None:
+            mask = self._masks[bits] = self._codec(bits << self.offset)
+        data = told.after or told.before or self._nothing
+        pick = self._pick
+        row = (*pick((oper, mask, stream, operation, identity, time)), *data)
+        if op is Op.MODIFY and self._before_image and told.before is not None:
+            key_bits = self.values.key_bits
+            if told.had & ~key_bits or bits & key_bits:
+                oper, operation = BEFORE
+                empty = self._codec(0)
+                return (*pick((oper, empty, stream, operation, identity, time)), *told.before), row
+        return (row,)
+
+    def _check(self, settings: ChangeTableSettings, headers: Sequence[str]) -> None:
+        """Refuses a table that no change table can be made for."""
+        taken = {name.casefold() for name in headers}
+        doubled = [column.name for column in self.values.columns if column.name.casefold() in taken]
+        if doubled:
+            raise ExpressionError(
+                f"its column {shown(doubled[0])} is called as a header column is; choose another change_tables.prefix"
+            )
+        if "change_mask" in settings.headers and len(self.columns) > MOST_COLUMNS:
+            raise ExpressionError(
+                f"it would have {len(self.columns)} columns, and a mask has room for {MOST_COLUMNS}; leave change_mask"
+                " out of change_tables.headers"
+            )
+
+
+class ChangeTables:
+    """The change tables of a catalog, each made when it is first met."""
+
+    def __init__(self, settings: ChangeTableSettings, catalog: Catalog | None) -> None:
+        self.settings = settings
+        every = settings.partition_every
+        self.partitions = Partitions(every, settings.base()) if every else None
+        self._tables = {} if catalog is None else {(table.schema, table.name): table for table in catalog}
+        self._chosen = frozenset(settings.tables)
+        self._made: dict[tuple[str | None, str], ChangeTable | ExpressionError | None] = {}
+
+    def of(self, change: Change) -> ChangeTable | None:
+        """Where the change goes; None where its table was not chosen, ExpressionError where it has none."""
+        name = change.row.schema, change.row.table
+        if name not in self._made:
+            self._made[name] = self._look_up(*name)
+        found = self._made[name]
+        if isinstance(found, ExpressionError):
+            raise found
+        return found
+
+    def _look_up(self, schema: str | None, name: str) -> ChangeTable | ExpressionError | None:
+        if self._chosen and not self._chosen & {name, f"{schema}.{name}"}:
+            return None
+        table = self._tables.get((schema, name))
+        if table is None:
+            return ExpressionError("its columns are not known, and a change table needs them; give a schema file")
+        try:
+            return ChangeTable(table, self.settings)
+        except ExpressionError as error:
+            return error
+
+
+class Gathered:
+    """Rows on their way into one document."""
+
+    def __init__(self, tables: ChangeTables) -> None:
+        self.count = 0
+        self._partitions = tables.partitions
+        self._last = ""
+        self._covers: dict[str, tuple[Position, ...]] = {}
+        self._blocks: dict[tuple[int, Partition | None], RowBlock] = {}
+
+    def add(
+        self, table: ChangeTable, rows: tuple[ChangeRow, ...], change_seq: str, positions: tuple[Position, ...]
+    ) -> None:
+        """Takes the rows of one change."""
+        partition = self._partitions.of(change_seq) if self._partitions is not None else None
+        block = self._blocks.get((id(table), partition))
+        if block is None:
+            block = self._blocks[id(table), partition] = _block(table, partition)
+        for row in rows:
+            block.rows.append(finished(row, change_seq, table, partition))
+            block.positions.append(positions)
+        self.count += len(rows)
+        self._last = change_seq
+        self._covers[change_seq] = positions
+
+    def document(self) -> RowsDocument:
+        """What was gathered."""
+        return RowsDocument(id=self._last, body=b"", covers=self._covers, blocks=tuple(self._blocks.values()))
+
+
+def finished(row: ChangeRow, change_seq: str, table: ChangeTable, partition: Partition | None) -> ChangeRow:
+    """The whole row, with its change_seq and the name of its partition, where these are among the columns."""
+    if partition is not None:
+        place = table.offset - 1 - table.sequenced
+        row = (*row[:place], partition.name, *row[place:])
+    return (change_seq, *row) if table.sequenced else row
+
+
+def refusal_note(change: Change, error: DataError) -> str:
+    """Which object has no row in a change table, and why."""
+    return f"{shown(change.row.table)} {shown(change.row.key)}: {str(error).rstrip('.')}."
+
+
+def _block(table: ChangeTable, partition: Partition | None) -> RowBlock:
+    return RowBlock(
+        table=table.table, target=table.target, columns=table.columns, rows=[], positions=[], partition=partition
+    )
+
+
+def _picked(names: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Takes the cells of the header columns that are there."""
+    places = [_NO_SEQUENCE.index(name) for name in names]
+    if len(places) == len(_NO_SEQUENCE):
+        return tuple
+    if len(places) == 1:
+        only = places[0]
+        return lambda cells: (cells[only],)
+    return itemgetter(*places) if places else lambda _: ()

@@ -1,0 +1,66 @@
+"""Partitions: stretches of time that the rows of change tables are cut into, by the time in their change_seq."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from msgspec import Struct
+
+from eventlog.qlik.changeseq import START, TIME_DIGITS
+
+
+class Partition(Struct, frozen=True, kw_only=True):
+    """One stretch of time; `start` belongs to it and `end` does not."""
+
+    start: dt.datetime
+    end: dt.datetime
+
+    @property
+    def name(self) -> str:
+        """As it is called everywhere: `20170313T123000_20170313T170000`."""
+        return f"{_written(self.start)}_{_written(self.end)}"
+
+    def closed_by(self, change_seq: str) -> bool:
+        """Whether rows with this change_seq come after it, so that none can follow in it."""
+        return change_seq[:TIME_DIGITS] >= _digits(self.end)
+
+
+class Partitions:
+    """The partitions of one length; most rows lie in the one that was asked for last."""
+
+    __slots__ = ("_base", "_first", "_found", "_length", "_next")
+
+    def __init__(self, minutes: int, base: dt.datetime) -> None:
+        self._base = base
+        self._length = dt.timedelta(minutes=minutes)
+        self._first, self._next = "1", "0"
+        self._found = Partition(start=base, end=base)
+
+    def of(self, change_seq: str) -> Partition:
+        """Where a row stands. Rows whose time nobody knows stand in the earliest one there is."""
+        digits = change_seq[:TIME_DIGITS]
+        if not self._first <= digits < self._next:
+            self._found = self._around(digits)
+            self._first, self._next = _digits(self._found.start), _digits(self._found.end)
+        return self._found
+
+    def _around(self, digits: str) -> Partition:
+        at = dt.datetime.min if digits == START.time else dt.datetime.strptime(f"{digits}0000", "%Y%m%d%H%M%S%f")
+        into = (at - self._base) % self._length
+        start = at - min(into, at - dt.datetime.min)
+        left = dt.datetime.max - start
+        return Partition(start=start, end=start + min(self._length, left))
+
+
+def read_partition(name: str) -> Partition:
+    """The partition of that name."""
+    start, end = (dt.datetime.strptime(part, "%Y%m%dT%H%M%S") for part in name.split("_"))
+    return Partition(start=start, end=end)
+
+
+def _written(at: dt.datetime) -> str:
+    return f"{at.year:04d}{at:%m%dT%H%M%S}"
+
+
+def _digits(at: dt.datetime) -> str:
+    return f"{at.year:04d}{at:%m%d%H%M%S}{at.microsecond // 10_000:02d}"

@@ -1,0 +1,62 @@
+"""What can be chosen about change tables: names, header columns, before images, the mask's form, partitions, tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Literal
+
+from msgspec import Struct
+
+from eventlog.errors import ConfigError
+
+Header = Literal[
+    "change_seq", "change_oper", "change_mask", "stream_position", "operation", "transaction_id", "timestamp"
+]
+HEADERS: tuple[Header, ...] = (
+    "change_seq",
+    "change_oper",
+    "change_mask",
+    "stream_position",
+    "operation",
+    "transaction_id",
+    "timestamp",
+)
+"""The header columns, in the only order that they have."""
+
+
+class ChangeTableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How change tables look. `partition_every` is in minutes, 0 for no partitions; no `tables` means all of them."""
+
+    prefix: str = "header__"
+    suffix: str = "__ct"
+    headers: tuple[Header, ...] = HEADERS
+    before_image: bool = True
+    mask: Literal["binary", "hex"] = "binary"
+    partition_every: int = 0
+    partition_base: str = "1970-01-01T00:00:00"
+    tables: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.partition_every <= 527_040:
+            raise ConfigError(
+                f"change_tables.partition_every is {self.partition_every}; it must be between 0 and 527040."
+            )
+        if not self.suffix:
+            raise ConfigError("change_tables.suffix is empty; a change table cannot be called as its table is.")
+        if len(set(self.headers)) < len(self.headers):
+            raise ConfigError("change_tables.headers names a column twice.")
+        self.base()
+
+    def base(self) -> dt.datetime:
+        """The time that partitions are counted from."""
+        try:
+            found = dt.datetime.fromisoformat(self.partition_base)
+        except ValueError:
+            problem = f"change_tables.partition_base is {self.partition_base!r}; it is written as 1970-01-01T00:00:00."
+            raise ConfigError(problem) from None
+        return found if found.tzinfo is None else found.astimezone(dt.UTC).replace(tzinfo=None)
+
+    @property
+    def present(self) -> tuple[Header, ...]:
+        """The chosen header columns in their order."""
+        return tuple([name for name in HEADERS if name in self.headers])
