@@ -94,6 +94,15 @@ class FileMarks:
         """The mark's text, or None when there is none."""
         return self._marks.get(name)
 
+    def all(self) -> dict[str, str]:
+        """Every mark by its name."""
+        return dict(self._marks)
+
+    def change(self, changes: Mapping[str, str | None]) -> None:
+        """Makes or replaces marks and takes away those with None, all at once; durable when it returns."""
+        marks = {**self._marks, **changes}
+        self._write({name: value for name, value in marks.items() if value is not None})
+
     def set(self, name: str, value: str) -> None:
         """Makes or replaces a mark, durable when it returns."""
         self._write({**self._marks, name: value})
