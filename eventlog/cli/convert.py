@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from eventlog.cli.ordering import Order
     from eventlog.convert.commit import Summary
     from eventlog.convert.local import Watch
-    from eventlog.convert.settings import Conversion
+    from eventlog.convert.settings import Conversion, LogInput
 
 PART_EVENTS = 100_000
 
@@ -96,13 +96,15 @@ def _converted(order: Order) -> Summary:
         be_frugal()  # before anything loads pyarrow
     from eventlog.cli.watching import watching
     from eventlog.convert.mark import can_be_marked, mark
-    from eventlog.convert.parts import OUTCOMES_FILE
     from eventlog.convert.settings import LogInput
+    from eventlog.convert.unmarked import waits_for_marks
 
     source = conversion.input
     marked = source if isinstance(source, LogInput) and source.mark else None
     if marked is not None:
         can_be_marked(marked)
+        if waits_for_marks(conversion):
+            return _finished(conversion, marked)
     with watching() as watch:
         if by_spark:
             summary = _on_spark(conversion, order, watch)
@@ -111,8 +113,18 @@ def _converted(order: Order) -> Summary:
 
             summary = convert_here(conversion, jobs=order.jobs, resume=order.resume, watch=watch)
         if marked is not None:
-            mark(marked, conversion.destination / OUTCOMES_FILE)
+            mark(marked, conversion.destination)
     return summary
+
+
+def _finished(conversion: Conversion, marked: LogInput) -> Summary:
+    """Marks the rows of a conversion that is complete: somebody was interrupted, or looked at the output first."""
+    from eventlog.convert.commit import summary_in
+    from eventlog.convert.mark import mark
+
+    mark(marked, conversion.destination)
+    click.echo(f"{conversion.destination} was complete and is as it was; its rows are marked now.", err=True)
+    return summary_in(conversion.destination)
 
 
 def _by_spark(order: Order) -> bool:

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.convert.parts import OUTCOMES_FILE, cannot_write
+from eventlog.convert.unmarked import MARKING, UNMARKED
 from eventlog.durable import flush_folder, write_file
 from eventlog.errors import SinkError, UsageError
 
@@ -25,7 +26,7 @@ SUCCESS = "_SUCCESS"
 WORK = "_temporary-eventlog"
 STAGED = "output"
 LOCK = "lock"
-_ours = re.compile(rf"part-\d{{5,}}\.xml|{re.escape(OUTCOMES_FILE)}|{SUCCESS}|{WORK}").fullmatch
+_ours = re.compile(rf"part-\d{{5,}}\.xml|{re.escape(OUTCOMES_FILE)}|{SUCCESS}|{UNMARKED}|{MARKING}|{WORK}").fullmatch
 
 
 class Summary(Struct, frozen=True, kw_only=True):
@@ -43,6 +44,11 @@ class Summary(Struct, frozen=True, kw_only=True):
     def bad(self) -> int:
         """Rows that ended as errors."""
         return self.statuses.get("E", 0)
+
+
+def summary_in(folder: Path) -> Summary:
+    """What the complete conversion in a folder did."""
+    return msgspec.json.decode((folder / SUCCESS).read_bytes(), type=Summary)
 
 
 class Destination:
@@ -81,9 +87,14 @@ class Destination:
         kept.mkdir(exist_ok=True)
         return kept
 
-    def commit(self, summary: Summary) -> None:
-        """Makes the staged files appear, durable when it returns; `_SUCCESS` comes last."""
+    def commit(self, summary: Summary, order: str | None = None) -> None:
+        """Makes the staged files appear, durable when it returns; `_SUCCESS` comes last.
+
+        The order of a conversion of a log stays there until the log's rows are marked.
+        """
         try:
+            if order is not None:
+                (self.staged / UNMARKED).write_text(f"{order}\n")
             self._remove_former()
             staged = sorted(self.staged.iterdir())
             for file in staged:
@@ -106,6 +117,10 @@ class Destination:
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError(f"{self.folder} is not a folder.")
         names = {entry.name for entry in self.folder.iterdir()} if self.folder.exists() else set[str]()
+        if {SUCCESS, MARKING} <= names:
+            message = f"{self.folder} holds a conversion whose rows were being marked when it was interrupted."
+            hint = "Give its own command once more, with --mark, to mark the others; or move the folder away."
+            raise UsageError(message, hint=hint)
         unfinished = WORK in names and SUCCESS not in names
         strange = {name for name in names if not _ours(name)}
         if not overwrite and (strange or (names and not unfinished)):

@@ -37,6 +37,7 @@ from eventlog.convert.stages import (
     produce,
     unnumbered,
 )
+from eventlog.convert.unmarked import order_of
 from eventlog.convert.work import Tally, Workers, workers
 from eventlog.errors import DataError, UsageError
 
@@ -68,7 +69,7 @@ def convert(
         except (DataError, UsageError):
             destination.discard()
             raise
-        destination.commit(summary)
+        destination.commit(summary, order_of(conversion))
     return summary
 
 

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from eventlog.convert.parts import OUTCOMES_FILE
 from eventlog.convert.settings import LogInput
+from eventlog.convert.unmarked import begin_marking, end_marking
 from eventlog.errors import UsageError
 from eventlog.model import Outcome, Reason, Status
 from eventlog.sql.names import read_log_name
@@ -27,17 +29,19 @@ def can_be_marked(source: LogInput) -> None:
         log.check()
 
 
-def mark(source: LogInput, outcomes: Path) -> int:
-    """Marks the rows that still wait; says how many outcomes there were. `outcomes` is the file of the conversion."""
+def mark(source: LogInput, folder: Path) -> int:
+    """Marks the rows that still wait with the outcomes of the conversion in the folder; says how many there are."""
     from eventlog.sources.settlement import settle
     from eventlog.sources.table import LogSettings
 
     marked = 0
+    begin_marking(folder)
     with _log(source) as log:
-        for batch in _outcomes(outcomes):
+        for batch in _outcomes(folder / OUTCOMES_FILE):
             with log.transaction() as connection:
                 settle(connection, log, batch, LogSettings(), {}, waited=True)
             marked += len(batch)
+    end_marking(folder)
     return marked
 
 

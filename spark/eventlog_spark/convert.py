@@ -29,6 +29,7 @@ from eventlog.convert.scatter import Scattered
 from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows
 from eventlog.convert.sheaf import Sheaf
 from eventlog.convert.stages import DecidedBucket, Write, WriteOutcomes, unnumbered
+from eventlog.convert.unmarked import order_of
 from eventlog_spark.blobs import SCHEMA
 from eventlog_spark.cutting import Cut, Span, boundaries, cut
 from eventlog_spark.deciding import ANSWERS, Answer, Compare, Deciding, compared, decided, produced
@@ -56,7 +57,7 @@ def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Wa
         except BaseException:  # nothing of it can be gone on with
             destination.discard()
             raise
-        destination.commit(summary)
+        destination.commit(summary, order_of(conversion))
     return summary
 
 

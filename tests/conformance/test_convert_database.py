@@ -98,7 +98,7 @@ def test_nothing_is_marked_unless_asked_for(log: LogTable, tmp_path: Path) -> No
     assert (log.statuses(), log.outcomes()) == (before, {})
     log.run("UPDATE event_log SET status = 'X' WHERE record_id = 6")
     assert isinstance(made.input, LogInput)
-    assert mark(made.input, tmp_path / "out" / "outcomes.parquet") == 6
+    assert mark(made.input, tmp_path / "out") == 6
     assert log.statuses() == {3: "S", 4: "W", 5: "S", 6: "X", 7: "E", 8: "S", 9: "S", 10: "X"}
     assert {number: row[:2] for number, row in log.outcomes().items()} == {
         4: ("W", "vanished"),
