@@ -1,0 +1,113 @@
+"""Data messages in Avro, put together from the pieces that the columns give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from eventlog.errors import ExpressionError
+from eventlog.qlik.changeseq import WIDTH
+from eventlog.qlik.masks import padded_bytes
+from eventlog.qlik.messages.avrovalues import NULL, SOME, number, sized, some, text, to_avro
+from eventlog.qlik.messages.schemas import OPERATIONS
+from eventlog.qlik.messages.shape import Shape
+from eventlog.qlik.messages.telling import NEVER, Piece, Way
+from eventlog.qlik.messages.typemap import MessageType
+from eventlog.qlik.readings import reading
+from eventlog.schema import Column
+
+MAGIC: Final = b"atMSG"
+_LAST: Final = {None: NULL, True: b"\x02\x01", False: b"\x02\x00"}
+_SEQUENCED: Final = {name: number(place) + number(WIDTH) for place, name in enumerate(OPERATIONS)}
+_SEQUENCED["REFRESH"] = number(OPERATIONS.index("REFRESH")) + number(0)
+
+
+class AvroCoder:
+    """Writes the data messages of one table."""
+
+    null: Final = NULL
+
+    def __init__(self, shape: Shape) -> None:
+        self._masks = _Masks(len(shape.names))
+        settings = shape.settings
+        self._external = sized(shape.schema_id.encode()) if settings.external_schema_id else b""
+        schema_id = shape.schema_id if settings.mode == "metadata" else None
+        self._open = envelope_head("DT", schema_id, None) if settings.mode in ("envelope", "metadata") else None
+
+    def way(self, column: Column, kind: MessageType, logical: bool) -> Way:
+        """How pieces are made of a column's values."""
+        read, write = reading(column), to_avro(kind, logical=logical)
+        return NEVER, _text(read) if write is text else _both(read, write)
+
+    def head(self, operation: str, data: list[Piece], before: list[Piece] | None) -> bytes:
+        """What stands before the changeSequence."""
+        old = (NULL,) if before is None else (SOME, *before)
+        return b"".join((*data, *old, _SEQUENCED[operation]))
+
+    def tail(
+        self,
+        time: str,
+        stream: str,
+        transaction: str,
+        changed: int | None,
+        present: int | None,
+        counter: int | None,
+        last: bool | None,
+    ) -> bytes:
+        """What stands after the changeSequence."""
+        masks = self._masks
+        return b"".join(
+            (
+                sized(time.encode()),
+                sized(stream.encode()),
+                sized(transaction.encode()),
+                masks[changed],
+                masks[present],
+                self._external,
+                NULL if counter is None else SOME + number(counter),
+                _LAST[last],
+            )
+        )
+
+    def sealed(self, head: bytes, tail: bytes, width: int) -> bytes:
+        """The head of the whole message: an envelope says how long the message in it is."""
+        if self._open is None:
+            return head
+        return b"".join((self._open, number(len(head) + width + len(tail)), head))
+
+
+def envelope_head(kind: str, schema_id: str | None, schema: str | None) -> bytes:
+    """An envelope up to the length of the message in it."""
+    parts = [NULL if content is None else some(content.encode()) for content in (schema_id, schema)]
+    return b"".join((MAGIC, sized(kind.encode()), NULL, *parts))
+
+
+def key_of(pieces: list[Piece], places: tuple[int, ...], names: tuple[str, ...]) -> bytes:
+    """A key as a record of columns that are no unions."""
+    for place in places:
+        if pieces[place] == NULL:
+            raise ExpressionError(f"the key column {names[place]} is NULL")
+    return b"".join([pieces[place][1:] for place in places])
+
+
+def _both(read: Callable[[Any], Any], write: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    return lambda cell: write(read(cell))
+
+
+def _text(read: Callable[[Any], Any]) -> Callable[[Any], bytes]:
+    return lambda cell: text(cell if type(cell) is str else read(cell))
+
+
+class _Masks(dict[int | None, bytes]):
+    """Masks as Avro, each made once: a table's changes have few different ones."""
+
+    def __init__(self, columns: int) -> None:
+        super().__init__({None: NULL})
+        self._columns = columns
+
+    def __missing__(self, bits: int | None) -> bytes:
+        assert bits is not None
+        made = some(padded_bytes(bits, self._columns))
+        if len(self) < 4096:
+            self[bits] = made
+        return made

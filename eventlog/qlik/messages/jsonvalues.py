@@ -1,0 +1,76 @@
+"""Values as JSON holds them: numbers beyond 53 bits and decimals as strings, bytes in hexadecimal, times as the source has them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from eventlog.errors import ExpressionError
+from eventlog.qlik.messages.typemap import MessageType
+from eventlog.qlik.readings import shown
+
+ToJson = Callable[[Any], Any]
+"""Takes the value that `typed` gives for the column, never None."""
+
+
+def to_json(kind: MessageType) -> ToJson | None:
+    """What makes JSON of a column's values; None where they are it already."""
+    if kind.name == "NUMERIC" and kind.scale:
+        return _scaled(kind.scale)
+    return _WAYS.get(kind.name)
+
+
+def plain(value: Decimal | int) -> str:
+    """A number without an exponent."""
+    return str(value) if isinstance(value, int) else format(value, "f")
+
+
+def instant(value: dt.datetime) -> str:
+    """Date and time with a blank between them and six digits of the second."""
+    return value.isoformat(" ", "microseconds")[:26]
+
+
+def clock(value: dt.time) -> str:
+    """A time of day, with its fraction where it has one."""
+    return value.replace(tzinfo=None).isoformat()
+
+
+def _scaled(scale: int) -> ToJson:
+    """Decimals with the column's digits after the point; more than it has pass as they are."""
+    unit = Decimal(1).scaleb(-scale)
+
+    def write(value: Decimal) -> str:
+        exponent = value.as_tuple().exponent
+        if isinstance(exponent, int) and -scale < exponent < 100 and value.adjusted() < 100:
+            return format(_padded(value, unit), "f")
+        return format(value, "f")
+
+    return write
+
+
+def _padded(value: Decimal, unit: Decimal) -> Decimal:
+    from decimal import Context
+
+    return value.quantize(unit, context=Context(prec=400))
+
+
+def _finite(value: float) -> float:
+    if math.isfinite(value):
+        return value
+    raise ExpressionError(f"{shown(value)} is a number that JSON cannot hold; correct the value, or write Avro")
+
+
+_WAYS: dict[str, ToJson] = {
+    "UINT8": str,
+    "NUMERIC": plain,
+    "REAL4": _finite,
+    "REAL8": _finite,
+    "BYTES": lambda value: value.hex().upper(),
+    "BLOB": lambda value: value.hex().upper(),
+    "DATE": dt.date.isoformat,
+    "TIME": clock,
+    "DATETIME": instant,
+}

@@ -1,0 +1,75 @@
+"""Metadata messages: where a table comes from, what its columns are, and the Avro schema of its data messages.
+
+Everything in them follows from the table's structure but the version and the time, which whoever sends it puts in: it
+alone knows what was sent before.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from eventlog.qlik.messages import avrocoder, jsoncoder
+from eventlog.qlik.messages.avrovalues import number, sized
+from eventlog.qlik.messages.schemas import COLUMN_FACTS
+from eventlog.qlik.messages.shape import Shape
+
+
+class Structure(Struct, frozen=True, kw_only=True, gc=False):
+    """A table's structure, ready to be told: pieces round version and time."""
+
+    table: str
+    schema_id: str
+    topic: str
+    avro: bool
+    envelope: bytes
+    head: bytes
+    tail: bytes
+
+    def told(self, version: int, time: str) -> bytes:
+        """The metadata message."""
+        if not self.avro:
+            return b"".join((self.envelope, self.head, f'{version},"timestamp":"{time}"'.encode(), self.tail, b"}"))
+        inner = b"".join((self.head, number(version), sized(time.encode()), self.tail))
+        return self.envelope + sized(inner)
+
+
+def structure_of(shape: Shape) -> Structure:
+    """The structure of a table for its metadata topic."""
+    avro = shape.settings.encoding == "avro"
+    coder = avrocoder if avro else jsoncoder
+    head, tail = _avro(shape) if avro else _json(shape)
+    return Structure(
+        table=shape.title,
+        schema_id=shape.schema_id,
+        topic=shape.settings.metadata_topic,
+        avro=avro,
+        envelope=coder.envelope_head("MD", shape.schema_id, shape.metadata_text),
+        head=head,
+        tail=tail,
+    )
+
+
+def _lineage(shape: Shape) -> dict[str, str]:
+    settings, table = shape.settings, shape.table
+    return {"server": settings.server, "task": settings.task, "schema": table.schema or "", "table": table.name}
+
+
+def _json(shape: Shape) -> tuple[bytes, bytes]:
+    encode = msgspec.json.encode
+    head = encode({"schemaId": shape.schema_id})[:-1] + b',"lineage":' + encode(_lineage(shape))[:-1]
+    rest = {"tableStructure": {"tableColumns": shape.columns}, "dataSchema": shape.data_text}
+    return head + b',"tableVersion":', b"}," + encode(rest)[1:]
+
+
+def _avro(shape: Shape) -> tuple[bytes, bytes]:
+    texts = [shape.schema_id, *_lineage(shape).values()]
+    facts = [facts[name] for facts in shape.columns.values() for name in COLUMN_FACTS]
+    tail = [_fact(value) for value in facts]
+    return b"".join([sized(text.encode()) for text in texts]), b"".join([*tail, sized(shape.data_text.encode())])
+
+
+def _fact(value: object) -> bytes:
+    if isinstance(value, bool):
+        return b"\x01" if value else b"\x00"
+    return number(value) if isinstance(value, int) else sized(str(value).encode())

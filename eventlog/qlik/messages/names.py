@@ -1,0 +1,81 @@
+"""Names in messages: what topics, Avro fields and Avro namespaces are called, and what no name can be made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from eventlog.errors import ExpressionError
+from eventlog.qlik.messages.settings import LONGEST_TOPIC, MessageSettings, topic_name
+from eventlog.qlik.readings import shown
+from eventlog.schema import Table
+
+NAMESPACE: Final = "com.attunity.queue.msg"
+RESERVED: Final = frozenset({"MetadataMessage", "Lineage", "TableStructure", "TableColumns"})
+"""Types of a metadata message, in which each column is a type too."""
+
+_fits = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII).fullmatch
+_odd = re.compile(r"[^A-Za-z0-9_]", re.ASCII)
+
+
+def topic_of(table: Table, settings: MessageSettings) -> str:
+    """The topic of the table's messages; ExpressionError where no topic can be called so."""
+    fields = {"schema": table.schema or "", "table": table.name, "task": settings.task, "server": settings.server}
+    found = settings.topic.format_map(fields).strip(".")
+    if topic_name(found) is None:
+        raise ExpressionError(
+            f"no topic can be called {shown(found)}: it takes at most {LONGEST_TOPIC} of a-z A-Z 0-9 . _ -;"
+            " change output.messages.topic"
+        )
+    return found
+
+
+def title(table: Table) -> str:
+    """Schema and table, as a key has them and as people read them."""
+    return f"{table.schema}.{table.name}" if table.schema else table.name
+
+
+def namespace(table: Table, settings: MessageSettings) -> str:
+    """The namespace of a table's schemas in a registry; what Avro cannot hold becomes an underscore."""
+    parts = [settings.task, table.schema or "", table.name]
+    return ".".join([NAMESPACE, *[avro_name(part) for part in parts if part]])
+
+
+def field_names(columns: Sequence[str], settings: MessageSettings) -> tuple[str, ...]:
+    """What the columns are called in messages; ExpressionError where Avro cannot hold a name that is to stay."""
+    types = settings.mode == "metadata"
+    if settings.encoding == "json" and not types:
+        return tuple(columns)
+    taken = RESERVED if types else frozenset[str]()
+    unfit = [name for name in columns if _fits(name) is None or name in taken]
+    if not unfit:
+        return tuple(columns)
+    if settings.names == "refuse":
+        raise ExpressionError(
+            f'Avro cannot hold a column called {shown(unfit[0])}; rename it, or set output.messages.names = "map"'
+        )
+    return _mapped(columns, taken)
+
+
+def avro_name(text: str) -> str:
+    """The text as a name of Avro."""
+    name = _odd.sub("_", text)
+    return f"_{name}" if name[:1].isdigit() else name
+
+
+def _mapped(columns: Sequence[str], taken: frozenset[str]) -> tuple[str, ...]:
+    """Names that fit stay; of others that come to the same name the later ones are numbered."""
+    used = {*taken, *[name for name in columns if _fits(name) is not None and name not in taken]}
+    found = []
+    for column in columns:
+        name = column
+        if _fits(column) is None or column in taken:
+            made = name = avro_name(column)
+            number = 2
+            while name in used:
+                name = f"{made}_{number}"
+                number += 1
+            used.add(name)
+        found.append(name)
+    return tuple(found)

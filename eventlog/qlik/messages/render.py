@@ -1,0 +1,211 @@
+"""From a change, or a row of the full load, to the message that tells it; the changeSequence is put in afterwards.
+
+Numbers are given out in one place and one order, messages are written wherever there is a processor: so what is written
+leaves a gap of 35 digits, at a place that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from eventlog.errors import DataError, ExpressionError
+from eventlog.model import Cell, Change, Op, Position, RowId, written
+from eventlog.qlik.changeseq import WIDTH
+from eventlog.qlik.messages.avrocoder import AvroCoder, key_of
+from eventlog.qlik.messages.document import Message
+from eventlog.qlik.messages.headers import Moments
+from eventlog.qlik.messages.jsoncoder import JsonCoder
+from eventlog.qlik.messages.metadata import structure_of
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.shape import Shape, shape_of
+from eventlog.qlik.messages.telling import Piece, Teller, Told
+from eventlog.qlik.values import named
+from eventlog.rules.images import key_text
+from eventlog.schema import Catalog, Table
+from eventlog.tablekey import parse
+
+PLACEHOLDER: Final = b"0" * WIDTH
+Pieces = tuple[bytes | None, bytes, bytes]
+"""A message's key, and its value before and after the changeSequence; a tuple, because one is made for every change."""
+
+
+class Rendered(Struct, frozen=True, kw_only=True, gc=False):
+    """A message whose changeSequence is zeros yet; it begins at `place`."""
+
+    topic: str
+    key: bytes | None
+    value: bytes
+    place: int
+
+
+def patched(value: bytes, place: int, sequence: str) -> bytes:
+    """The value with this changeSequence where it was left open."""
+    return b"".join((value[:place], sequence.encode(), value[place + WIDTH :]))
+
+
+class Renderer:
+    """Writes messages of any table of a catalog."""
+
+    def __init__(self, settings: MessageSettings, catalog: Catalog | None) -> None:
+        self._settings = settings
+        self._catalog = catalog
+        self._tables: dict[tuple[str | None, str], TableRenderer | ExpressionError] = {}
+
+    def render(self, change: Change) -> Rendered | None:
+        """The message of a change; None where it tells nothing of the table's own columns. ExpressionError says why not."""
+        table = self.of_table(change.row)
+        pieces = table.pieces(change)
+        if pieces is None:
+            return None
+        key, head, tail = pieces
+        value = b"".join((head, PLACEHOLDER, tail))
+        return Rendered(topic=table.shape.topic, key=key, value=value, place=len(head))
+
+    def of_table(self, row: RowId) -> TableRenderer:
+        """What writes the messages of an object's table; ExpressionError where nothing can."""
+        found = self._tables.get((row.schema, row.table))
+        if found is None:
+            found = self._tables[row.schema, row.table] = self._made(row)
+        if isinstance(found, ExpressionError):
+            raise found
+        return found
+
+    def _made(self, row: RowId) -> TableRenderer | ExpressionError:
+        table = self._catalog.class_named(row.schema, row.table) if self._catalog is not None else None
+        if table is None:
+            return ExpressionError(
+                f"the columns of {row.table} are not known; messages need a schema that describes it"
+            )
+        try:
+            return TableRenderer(shape_of(table, self._settings))
+        except ExpressionError as error:
+            return error
+
+
+class TableRenderer:
+    """Writes messages of one table."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        settings, values = shape.settings, shape.values
+        self.structure = structure_of(shape) if settings.mode == "metadata" else None
+        self._coder = AvroCoder(shape) if settings.encoding == "avro" else JsonCoder(shape)
+        ways = [self._coder.way(c, k, settings.logical_types) for c, k in zip(values.columns, shape.types, strict=True)]
+        self._ways = ways
+        self._teller = Teller(values, ways, self._coder.null)
+        self._moments = Moments()
+        self._topic, self._refs = shape.topic, (shape.value_ref, shape.key_ref)
+        self._visible = ~shape.lobs
+        self._beside_key = ~values.key_bits
+        self._key_way: Literal["row", "table", "none", "avro"] = (
+            "table" if settings.key == "row" and not shape.table.key else settings.key
+        )
+        if settings.avro_key and self._key_way == "row":
+            self._key_way = "avro"
+
+    def pieces(self, change: Change, stream: str | None = None) -> Pieces | None:
+        """The message of a change; None where it tells nothing of the table's own columns.
+
+        `stream` is how its place in the source is written, where the caller knows it already.
+        """
+        op, before = change.op, None
+        if op is Op.MODIFY:
+            told = self._teller.modified(change)
+            if self._only_children(change, told):
+                return None
+            name, changed = "UPDATE", told.changed & self._visible
+            if change.whole or told.had & self._beside_key:
+                before = told.before
+        elif op is Op.TRUNCATE:
+            raise ExpressionError(
+                "messages have no operation that empties a table; its consumers must be told otherwise"
+            )
+        else:
+            told = self._teller.row(change, new=op is Op.ADD)
+            name = "INSERT" if op is Op.ADD else "DELETE"
+            changed = (told.has if op is Op.ADD else self.shape.values.key_bits or told.has) & self._visible
+        coder, place = self._coder, change.place
+        time, transaction = self._moments.of(change)
+        stream = change.stream or stream or written(change.positions[-1])
+        try:
+            head = coder.head(name, told.after, before)
+            last = None if place is None else change.last
+            tail = coder.tail(time, stream, transaction, changed, told.has, place, last)
+            return self._key(change.row.key, told), coder.sealed(head, tail, WIDTH), tail
+        except UnicodeEncodeError:
+            raise ExpressionError("the key or the position holds half a character, which UTF-8 cannot carry") from None
+
+    def refreshed(self, row: Mapping[str, Cell]) -> bytes:
+        """The value of a row of the full load, which has neither number nor time."""
+        coder = self._coder
+        head = coder.head("REFRESH", self._pieces_of(row), None)
+        tail = coder.tail("", "", "", None, None, None, None)
+        return coder.sealed(head, tail, 0) + tail
+
+    def refreshed_key(self, row: Mapping[str, Cell]) -> bytes | None:
+        """The key of a row of the full load: that of its changes."""
+        table, text = self.shape.table, ""
+        if self._key_way == "row":
+            try:
+                text = key_text(row, table.key, table.name)
+            except DataError as error:
+                raise ExpressionError(str(error).rstrip(".")) from None
+        parts = parse(text).parts if text else ()
+        one = parts[0][1] if len(parts) == 1 else None
+        pieces: list[Piece] = self._pieces_of(row) if self._key_way == "avro" else []
+        return self._key(text, Told(pieces, pieces, 0, 0, 0, one))
+
+    def message(self, key: bytes | None, value: bytes, positions: tuple[Position, ...] = ()) -> Message:
+        """What was written as a message of its table."""
+        value_schema, key_schema = self._refs
+        return Message(
+            topic=self._topic,
+            key=key,
+            value=value,
+            positions=positions,
+            value_schema=value_schema,
+            key_schema=key_schema,
+            structure=self.structure,
+        )
+
+    def _pieces_of(self, row: Mapping[str, Cell]) -> list[Piece]:
+        found = []
+        for column, (plain, way) in zip(self.shape.values.columns, self._ways, strict=True):
+            cell = row.get(column.name)
+            try:
+                found.append(cell if type(cell) is plain else self._coder.null if cell is None else way(cell))
+            except ExpressionError as error:
+                raise named(error, column.name) from None
+        return found
+
+    def _only_children(self, change: Change, told: Told) -> bool:
+        known = told.changed | told.had | told.has
+        return not known & self._beside_key and bool(change.edits) and not change.whole
+
+    def _key(self, key: str, told: Told) -> bytes | None:
+        """The message's key."""
+        way = self._key_way
+        if way == "row":
+            return (told.key if told.key is not None else self._joined(key)).encode()
+        if way == "avro":
+            return key_of(told.after, self.shape.values.key, self.shape.names)
+        return None if way == "none" else self.shape.title.encode()
+
+    def _joined(self, key: str) -> str:
+        separator = self.shape.settings.key_separator
+        return separator.join([value for _, value in parse(key).parts]) if separator else key
+
+
+def refresh(
+    rows: Iterable[Mapping[str, Cell]], table: Table, settings: MessageSettings
+) -> Iterator[Message | ExpressionError]:
+    """The messages of a table's rows in a full load, in their order; an error stands where a row cannot be told."""
+    writer = TableRenderer(shape_of(table, settings))
+    for row in rows:
+        try:
+            yield writer.message(writer.refreshed_key(row), writer.refreshed(row))
+        except ExpressionError as error:
+            yield error

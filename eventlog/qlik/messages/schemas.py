@@ -1,0 +1,109 @@
+"""The Avro schemas of messages: envelope, data, key and metadata, as JSON values and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from eventlog.qlik.messages.avrovalues import avro_type
+from eventlog.qlik.messages.names import NAMESPACE
+from eventlog.qlik.messages.typemap import MessageType
+
+Schema = dict[str, Any]
+Columns = Sequence[tuple[str, MessageType]]
+"""Names and types of columns, in their order."""
+
+OPERATIONS: Final = ("INSERT", "UPDATE", "DELETE", "REFRESH")
+
+ENVELOPE: Final[Schema] = {
+    "type": "record",
+    "name": "MessageEnvelope",
+    "fields": [
+        {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": 5}},
+        {"name": "type", "type": "string"},
+        {"name": "headers", "type": ["null", {"type": "map", "values": "string"}]},
+        {"name": "messageSchemaId", "type": ["null", "string"]},
+        {"name": "messageSchema", "type": ["null", "string"]},
+        {"name": "message", "type": "bytes"},
+    ],
+}
+COLUMN_FACTS: Final = ("ordinal", "type", "length", "precision", "scale", "primaryKeyPosition", "nullable")
+_FACT_TYPES = {"type": "string", "nullable": "boolean"}
+
+
+def text_of(schema: Schema) -> str:
+    """The schema as JSON, without blanks."""
+    return msgspec.json.encode(schema).decode()
+
+
+def data_schema(columns: Columns, *, logical: bool, space: str | None, external_id: bool) -> Schema:
+    """The schema of data messages; with a namespace, as a registry has it, unions have defaults."""
+    found = _record("DataRecord", space)
+    registered = space is not None
+    data = _record("Data", None, [_column(name, kind, logical, registered) for name, kind in columns])
+    found["fields"] = [
+        {"name": "data", "type": data},
+        {"name": "beforeData", "type": ["null", "Data"], **_default(registered)},
+        {"name": "headers", "type": _headers(registered, external_id)},
+    ]
+    return found
+
+
+def key_schema(columns: Columns, *, logical: bool, space: str | None) -> Schema:
+    """The schema of keys: a record of the key columns, none of which is ever null."""
+    fields = [{"name": name, "type": avro_type(kind, logical=logical)} for name, kind in columns]
+    return _record("KeyRecord", space, fields)
+
+
+def metadata_schema(columns: Iterable[str]) -> Schema:
+    """The schema of a table's metadata messages, in which each column is a type called like it."""
+    facts = [{"name": name, "type": _FACT_TYPES.get(name, "int")} for name in COLUMN_FACTS]
+    described = [{"name": name, "type": _record(name, None, facts)} for name in columns]
+    structure = _record(
+        "TableStructure", None, [{"name": "tableColumns", "type": _record("TableColumns", None, described)}]
+    )
+    texts = [{"name": name, "type": "string"} for name in ("server", "task", "schema", "table")]
+    lineage = [*texts, {"name": "tableVersion", "type": "long"}, {"name": "timestamp", "type": "string"}]
+    fields = [
+        {"name": "schemaId", "type": "string"},
+        {"name": "lineage", "type": _record("Lineage", None, lineage)},
+        {"name": "tableStructure", "type": structure},
+        {"name": "dataSchema", "type": "string"},
+    ]
+    return _record("MetadataMessage", None, fields)
+
+
+def _record(name: str, space: str | None, fields: Sequence[object] = ()) -> Schema:
+    return {"type": "record", "name": name, **({"namespace": space} if space else {}), "fields": list(fields)}
+
+
+def _column(name: str, kind: MessageType, logical: bool, registered: bool) -> Schema:
+    inner = avro_type(kind, logical=logical)
+    if registered:
+        return {"name": name, "type": ["null", inner], "default": None}
+    return {"name": name, "type": [{"type": "null"}, inner if isinstance(inner, dict) else {"type": inner}]}
+
+
+def _default(registered: bool) -> Schema:
+    return {"default": None} if registered else {}
+
+
+def _headers(registered: bool, external_id: bool) -> Schema:
+    operation = {"type": "enum", "name": "operation", "symbols": list(OPERATIONS)}
+    texts = ("changeSequence", "timestamp", "streamPosition", "transactionId")
+
+    def either(name: str, kind: str) -> Schema:
+        return {"name": name, "type": ["null", kind], **_default(registered)}
+
+    fields = [
+        {"name": "operation", "type": operation},
+        *[{"name": name, "type": "string"} for name in texts],
+        either("changeMask", "bytes"),
+        either("columnMask", "bytes"),
+        *([{"name": "externalSchemaId", "type": "string"}] if external_id else []),
+        either("transactionEventCounter", "long"),
+        either("transactionLastEvent", "boolean"),
+    ]
+    return _record("Headers", NAMESPACE if registered else None, fields)

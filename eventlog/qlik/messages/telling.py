@@ -1,0 +1,140 @@
+"""What a change says of a row, as pieces of a message: one for each column, before and after, and the bits beside them.
+
+It says what eventlog.qlik.values says, and a test holds the two against each other; but here each value is read and
+written in one step, and what did not change is written once, because a message is made for every change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from eventlog.errors import ExpressionError
+from eventlog.model import ABSENT, Change, Edit
+from eventlog.qlik.readings import shown
+from eventlog.qlik.values import TableValues, named
+from eventlog.tablekey import parse, simple
+
+Piece = Any
+"""A value that JSON holds, or bytes of Avro."""
+Way = tuple[type | None, Callable[[Any], Piece]]
+"""The type whose values are pieces as they are, and what makes pieces of all others but NULL."""
+
+
+class Told(NamedTuple):
+    """The pieces before and after, the bits of the columns that changed and that are known, and the key's one value."""
+
+    before: list[Piece]
+    after: list[Piece]
+    changed: int
+    had: int
+    has: int
+    key: str | None
+
+
+class Teller:
+    """Reads the changes of one table."""
+
+    def __init__(self, values: TableValues, ways: Sequence[Way], null: Piece) -> None:
+        self._values = values
+        self._null = null
+        self._nothing = [null] * len(values.names)
+        placed = [(place, 1 << place, *way) for place, way in enumerate(ways)]
+        self._plan = dict(zip(values.names, placed, strict=True))
+        single = {a.column.name: a.name for a in values.table.loggable.values() if a.child is None and not a.multiple}
+        self._keys = {native: self._plan[name] for native, name in single.items()}
+        self._keys |= {name.casefold(): planned for name, planned in self._keys.items()} | self._keys
+        self._left_out = values.table.multiple
+        key = values.table.key
+        self._plain = f"{key[0]}=" if len(values.key) == 1 == len(key) else "\0"
+        self._skip = len(self._plain)
+        self._one = self._keys[key[0]] if len(values.key) == 1 == len(key) else (0, 0, None, str)
+
+    def row(self, change: Change, *, new: bool) -> Told:
+        """A row that begins, or one that ends."""
+        row, bits, key = self._keyed(change.row.key)
+        plan, null = self._plan, self._null
+        for edit in change.edits:
+            cell = edit.new if new else edit.old
+            if cell is ABSENT:
+                continue
+            try:
+                place, bit, plain, way = plan[edit.column]
+                row[place] = cell if type(cell) is plain else null if cell is None else way(cell)
+            except (KeyError, ExpressionError) as error:
+                self._check(edit, error)
+                continue
+            bits |= bit
+        return Told(row, row, bits, bits, bits, key)
+
+    def modified(self, change: Change) -> Told:
+        """A row that goes on."""
+        after, known, key = self._keyed(change.row.key)
+        before = after.copy()
+        had = has = known
+        changed = 0
+        plan, null = self._plan, self._null
+        for edit in change.edits:
+            new, old = edit.new, edit.old
+            try:
+                place, bit, plain, way = plan[edit.column]
+                if new is not ABSENT:
+                    has |= bit
+                    after[place] = piece = new if type(new) is plain else null if new is None else way(new)
+                    if old == new and not edit.reset:
+                        before[place] = piece
+                        had |= bit
+                        continue
+                if old is ABSENT or (old is None and edit.reset):
+                    if new is not ABSENT:
+                        changed |= bit
+                        if edit.reset:
+                            had &= ~bit
+                    continue
+                had |= bit
+                before[place] = piece = old if type(old) is plain else null if old is None else way(old)
+            except (KeyError, ExpressionError) as error:
+                self._check(edit, error)
+                continue
+            if new is not ABSENT and piece != after[place]:
+                changed |= bit
+        return Told(before, after, changed, had, has, key)
+
+    def _keyed(self, key: str) -> tuple[list[Piece], int, str | None]:
+        """A row in which only the key stands, the bits of the key, and its value where it is one."""
+        row = self._nothing.copy()
+        if key.startswith(self._plain) and simple(key):
+            text = key[self._skip :]
+            place, bit, plain, way = self._one
+            try:
+                row[place] = text if plain is str else way(text)
+            except ExpressionError as error:
+                raise named(error, self._values.names[place]) from None
+            return row, bit, text
+        return self._of_parts(row, parse(key).parts if key else ())
+
+    def _of_parts(self, row: list[Piece], parts: tuple[tuple[str, str], ...]) -> tuple[list[Piece], int, str | None]:
+        bits = 0
+        for name, text in parts:
+            found = self._keys.get(name) or self._keys.get(name.casefold())
+            if found is None:
+                raise ExpressionError(f"the key names {shown(name)}, which is no column of {self._values.table.name}")
+            place, bit, plain, way = found
+            try:
+                row[place] = text if plain is str else way(text)
+            except ExpressionError as error:
+                raise named(error, self._values.names[place]) from None
+            bits |= bit
+        return row, bits, parts[0][1] if len(parts) == 1 else None
+
+    def _check(self, edit: Edit, error: Exception) -> None:
+        """A child table's values are left out; all else that stops an edit must be seen, with its column."""
+        if isinstance(error, ExpressionError):
+            raise named(error, edit.column) from None
+        if edit.column not in self._left_out:
+            table = self._values.table.name
+            raise ExpressionError(f"{shown(edit.column)} is no column of {table}; is the schema up to date?") from None
+
+
+NEVER: Final = None
+"""The plain type of columns whose values always have to be made."""
