@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, Style, track
-from tests.logged import USR, Logged, left_by, run
+from tests.logged import USR, Logged, left_by, logged, run
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
 
@@ -170,3 +170,55 @@ def test_a_table_that_is_all_key_tells_its_key_as_a_field(usr: Engine) -> None:
         ],
         key=str,
     )
+
+
+def test_a_transaction_over_several_tables_is_told_in_the_order_of_its_statements(usr: Engine) -> None:
+    run(usr, "CREATE TABLE grp (idg INTEGER NOT NULL PRIMARY KEY, name VARCHAR(9))")
+    track(usr, ["usr", "grp"], Options(style=Style.FIELD))
+    found = left_by(
+        usr,
+        JACK,
+        "INSERT INTO grp VALUES (1, 'a')",
+        "INSERT INTO usr_phone VALUES (1, '22')",
+        "UPDATE grp SET name = 'b'",
+    )
+    expected = [
+        *INSERTED[Style.FIELD],
+        (1, "idg=1", "name", None, "a"),
+        (1, "idu=1", "usr_phone.phoneno", None, "22"),
+        (2, "idg=1", "name", "a", "b"),
+    ]
+    assert found == expected
+    with usr.connect() as connection:
+        connection.execute(text("UPDATE usr SET fname = 'John'"))
+        connection.execute(text("DELETE FROM grp"))
+        connection.rollback()
+    with usr.connect() as connection:
+        assert connection.execute(text("SELECT COUNT(*) FROM event_log")).scalar() == len(expected)
+
+
+def test_what_is_rolled_back_to_a_savepoint_leaves_nothing(usr: Engine) -> None:
+    followed(usr, Style.FIELD, JACK)
+    with usr.connect() as connection:
+        connection.execute(text("UPDATE usr SET fname = 'John'"))
+        with connection.begin_nested() as part:
+            connection.execute(text("UPDATE usr SET lname = 'Doe'"))
+            part.rollback()
+        connection.execute(text("UPDATE usr SET age = 7"))
+        connection.commit()
+    assert [row[2:] for row in logged(usr)] == [("fname", "Jack", "John"), ("age", None, "7")]
+
+
+def test_computed_columns_are_columns_like_others(usr: Engine) -> None:
+    run(
+        usr,
+        "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, a INTEGER, s INTEGER GENERATED ALWAYS AS (a + 2) STORED)",
+    )
+    track(usr, ["t"], Options(style=Style.FIELD))
+    found = left_by(usr, "INSERT INTO t (k, a) VALUES (1, 1)", "UPDATE t SET a = 5")
+    assert [(row[0], row[2], row[3], row[4]) for row in found] == [
+        (1, "a", None, "1"),
+        (1, "s", None, "3"),
+        (2, "a", "1", "5"),
+        (2, "s", "3", "7"),
+    ]

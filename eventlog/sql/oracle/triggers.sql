@@ -88,7 +88,7 @@ ELSE
 END IF;
 
 -- fact: of statement triggers
--- fact_of_all: of statement triggers
+-- log_each: of statement triggers
 -- log_facts: of statement triggers
 -- taken_over: keys are free until the statement ends, but triggers fire row by row in the order of the changes
 -- child_side: of statement triggers

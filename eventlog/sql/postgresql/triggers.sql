@@ -67,10 +67,14 @@ EXISTS (SELECT 1 FROM (SELECT /* columns */n.idu) AS /* row */usr WHERE /* condi
 -- fact: one row of the log, if its condition holds
 SELECT /* key */'idu=1', /* kind */6, /* column */NULL, /* old */NULL, /* new */NULL WHERE /* condition */(1 = 1);
 
--- fact_of_all: the one row of an object that left, came or changed, whichever it was
-SELECT CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END,
-  CASE WHEN /* left */(n.idu IS NULL) THEN 4 WHEN /* came */(o.idu IS NULL) THEN 5 ELSE 6 END, NULL, NULL, NULL
-WHERE /* condition */(1 = 1);
+-- log_each: writes the one fact that each row of an update's source tells: it left, came or changed
+-- Without a subquery for each row, which a bulk statement would pay for and a single row all the more.
+INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name)
+SELECT CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END, 'N',
+  CASE WHEN /* left */(n.idu IS NULL) THEN 4 WHEN /* came */(o.idu IS NULL) THEN 5 ELSE 6 END,
+  /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* table */'usr'
+FROM /* source */new_rows WHERE /* condition */(1 = 1);
 
 -- log_facts: writes the facts of every row of a source
 -- A full join pairs the rows of an update: it cannot become the nested loop that a plan kept from single rows would

@@ -93,7 +93,7 @@ SELECT /* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user *
   /* old */NULL, /* new */NULL WHERE /* condition */(1 = 1);
 
 -- fact: of statement triggers
--- fact_of_all: of statement triggers
+-- log_each: of statement triggers
 -- log_facts: of statement triggers
 -- taken_over: keys are checked row by row here, so no row takes over the key of one that moves later
 -- child_side: of statement triggers

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
 from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
-from eventlog.sql.triggers.facts import EVERY, Fact, Side, When, child_facts, facts
+from eventlog.sql.triggers.facts import EVERY, Fact, Side, Test, When, child_facts, facts
 from eventlog.sql.triggers.plan import ChildPlan, Plan, Style
 from eventlog.sql.triggers.words import Row, same_key
 
@@ -84,7 +84,9 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
             return SEPARATOR.join(_ChildStatements(clauses=clauses, child=self.child, log=self.log).written(when))
         source = self._source(clauses, when)
         if when is When.UPDATE and self.plan.options.style == Style.ROW_BACK:
-            return statement(self.dialect, "log_facts", **self.log, source=source, facts=self._fact_of_all(clauses))
+            return self._log_each(clauses, source)
+        if when is When.UPDATE and self.plan.options.when is None:
+            return log_facts(self.dialect, self.log, source, self._left_or_filled(clauses))
         return log_facts(self.dialect, self.log, source, [clauses.holes(fact) for fact in facts(self.plan, when)])
 
     def _source(self, clauses: Clauses, when: When) -> str:
@@ -98,21 +100,39 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
         ]
         return f"old_rows AS o FULL JOIN new_rows AS n ON {' AND '.join(same)}"
 
-    def _fact_of_all(self, clauses: Clauses) -> str:
+    def _log_each(self, clauses: Clauses, source: str) -> str:
         """An update's row-back facts in one: half the work for each row of a bulk statement."""
         left, came, stayed = facts(self.plan, When.UPDATE)
         conditions = [clauses.condition(fact) for fact in (left, came)]
         # Beside "left or came" the change need not say "neither left nor came", unless a condition looks at both rows.
         conditions.append(clauses.changed(stayed) if self.plan.options.when is None else clauses.condition(stayed))
-        return statement(
-            self.dialect,
-            "fact_of_all",
-            left=f"({clauses.missing(Side.NEW)})",
-            came=f"({clauses.missing(Side.OLD)})",
-            old_key=clauses.key(Side.OLD),
-            new_key=clauses.key(Side.NEW),
-            condition=any_of(conditions),
-        )
+        holes = {
+            "left": f"({clauses.missing(Side.NEW)})",
+            "came": f"({clauses.missing(Side.OLD)})",
+            "old_key": clauses.key(Side.OLD),
+            "new_key": clauses.key(Side.NEW),
+            "condition": any_of(conditions),
+        }
+        return statement(self.dialect, "log_each", **self.log, source=source, **holes)
+
+    def _left_or_filled(self, clauses: Clauses) -> list[dict[str, str]]:
+        """An update's field facts, one a column whether the row came or stayed: each costs a single row its own plan node.
+
+        Where a row came, all columns of the row before are NULL, so a value that is there differs.
+        """
+        left, *others = facts(self.plan, When.UPDATE)
+        count = len(self.plan.watched)
+        pairs = zip(others[:count], others[count:], strict=True)
+        return [clauses.holes(left), *(self._came_or_stayed(clauses, came, stayed) for came, stayed in pairs)]
+
+    def _came_or_stayed(self, clauses: Clauses, came: Fact, stayed: Fact) -> dict[str, str]:
+        fresh, told = f"({clauses.missing(Side.OLD)})", clauses.changed(stayed)
+        if came.test is Test.FILLED_OR_ALL_EMPTY:
+            told = any_of([told, all_of([fresh, *clauses.all_empty(came)])])
+        return clauses.holes(stayed) | {
+            "kind": f"CASE WHEN {fresh} THEN {int(came.kind)} ELSE {int(stayed.kind)} END",
+            "condition": all_of([f"NOT ({clauses.missing(Side.NEW)})", told]),
+        }
 
 
 class _ChildStatements(Struct, frozen=True, kw_only=True):

@@ -155,6 +155,10 @@ class Clauses(Struct, frozen=True, kw_only=True):
             return [self.changed(fact)]
         return [any_of([self.changed(fact), self.moved()])]
 
+    def all_empty(self, fact: Fact) -> list[str]:
+        """That none of the columns which the fact is about has a value."""
+        return [f"{self.row(fact.side).value(watched.column)} IS NULL" for watched in fact.watched]
+
     def _filled_or_all_empty(self, fact: Fact) -> str:
         row = self.row(fact.side)
         first, *others = (row.value(watched.column) for watched in fact.watched)

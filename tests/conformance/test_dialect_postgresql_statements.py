@@ -1,0 +1,115 @@
+"""Statements that only PostgreSQL has, or that it does in its own way: MERGE, COPY, identities, cascades, partitions."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine, text
+
+from eventlog.sql.install import install
+from eventlog.sql.triggers import Options, Style, track
+from tests.logged import USR, left_by, logged, run
+
+JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
+MERGE = """
+MERGE INTO usr USING (VALUES (1, 'John'), (2, 'Ida'), (3, NULL)) AS come (idu, fname) ON usr.idu = come.idu
+WHEN MATCHED AND come.fname IS NULL THEN DELETE
+WHEN MATCHED THEN UPDATE SET fname = come.fname
+WHEN NOT MATCHED THEN INSERT (idu, fname) VALUES (come.idu, come.fname)
+"""
+both = pytest.mark.parametrize("rows", [False, True], ids=["statement", "row"])
+
+
+@pytest.fixture
+def usr(postgresql: Engine) -> Engine:
+    install(postgresql)
+    run(postgresql, *USR)
+    return postgresql
+
+
+def version(engine: Engine) -> int:
+    with engine.connect() as connection:
+        return int(connection.execute(text("SHOW server_version_num")).scalar_one()) // 10_000
+
+
+@both
+def test_a_merge_is_the_inserts_updates_and_deletes_that_it_makes(usr: Engine, rows: bool) -> None:
+    if version(usr) < 15:
+        pytest.skip("MERGE came with PostgreSQL 15")
+    run(usr, JACK, "INSERT INTO usr VALUES (3, 'Joe')")
+    track(usr, ["usr"], Options(style=Style.FIELD, rows=rows))
+    assert sorted(left_by(usr, MERGE), key=str) == [
+        (1, "idu=2", "fname", None, "Ida"),
+        (2, "idu=1", "fname", "Jack", "John"),
+        (4, "idu=3", None, None, None),
+    ]
+
+
+@both
+def test_one_upsert_tells_what_came_and_what_changed(usr: Engine, rows: bool) -> None:
+    run(usr, JACK)
+    track(usr, ["usr"], Options(style=Style.FIELD, rows=rows))
+    upsert = "INSERT INTO usr VALUES (1, 'John'), (2, 'Ida') ON CONFLICT (idu) DO UPDATE SET fname = excluded.fname"
+    assert sorted(left_by(usr, upsert), key=str) == [
+        (1, "idu=2", "fname", None, "Ida"),
+        (2, "idu=1", "fname", "Jack", "John"),
+    ]
+
+
+@both
+def test_copy_is_an_insert_of_its_rows(usr: Engine, rows: bool) -> None:
+    track(usr, ["usr"], Options(style=Style.FIELD, rows=rows))
+    raw = usr.raw_connection()
+    with raw.cursor().copy("COPY usr (idu, fname) FROM STDIN") as copy:
+        copy.write("1\tJack\n2\t\\N\n")
+    raw.commit()
+    raw.close()
+    assert logged(usr) == [(1, "idu=1", "fname", None, "Jack"), (1, "idu=2", "fname", None, None)]
+
+
+@both
+def test_identities_serials_and_defaults_are_told_as_they_became(postgresql: Engine, rows: bool) -> None:
+    install(postgresql)
+    number = "k INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+    run(postgresql, f"CREATE TABLE t ({number}, n SERIAL, at DATE DEFAULT '2025-03-23', s TEXT)")
+    track(postgresql, ["t"], Options(style=Style.FIELD, rows=rows))
+    assert left_by(postgresql, "INSERT INTO t (s) VALUES ('x')") == [
+        (1, "k=1", "n", None, "1"),
+        (1, "k=1", "at", None, "2025-03-23"),
+        (1, "k=1", "s", None, "x"),
+    ]
+
+
+@both
+def test_a_key_that_cascades_takes_the_values_of_its_children_along(postgresql: Engine, rows: bool) -> None:
+    install(postgresql)
+    foreign = "FOREIGN KEY (idu) REFERENCES usr (idu) ON UPDATE CASCADE ON DELETE CASCADE"
+    run(postgresql, USR[0], f"CREATE TABLE usr_phone (idu INTEGER, phoneno VARCHAR(32), {foreign})", JACK)
+    run(postgresql, "INSERT INTO usr_phone VALUES (1, '22')")
+    track(postgresql, ["usr"], Options(style=Style.FIELD, rows=rows))
+    found = left_by(postgresql, "UPDATE usr SET idu = 2")
+    assert {(4, "idu=1", None, None, None), (1, "idu=2", "fname", None, "Jack")} < set(found)
+    assert (1, "idu=2", "usr_phone.phoneno", None, "22") in found
+    assert left_by(postgresql, "DELETE FROM usr") == [(4, "idu=2", None, None, None)]
+
+
+def test_a_partition_that_is_added_later_is_captured_with_the_table(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, "CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT) PARTITION BY RANGE (id)")
+    for rows in (False, True):
+        track(postgresql, ["t"], Options(style=Style.FIELD, rows=rows))
+        low = 10 * rows
+        run(postgresql, f"CREATE TABLE t{low} PARTITION OF t FOR VALUES FROM ({low}) TO ({low + 10})")
+        assert left_by(postgresql, f"INSERT INTO t VALUES ({low}, 'a')") == [(1, f"id={low}", "x", None, "a")]
+
+
+@pytest.mark.parametrize("style", Style)
+def test_truncate_tells_the_rows_in_every_style(usr: Engine, style: Style) -> None:
+    run(usr, JACK)
+    track(usr, ["usr"], Options(style=style))
+    assert left_by(usr, "TRUNCATE usr CASCADE") == [(4, "idu=1", None, None, None)]
+
+
+@both
+def test_sessions_that_only_repeat_others_are_not_captured_twice(usr: Engine, rows: bool) -> None:
+    track(usr, ["usr"], Options(rows=rows))
+    assert left_by(usr, "SET LOCAL session_replication_role = replica", JACK) == []
