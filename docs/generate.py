@@ -17,6 +17,7 @@ from msgspec import Struct
 from eventlog.config import FilesOutput, HttpOutput, PublisherConfig, SourceConfig, StdoutOutput
 from eventlog.model import Kind
 from eventlog.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
+from eventlog.websettings import WebConfig
 
 DOCS = Path(__file__).resolve().parent
 FOLDER = DOCS / "reference"
@@ -25,6 +26,7 @@ MEANINGS: dict[str, dict[str, Any]] = tomllib.loads((DOCS / "configuration.toml"
 TABLES: dict[str, tuple[type[Struct], ...]] = {
     "source": (SourceConfig,),
     "publisher": (PublisherConfig,),
+    "web": (WebConfig,),
     "output": (FilesOutput, StdoutOutput, HttpOutput),
 }
 """The sections of the configuration; an output is one of several kinds."""

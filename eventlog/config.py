@@ -21,6 +21,7 @@ from eventlog.errors import ConfigError
 from eventlog.sinks.address import HttpSettings
 from eventlog.suggest import did_you_mean
 from eventlog.timetable import read_times
+from eventlog.websettings import WebConfig
 
 Choice = Literal["auto", "new", "old"]
 
@@ -126,6 +127,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     source: SourceConfig = SourceConfig()
     publisher: PublisherConfig = PublisherConfig()
     output: tuple[OutputConfig, ...] = ()
+    web: WebConfig = WebConfig()
 
 
 def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Config:
@@ -183,6 +185,7 @@ def _from_environment(value: str) -> Any:
 _SECTIONS: dict[str, tuple[type[Struct], ...]] = {
     "source": (SourceConfig,),
     "publisher": (PublisherConfig,),
+    "web": (WebConfig,),
     "output": (FilesOutput, StdoutOutput, HttpOutput),
 }
 

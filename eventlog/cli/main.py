@@ -24,6 +24,7 @@ COMMANDS = {
     "rights": "rights",
     "check": "check",
     "run": "run",
+    "web": "web",
     "receive": "receive",
     "convert": "convert",
     "explain": "explain",

@@ -17,15 +17,17 @@ from eventlog.config import Config, FilesOutput
 if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
 
+    from eventlog.daemon.endpoint import Endpoint
     from eventlog.daemon.vitals import Vitals
     from eventlog.journal import Style
+    from eventlog.web.server import PageServer
 
 
 @click.command()
 @click.option("--once", is_flag=True, help="One cycle.")
 @click.option("--until-empty", is_flag=True, help="Until nothing is left that can be published now.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Write the documents into this folder.")
-@click.option("--http", metavar="HOST:PORT", help="Answer /metrics, /health and /ready there.")
+@click.option("--http", metavar="HOST:PORT", help="The status page, /metrics, /health and /ready are there.")
 @click.option("--log-format", type=click.Choice(["console", "json"]), help="Default: console on a terminal, else json.")
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
@@ -54,7 +56,7 @@ def run(
     systemd = Systemd()
     vitals = Vitals(watched=http is not None, on_move=systemd.alive)
     journal = _journal(config, log_format, log_level, lasting=not (once or until_empty))
-    with _watched(http, vitals, journal):
+    with _watched(http, config, vitals, journal):
         if once or until_empty:
             return _some_cycles(config, journal, vitals, once=once)
         from eventlog.daemon.service import Service
@@ -91,19 +93,34 @@ def _journal(config: Config, style: Style | None, level: str, *, lasting: bool) 
 
 
 @contextmanager
-def _watched(address: str | None, vitals: Vitals, journal: BoundLogger) -> Iterator[None]:
+def _watched(address: str | None, config: Config, vitals: Vitals, journal: BoundLogger) -> Iterator[None]:
     """An address to watch the publisher at, while it runs."""
     if address is None:
         yield
         return
-    from eventlog.daemon.endpoint import Endpoint
-
-    endpoint = Endpoint(address, vitals)
+    endpoint = _endpoint(address, config, vitals, journal)
     journal.info("watched_at", port=endpoint.port)
     try:
         yield
     finally:
         endpoint.close()
+
+
+def _endpoint(address: str, config: Config, vitals: Vitals, journal: BoundLogger) -> Endpoint | PageServer:
+    """The status page with what programs ask; without the extra, or where everybody could see it, only the latter."""
+    from importlib.util import find_spec
+
+    from eventlog.daemon.endpoint import Endpoint, read_address
+    from eventlog.web.guard import is_open_door
+
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        return Endpoint(address, vitals)
+    if is_open_door(read_address(address)[0], config.web):
+        journal.warning("page_off", why="others reach this address; the page needs web.token or web.user_header there")
+        return Endpoint(address, vitals)
+    from eventlog.web.door import open_page
+
+    return open_page(address, config, journal, vitals)
 
 
 def _with_folder(config: Config, out: Path | None) -> Config:

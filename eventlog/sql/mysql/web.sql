@@ -1,0 +1,66 @@
+-- The status page: lists that read a bounded stretch of the log, by its numbers or by the index of waiting rows.
+
+-- list_rows: the rows of a stretch that are asked for, the newest first, with what the companion table says of them
+SELECT entry./* record_id */record_id AS record_id,
+       entry./* status */status AS status,
+       CAST(entry./* event_type */event_type AS CHAR) AS event_type,
+       CAST(entry./* event_time */event_time AS CHAR) AS event_time,
+       entry./* perpetrator */perpetrator AS perpetrator,
+       entry./* table_name */table_name AS table_name,
+       entry./* table_key */table_key AS table_key,
+       entry./* column_name */column_name AS column_name,
+       substr(entry./* old_value */old_value, 1, :width) AS old_value,
+       substr(entry./* new_value */new_value, 1, :width) AS new_value,
+       CASE WHEN CAST(entry./* status */status AS BINARY) = 'N' AND kept.held <> 0 THEN 'held'
+            WHEN CAST(entry./* status */status AS BINARY) = 'S' AND kept.reason IS NULL THEN 'published'
+            ELSE kept.reason END AS reason,
+       kept.note AS note,
+       kept.attempts AS attempts,
+       CAST(kept.next_attempt AS CHAR) AS next_attempt,
+       kept.document AS document
+FROM /* log */event_log AS entry
+LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
+  AND (:any_status = 1
+       OR CAST(entry./* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
+  AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
+  AND (:any_key = 1 OR CAST(entry./* table_key */table_key AS BINARY) = CAST(:key AS BINARY))
+  AND (:any_text = 1 OR lower(entry./* table_key */table_key) LIKE :pattern ESCAPE '!'
+            OR lower(entry./* column_name */column_name) LIKE :pattern ESCAPE '!'
+            OR lower(entry./* old_value */old_value) LIKE :pattern ESCAPE '!'
+            OR lower(entry./* new_value */new_value) LIKE :pattern ESCAPE '!'
+            OR lower(kept.note) LIKE :pattern ESCAPE '!')
+  AND (:any_reason = 1 OR CASE WHEN CAST(entry./* status */status AS BINARY) = 'N' AND kept.held <> 0 THEN 'held'
+            WHEN CAST(entry./* status */status AS BINARY) = 'S' AND kept.reason IS NULL THEN 'published'
+            ELSE kept.reason END = :reason)
+ORDER BY entry./* record_id */record_id DESC
+LIMIT :limit;
+
+-- list_low: where a stretch of so many rows before a number begins, and how many rows it has
+SELECT min(n), count(*) FROM (
+    SELECT entry./* record_id */record_id AS n FROM /* log */event_log AS entry
+    WHERE /* among */(1 = 1) AND entry./* record_id */record_id < :before
+    ORDER BY entry./* record_id */record_id DESC LIMIT :reach
+) AS stretch;
+
+-- list_every: condition: any row
+(1 = 1);
+
+-- list_waiting: condition: rows that wait
+(entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N');
+
+-- list_numbers: condition: a stretch of numbers
+(entry./* record_id */record_id >= :low);
+
+-- list_waiting_numbers: condition: the waiting rows of a stretch of numbers
+(entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N'
+ AND entry./* record_id */record_id >= :low);
+
+-- list_places: condition: a stretch of the table as it lies on the disk
+
+-- list_end: where the table ends on the disk, and how much of it is looked through at once
+
+-- list_bounds: two ends of a stretch on the disk as conditions have them
+
+-- count_reasons: how many rows the companion table has with each letter and reason
+SELECT status, reason, count(*) FROM /* outcomes */event_log_outcome WHERE status IS NOT NULL GROUP BY status, reason;

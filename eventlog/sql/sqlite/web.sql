@@ -1,0 +1,68 @@
+-- The status page: lists that read a bounded stretch of the log: by its numbers, by the index of waiting rows, or else
+-- by rowid.
+
+-- list_rows: the rows of a stretch that are asked for, the newest first, with what the companion table says of them
+SELECT entry./* record_id */record_id AS record_id,
+       CAST(entry./* status */status AS text) AS status,
+       CAST(entry./* event_type */event_type AS text) AS event_type,
+       CAST(entry./* event_time */event_time AS text) AS event_time,
+       CAST(entry./* perpetrator */perpetrator AS text) AS perpetrator,
+       CAST(entry./* table_name */table_name AS text) AS table_name,
+       CAST(entry./* table_key */table_key AS text) AS table_key,
+       CAST(entry./* column_name */column_name AS text) AS column_name,
+       substr(CAST(entry./* old_value */old_value AS text), 1, :width) AS old_value,
+       substr(CAST(entry./* new_value */new_value AS text), 1, :width) AS new_value,
+       CASE WHEN entry./* status */status = 'N' AND kept.held <> 0 THEN 'held'
+            WHEN entry./* status */status = 'S' AND kept.reason IS NULL THEN 'published'
+            ELSE kept.reason END AS reason,
+       kept.note AS note,
+       kept.attempts AS attempts,
+       CAST(kept.next_attempt AS text) AS next_attempt,
+       kept.document AS document
+FROM /* log */event_log AS entry
+LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
+  AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
+  AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
+  AND (:any_key = 1 OR CAST(entry./* table_key */table_key AS text) = :key)
+  AND (:any_text = 1 OR lower(CAST(entry./* table_key */table_key AS text)) LIKE :pattern ESCAPE '!'
+            OR lower(CAST(entry./* column_name */column_name AS text)) LIKE :pattern ESCAPE '!'
+            OR lower(CAST(entry./* old_value */old_value AS text)) LIKE :pattern ESCAPE '!'
+            OR lower(CAST(entry./* new_value */new_value AS text)) LIKE :pattern ESCAPE '!'
+            OR lower(kept.note) LIKE :pattern ESCAPE '!')
+  AND (:any_reason = 1 OR CASE WHEN entry./* status */status = 'N' AND kept.held <> 0 THEN 'held'
+            WHEN entry./* status */status = 'S' AND kept.reason IS NULL THEN 'published'
+            ELSE kept.reason END = :reason)
+ORDER BY entry./* record_id */record_id DESC
+LIMIT :limit;
+
+-- list_low: where a stretch of so many rows before a number begins, and how many rows it has
+SELECT min(n), count(*) FROM (
+    SELECT entry./* record_id */record_id AS n FROM /* log */event_log AS entry
+    WHERE /* among */(1 = 1) AND entry./* record_id */record_id < :before
+    ORDER BY entry./* record_id */record_id DESC LIMIT :reach
+) AS stretch;
+
+-- list_every: condition: any row
+(1 = 1);
+
+-- list_waiting: condition: rows that wait
+(entry./* status */status = 'N');
+
+-- list_numbers: condition: a stretch of numbers
+(entry./* record_id */record_id >= :low);
+
+-- list_waiting_numbers: condition: the waiting rows of a stretch of numbers
+(entry./* status */status = 'N' AND entry./* record_id */record_id >= :low);
+
+-- list_places: condition: a stretch of the table as it lies on the disk
+(entry.rowid >= :first_place AND entry.rowid < :last_place);
+
+-- list_end: where the table ends on the disk, and how many rows are looked through at once
+SELECT coalesce(max(rowid), 0) + 1, 10000 FROM /* log */event_log;
+
+-- list_bounds: two ends of a stretch on the disk as conditions have them
+SELECT :first_place, :last_place;
+
+-- count_reasons: how many rows the companion table has with each letter and reason
+SELECT status, reason, count(*) FROM /* outcomes */event_log_outcome WHERE status IS NOT NULL GROUP BY status, reason;

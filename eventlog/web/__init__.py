@@ -1,0 +1,1 @@
+"""The status page: what the log holds and how it flows, drawn on the server, and buttons to act on rows."""

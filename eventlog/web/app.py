@@ -1,0 +1,243 @@
+"""The page's addresses: each asks the guard, reads or acts, and answers with a page that was drawn elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from importlib.resources import files
+from time import monotonic, time
+from typing import Final
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from structlog.stdlib import BoundLogger
+
+from eventlog.errors import DataError, EventlogError, UsageError
+from eventlog.web import desk, frame
+from eventlog.web.collector import Collector
+from eventlog.web.door import Door
+from eventlog.web.guard import Asked, Guard, Refused, Visitor
+from eventlog.web.html import address
+from eventlog.web.overview import overview
+
+Page = Callable[[Request, Visitor], Awaitable[Response]]
+
+SECURITY: Final = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+LARGEST: Final = 65_536
+"""Bytes of a form."""
+
+STREAMS: Final = 32
+"""Browsers that may have live updates at once; the others load the page again."""
+
+HEARTBEAT: Final = 15.0
+"""Seconds after which a stream says that it is still there."""
+
+
+class App:
+    """The page as an ASGI application; `closing` ends the streams."""
+
+    def __init__(self, door: Door, guard: Guard, journal: BoundLogger) -> None:
+        self._door = door
+        self.guard = guard
+        self.closing = False
+        self._journal = journal
+        self._streams = 0
+        self._assets = {name: _asset(name) for name in ("style.css", "live.js")}
+        self._at = {
+            name: f"/static/{hashlib.sha256(body).hexdigest()[:12]}/{name}" for name, body in self._assets.items()
+        }
+        self.routes = [
+            Route("/", self._guarded(self._overview)),
+            Route("/events", self._guarded(self._events)),
+            Route("/rows", self._guarded(self._rows)),
+            Route("/rows/{number:int}", self._guarded(self._row)),
+            Route("/confirm", self._guarded(self._confirm)),
+            Route("/act", self._guarded(self._act), methods=["POST"]),
+            Route("/login", self._login, methods=["GET", "POST"]),
+            Route("/logout", self._guarded(self._logout), methods=["POST"]),
+            Route("/static/{mark}/{name}", self._static),
+        ]
+
+    def starlette(self, *others: Route) -> Starlette:
+        """The application, with other addresses beside the page's."""
+        return Starlette(routes=[*others, *self.routes])
+
+    def _guarded(self, answer: Page) -> Callable[[Request], Awaitable[Response]]:
+        async def guarded(request: Request) -> Response:
+            visitor = self.guard.visitor(asked(request))
+            if isinstance(visitor, Refused):
+                return self._refuse(request, visitor)
+            try:
+                response = await answer(request, visitor)
+            except DataError as error:
+                response = self._says(visitor, 404, "Not found", str(error))
+            except UsageError as error:
+                response = self._says(visitor, 400, "This cannot be done", str(error))
+            except EventlogError as error:
+                response = self._says(visitor, 503, "This does not work now", str(error))
+            if visitor.fresh:
+                self._give_session(request, response, visitor.session)
+            return _secured(response)
+
+        return guarded
+
+    async def _overview(self, request: Request, visitor: Visitor) -> Response:
+        found = await run_in_threadpool(self._door.desk)
+        content = overview(found.collector.reading())
+        return _html(frame.page("Overview", content, self._look(visitor), live=True, here="Overview"))
+
+    async def _rows(self, request: Request, visitor: Visitor) -> Response:
+        query = desk.read_query(dict(request.query_params))
+        content = await run_in_threadpool(lambda: self._door.desk().rows(query, self._look(visitor)))
+        return _html(frame.page("Rows", content, self._look(visitor), here="Rows" if query.plain else ""))
+
+    async def _row(self, request: Request, visitor: Visitor) -> Response:
+        number, done = int(request.path_params["number"]), request.query_params.get("done", "")
+        content = await run_in_threadpool(lambda: self._door.desk().row(number, self._look(visitor), done))
+        return _html(frame.page(f"Row {number}", content, self._look(visitor)))
+
+    async def _confirm(self, request: Request, visitor: Visitor) -> Response:
+        act = desk.read_act(request.query_params.get("action", ""), request.query_params.getlist("id"))
+        return _html(
+            frame.page(f"{act.action.capitalize()}?", desk.confirm(act, self._look(visitor)), self._look(visitor))
+        )
+
+    async def _act(self, request: Request, visitor: Visitor) -> Response:
+        form = await _form(request)
+        refused = self.guard.may_act(visitor, asked(request), _single(form))
+        if refused is not None:
+            return self._says(visitor, refused.status, "This was not done", refused.why)
+        act = desk.read_act(_single(form).get("action", ""), form.get("id", []))
+        count = await run_in_threadpool(lambda: self._door.desk().act(act))
+        self._journal.info(f"rows_{act.action}", by=visitor.name, rows=count, asked=len(act.numbers))
+        done = f"{act.action} {count}"
+        return RedirectResponse(address("rows", act.numbers[0], done=done), status_code=303)
+
+    async def _events(self, request: Request, visitor: Visitor) -> Response:
+        if self._streams >= STREAMS or self.closing:
+            return Response(status_code=503)
+        found = await run_in_threadpool(self._door.desk)
+        return StreamingResponse(self._stream(found.collector), media_type="text/event-stream")
+
+    async def _stream(self, collector: Collector) -> AsyncIterator[bytes]:
+        """The live part of the first page whenever there is a new one, until the browser or we go."""
+        self._streams += 1
+        seen, said = -1, monotonic()
+        try:
+            while not self.closing:
+                if collector.version != seen:
+                    seen, said = collector.version, monotonic()
+                    yield b"data: " + overview(collector.reading()).encode().replace(b"\n", b"\ndata: ") + b"\n\n"
+                elif monotonic() - said > HEARTBEAT:
+                    said = monotonic()
+                    yield b": still here\n\n"
+                await asyncio.sleep(0.25)
+        finally:
+            self._streams -= 1
+
+    async def _login(self, request: Request) -> Response:
+        if self.guard.settings.token is None:
+            return RedirectResponse("/", status_code=303)
+        look, wrong = self._look(None), False
+        if request.method == "POST":
+            token = _single(await _form(request)).get("token", "")
+            if self.guard.knows(token):
+                response: Response = RedirectResponse("/", status_code=303)
+                self._give_session(request, response, self.guard.new_session("token", time()))
+                return _secured(response)
+            await asyncio.sleep(1.0)  # whoever tries tokens has to wait
+            self._journal.warning("login_refused", peer=asked(request).peer)
+            wrong = True
+        return _secured(_html(frame.login(look, wrong=wrong), 401 if wrong else 200))
+
+    async def _logout(self, request: Request, visitor: Visitor) -> Response:
+        refused = self.guard.may_leave(visitor, asked(request), _single(await _form(request)))
+        if refused is not None:
+            return self._says(visitor, refused.status, "This was not done", refused.why)
+        response = RedirectResponse("/login", status_code=303)
+        response.delete_cookie(self.guard.cookie)
+        return response
+
+    async def _static(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in self._assets:
+            return _secured(Response("There is no such file.\n", 404, media_type="text/plain"))
+        kind = "text/css" if name.endswith(".css") else "text/javascript"
+        response = _secured(Response(self._assets[name], media_type=kind))
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        return response
+
+    def _look(self, visitor: Visitor | None) -> frame.Look:
+        return frame.Look(
+            log=self._door.config.source.log,
+            visitor="" if visitor is None else visitor.name,
+            acts=visitor is not None and not self.guard.settings.read_only,
+            style=self._at["style.css"],
+            script=self._at["live.js"],
+            leaves=visitor is not None and visitor.name == "token",
+            proof="" if visitor is None else self.guard.proof(visitor),
+        )
+
+    def _refuse(self, request: Request, refused: Refused) -> Response:
+        if refused.login and request.method == "GET" and "text/html" in request.headers.get("accept", ""):
+            return _secured(RedirectResponse("/login", status_code=303))
+        response = _secured(Response(f"{refused.why}\n", refused.status, media_type="text/plain"))
+        if refused.status == 401:
+            response.headers["WWW-Authenticate"] = 'Bearer realm="eventlog"'
+        return response
+
+    def _says(self, visitor: Visitor, status: int, title: str, sentence: str) -> Response:
+        return _html(frame.message(title, sentence, self._look(visitor)), status)
+
+    def _give_session(self, request: Request, response: Response, session: str) -> None:
+        forwarded = request.headers.get("x-forwarded-proto", "") == "https"
+        secure = request.url.scheme == "https" or (forwarded and self.guard.settings.believes(asked(request).peer))
+        response.set_cookie(self.guard.cookie, session, httponly=True, samesite="strict", secure=secure)
+
+
+def asked(request: Request) -> Asked:
+    """A request in the guard's words."""
+    headers = {name.lower(): entry for name, entry in request.headers.items()}
+    return Asked(peer=request.client.host if request.client else "", headers=headers, now=time())
+
+
+def _html(body: bytes, status: int = 200) -> Response:
+    return Response(body, status, media_type="text/html")
+
+
+def _secured(response: Response) -> Response:
+    for name, entry in SECURITY.items():
+        response.headers.setdefault(name, entry)
+    return response
+
+
+async def _form(request: Request) -> dict[str, list[str]]:
+    """The fields of a form; a longer one is none of ours."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST:
+            raise DataError("What was sent is longer than any form of this page.")
+    return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=2000)
+
+
+def _single(form: Mapping[str, list[str]]) -> dict[str, str]:
+    return {name: entries[-1] for name, entries in form.items()}
+
+
+def _asset(name: str) -> bytes:
+    return files("eventlog.web").joinpath("static", name).read_bytes()

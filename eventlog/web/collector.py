@@ -1,0 +1,169 @@
+"""Measures the log for the page from a thread of its own: the cheap figures often, what reads every row seldom.
+
+Law: measuring takes at most a fiftieth of the time, and counting at most a twentieth and only while somebody looks, so
+that the publisher and the database do not notice the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Event as Flag
+from threading import Lock, Thread
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from eventlog.config import Config
+from eventlog.errors import EventlogError
+from eventlog.marks import IN_HAND, PUBLISHER, Marks, notes_of, read_runs
+from eventlog.progress import Progress
+from eventlog.rules.times import moment
+from eventlog.sources.pace import read_rate
+from eventlog.sql.log import Log
+from eventlog.status import facts
+from eventlog.web.places import named_outputs
+from eventlog.web.reading import Loop, Place, Reading, ReasonCount, Sample, kept
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+    from eventlog.daemon.vitals import Vitals
+    from eventlog.sql.names import LogNames
+
+OFTEN: Final = 5.0
+"""Seconds between two samples."""
+
+SELDOM: Final = 30.0
+"""Seconds between two counts."""
+
+LOOKED: Final = 60.0
+"""Seconds for which somebody who has looked is taken to look on."""
+
+
+class Collector:
+    """The latest reading, and how it is come by; `version` changes with it."""
+
+    def __init__(self, engine: Engine, names: LogNames, config: Config, vitals: Vitals | None = None) -> None:
+        self.log = Log(engine, names)
+        self._names = names
+        self._vitals = vitals
+        self._outputs = named_outputs(config)
+        self._lock = Lock()
+        self._woken, self._ended = Flag(), Flag()
+        self._looked = self._count_at = float("-inf")
+        database = engine.url.render_as_string(hide_password=True)
+        self._reading = Reading(log=self.log.name, database=database, now=time())
+        self.version = 0
+        self._thread = Thread(target=self._run, name="eventlog-web-collector", daemon=True)
+
+    def start(self) -> None:
+        """Measures from now on."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Measures no more."""
+        self._ended.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def reading(self) -> Reading:
+        """How it goes, for somebody who looks."""
+        self._looked = monotonic()
+        if self._reading.counted is None:
+            self._woken.set()
+        with self._lock:
+            return replace(self._reading, now=time(), loop=self._loop())
+
+    def hurry(self) -> None:
+        """Measures and counts at once, for rows were changed."""
+        self._count_at = float("-inf")
+        self._woken.set()
+
+    def measure(self) -> None:
+        """Takes a sample, and counts if it is time for that and somebody looks."""
+        try:
+            self._sample()
+            if monotonic() - self._looked < LOOKED and monotonic() >= self._count_at:
+                self._count()
+        except EventlogError as error:
+            self._publish(replace(self._reading, trouble=str(error)))
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            began = monotonic()
+            self._woken.clear()
+            self.measure()
+            # Somebody who comes, and rows that are changed, do not wait; but never without a pause in between.
+            self._ended.wait(min(1.0, OFTEN))
+            self._woken.wait(max(OFTEN, 50 * (monotonic() - began - 1.0)))
+
+    def _sample(self) -> None:
+        with self.log.transaction() as connection:
+            waiting = int(self._ask(connection, "count_waiting")[0][0])
+            oldest = self._ask(connection, "oldest_waiting")
+            now = moment(self._ask(connection, "clock_now")[0][0])
+            rate = read_rate(connection, self.log).per_second
+            marks = Marks(self.log).all(connection)
+        number, since = oldest[0] if oldest else (None, None)
+        begun = moment(since) if since else None
+        lag = None if now is None or begun is None else max(0.0, (now - begun).total_seconds())
+        sample = Sample(at=time(), waiting=waiting, oldest=number, lag=lag if number is not None else 0.0, rate=rate)
+        in_hand = read_runs(marks.get(IN_HAND, ""))
+        self._publish(
+            replace(
+                self._reading,
+                samples=kept(self._reading.samples, sample),
+                in_hand=f"{len(in_hand):,} rows, {min(in_hand)} to {max(in_hand)}" if in_hand else None,
+                publisher=marks.get(PUBLISHER),
+                places=_places(self._outputs, notes_of(marks)),
+                trouble=None,
+            )
+        )
+
+    def _count(self) -> None:
+        from eventlog.sql.triggers import trigger_states
+
+        began = monotonic()
+        found = facts(self.log.engine, self._names)
+        states = {one.name: str(one.state) for one in trigger_states(self.log.engine, self._names)}
+        with self.log.transaction() as connection:
+            rows = self._ask(connection, "count_reasons")
+        reasons = tuple(ReasonCount(status=status, reason=reason, rows=int(count)) for status, reason, count in rows)
+        self._publish(replace(self._reading, facts=found, reasons=reasons, states=states, counted=time()))
+        self._count_at = monotonic() + max(SELDOM, 20 * (monotonic() - began))
+
+    def _publish(self, reading: Reading) -> None:
+        with self._lock:
+            self._reading = reading
+            self.version += 1
+
+    def _loop(self) -> Loop | None:
+        if self._vitals is None:
+            return None
+        vitals = self._vitals.reading()
+        return Loop(
+            state=vitals.state, error=vitals.error, documents=vitals.documents, last_document=vitals.last_document
+        )
+
+    def _ask(self, connection: Connection, query: str) -> list[tuple[Any, ...]]:
+        return self.log.rows(connection, self.log.query(query))
+
+
+def _places(outputs: Sequence[Place], notes: dict[str, str]) -> tuple[Place, ...]:
+    """The outputs, with what the notes about the batch in hand say of them."""
+    return tuple(_with_note(output, notes.get(output.name)) for output in outputs)
+
+
+def _with_note(output: Place, note: str | None) -> Place:
+    if note is None:
+        return output
+    try:
+        progress = msgspec.json.decode(note, type=Progress)
+    except msgspec.MsgspecError:
+        return output
+    planned = [document.id for document in progress.planned]
+    position = f"{len(planned)} documents on their way" if planned else "this batch is delivered"
+    return replace(output, position=position, last_document=planned[-1] if planned else progress.after or None)

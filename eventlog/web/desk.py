@@ -1,0 +1,120 @@
+"""What the page asks of the log and does to it: lists, single rows, and the three acts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from eventlog.config import Config
+from eventlog.errors import DataError, UsageError
+from eventlog.explain import explain
+from eventlog.rowcare import LETTERS, PROCESSED, Choice, hold, release, requeue
+from eventlog.web.html import Content
+from eventlog.web.listing import BEYOND, Cursor, Filters, has_number_index, listing, one_row
+from eventlog.web.rowlist import ACTIONS, row_list
+from eventlog.web.rowpage import confirmation, row_page, said_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from eventlog.sql.names import LogNames
+    from eventlog.web.collector import Collector
+    from eventlog.web.frame import Look
+
+AT_ONCE: Final = 500
+"""Rows that one act may name."""
+
+
+class Query(Struct, frozen=True, kw_only=True):
+    """A page of the list as its address says it."""
+
+    filters: Filters
+    cursor: Cursor
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is asked for in particular."""
+        return self.filters == Filters()
+
+
+class Act(Struct, frozen=True, kw_only=True):
+    """What is to be done with which rows."""
+
+    action: str
+    numbers: tuple[int, ...]
+
+
+class Desk:
+    """One log, seen and cared for through the page."""
+
+    def __init__(self, engine: Engine, names: LogNames, config: Config, collector: Collector) -> None:
+        self.collector = collector
+        self._engine = engine
+        self._names = names
+        self._config = config
+        self._numbered = has_number_index(engine, names)
+
+    def rows(self, query: Query, look: Look) -> Sequence[Content]:
+        """A page of the list."""
+        found = listing(self.collector.log, query.filters, query.cursor, numbered=self._numbered)
+        return row_list(found, query.filters, look, first=query.cursor == Cursor())
+
+    def row(self, number: int, look: Look, done: str) -> Sequence[Content]:
+        """A row and its explanation; DataError when there is none."""
+        found = one_row(self.collector.log, number)
+        if found is None:
+            raise DataError(f"The event log {self.collector.log.name} has no row {number}.")
+        explained = explain(self._engine, self._names, self._config, number)
+        action, _, count = done.partition(" ")
+        said = said_of(action, int(count)) if action in ACTIONS and count.isdecimal() else ""
+        return row_page(found, explained, look, said)
+
+    def act(self, act: Act) -> int:
+        """Does it; says with how many rows."""
+        log, runs = self.collector.log, [(number, number) for number in act.numbers]
+        if act.action == "hold":
+            count = hold(log, runs)
+        elif act.action == "release":
+            count = release(log, runs)
+        else:
+            count = requeue(log, runs, Choice(letters=PROCESSED))
+        self.collector.hurry()
+        return count
+
+
+def read_query(asked: Mapping[str, str]) -> Query:
+    """What the address of a list asks for; what cannot be read asks for nothing."""
+    letters = "".join(dict.fromkeys(asked.get("status", "")))[:LETTERS]
+    filters = Filters(
+        letters=letters,
+        reason=asked.get("reason", "")[:40],
+        table=asked.get("table", "")[:400],
+        key=asked.get("key", "")[:4000],
+        text=asked.get("text", "")[:200],
+    )
+    return Query(
+        filters=filters, cursor=Cursor(before=_number(asked.get("before")) or BEYOND, place=_number(asked.get("place")))
+    )
+
+
+def read_act(action: str, ids: Sequence[str]) -> Act:
+    """What a form asks for; UsageError when it is nothing that can be done."""
+    numbers = tuple(sorted({number for text in ids if (number := _number(text)) is not None}))
+    if action not in ACTIONS:
+        raise UsageError(f"There is no such act; there are {', '.join(ACTIONS)}.")
+    if not numbers:
+        raise UsageError("No row was chosen. Go back and tick some.")
+    if len(numbers) > AT_ONCE:
+        raise UsageError(f"That is more than {AT_ONCE} rows at once; `eventlog {action}` takes ranges.")
+    return Act(action=action, numbers=numbers)
+
+
+def confirm(act: Act, look: Look) -> list[Content]:
+    """The page that asks once more."""
+    return confirmation(act.action, act.numbers, look)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() and len(text) <= 18 else None

@@ -1,0 +1,174 @@
+"""Who may see the page and who may act: decided from a request's own words alone. Pure but for drawing numbers.
+
+Without token and proxy, this machine is believed, as long as it asks for this machine: a name that somebody else's DNS
+points here is refused. What changes rows must come from a form of ours: same origin, and a number that only our page
+of this session has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.websettings import WebConfig
+
+LASTS: Final = 12 * 3600
+"""Seconds that a session lasts."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What a request says of itself; headers are named in lower case."""
+
+    peer: str
+    headers: Mapping[str, str]
+    now: float
+
+    @property
+    def host(self) -> str:
+        return self.headers.get("host", "")
+
+
+class Visitor(Struct, frozen=True, kw_only=True):
+    """Somebody who may see the page. `session` binds forms to who got them; a bearer needs no form."""
+
+    name: str
+    session: str
+    bearer: bool = False
+    fresh: bool = False
+
+
+class Refused(Struct, frozen=True, kw_only=True):
+    """Why somebody may not, and whether logging in would help."""
+
+    status: int
+    why: str
+    login: bool = False
+
+
+class Guard:
+    """Judges requests by the configuration, with a key that sessions are signed with."""
+
+    def __init__(self, settings: WebConfig, key: bytes | None = None) -> None:
+        self.settings = settings
+        secret = settings.token.encode() if settings.token else key or secrets.token_bytes(32)
+        self._key = hmac.digest(secret, b"eventlog session", "sha256")
+        # Browsers keep one jar for all ports of a host: pages of two logs must not end each other's sessions.
+        self.cookie = f"eventlog_{hashlib.sha256(self._key).hexdigest()[:8]}"
+
+    def visitor(self, asked: Asked) -> Visitor | Refused:
+        """Who asks, or why they may not."""
+        settings = self.settings
+        if settings.token and self.knows(_bearer(asked)):
+            return Visitor(name="bearer", session="", bearer=True)
+        if not settings.answers(host_name(asked.host)):
+            return Refused(status=421, why="This page is not there under this name; web.hosts lists its names.")
+        if settings.user_header and settings.believes(asked.peer):
+            name = asked.headers.get(settings.user_header.lower(), "").strip()
+            if name:
+                return self._with_session(asked, name)
+        if settings.token:
+            session = self._session(asked, "token")
+            if session is not None:
+                return Visitor(name="token", session=session)
+            return Refused(status=401, why="This page wants the token of the configuration.", login=True)
+        if settings.user_header:
+            return Refused(status=403, why="This page is seen through its proxy, which says who you are.")
+        if not (is_local(asked.host) and _is_loopback(asked.peer)):
+            return Refused(status=421, why="Without a token, this page answers its own machine by that machine's name.")
+        return self._with_session(asked, "this machine")
+
+    def may_act(self, visitor: Visitor, asked: Asked, form: Mapping[str, str]) -> Refused | None:
+        """Whether what was sent comes from a form of ours, and acting is allowed at all."""
+        if self.settings.read_only:
+            return Refused(status=403, why="This page is read-only.")
+        return self.may_leave(visitor, asked, form)
+
+    def may_leave(self, visitor: Visitor, asked: Asked, form: Mapping[str, str]) -> Refused | None:
+        """Whether what was sent comes from a form of ours."""
+        if visitor.bearer:
+            return None
+        if foreign(asked):
+            return Refused(status=403, why="This came from another site and was not done.")
+        if not hmac.compare_digest(form.get("proof", "").encode(), self.proof(visitor).encode()):
+            return Refused(status=403, why="This form is too old or not ours. Go back, load the page again, repeat it.")
+        return None
+
+    def proof(self, visitor: Visitor) -> str:
+        """What a form must send along."""
+        return self._sign(f"form {visitor.name} {visitor.session}")
+
+    def knows(self, token: str) -> bool:
+        """Whether this is the token."""
+        return bool(self.settings.token) and hmac.compare_digest(token.encode(), str(self.settings.token).encode())
+
+    def new_session(self, name: str, now: float) -> str:
+        """What a cookie holds: until when, a number drawn for it, and a signature."""
+        begun = f"{int(now) + LASTS}.{secrets.token_urlsafe(12)}"
+        return f"{begun}.{self._sign(f'{name} {begun}')}"
+
+    def _with_session(self, asked: Asked, name: str) -> Visitor:
+        session = self._session(asked, name)
+        return Visitor(name=name, session=session or self.new_session(name, asked.now), fresh=session is None)
+
+    def _session(self, asked: Asked, name: str) -> str | None:
+        """The session of the cookie, if it is one of ours and has not ended."""
+        cookie = _cookies(asked).get(self.cookie)
+        begun, _, signature = (cookie.value if cookie else "").rpartition(".")
+        if not begun or not hmac.compare_digest(signature.encode(), self._sign(f"{name} {begun}").encode()):
+            return None
+        return cookie.value if cookie and int(begun.partition(".")[0]) > asked.now else None
+
+    def _sign(self, text: str) -> str:
+        return hmac.new(self._key, text.encode(), "sha256").hexdigest()
+
+
+def foreign(asked: Asked) -> bool:
+    """Whether a browser says that another site made it send this."""
+    if asked.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        return True
+    origin = asked.headers.get("origin")
+    return origin is not None and origin.partition("://")[2] != asked.host
+
+
+def is_local(host: str) -> bool:
+    """Whether a Host header names this machine, and no name that somebody's DNS could point here."""
+    name = host_name(host)
+    return name.lower().rstrip(".") == "localhost" or _is_loopback(name)
+
+
+def is_open_door(host: str, settings: WebConfig) -> bool:
+    """Whether others reach an address to listen on, and nobody has to prove anything."""
+    return not is_local(f"[{host}]" if ":" in host else host) and not settings.guarded
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port."""
+    name, _, port = host.rpartition(":")
+    return (name if name and port.isdigit() else host).strip("[]")
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+
+
+def _bearer(asked: Asked) -> str:
+    kind, _, token = asked.headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+def _cookies(asked: Asked) -> SimpleCookie:
+    try:
+        return SimpleCookie(asked.headers.get("cookie", ""))
+    except CookieError:
+        return SimpleCookie()

@@ -1,0 +1,76 @@
+"""How it goes, as the page shows it: a moment of the log, the samples of the last hour, what was counted. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.status import Facts
+
+HOUR: Final = 3600.0
+"""Seconds of which the charts speak."""
+
+
+class Sample(Struct, frozen=True, kw_only=True):
+    """The log at one moment, in seconds since 1970: rows that wait, the age of the oldest, rows settled a second."""
+
+    at: float
+    waiting: int
+    oldest: int | None
+    lag: float | None
+    rate: float
+
+
+class ReasonCount(Struct, frozen=True, kw_only=True):
+    """How many rows the companion table has with a letter and a reason."""
+
+    status: str | None
+    reason: str | None
+    rows: int
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """An output: what it is called, its format, and how far it is with the batch in hand."""
+
+    name: str
+    format: str
+    position: str
+    last_document: str | None = None
+
+
+class Loop(Struct, frozen=True, kw_only=True):
+    """What the publisher in this process is about; None where it runs elsewhere."""
+
+    state: str
+    error: str | None
+    documents: int
+    last_document: float | None
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """Everything that the first page shows. `facts` and `reasons` are counted seldom, at `counted`; at first not at all."""
+
+    log: str
+    database: str
+    now: float
+    samples: Sequence[Sample] = ()
+    facts: Facts | None = None
+    reasons: Sequence[ReasonCount] = ()
+    counted: float | None = None
+    places: Sequence[Place] = ()
+    in_hand: str | None = None
+    publisher: str | None = None
+    loop: Loop | None = None
+    trouble: str | None = None
+    states: Mapping[str, str] = {}
+
+    @property
+    def latest(self) -> Sample | None:
+        return self.samples[-1] if self.samples else None
+
+
+def kept(samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:
+    """The samples of the last hour with a new one; a clock that was set back begins anew."""
+    return (*(one for one in samples if new.at - HOUR <= one.at < new.at), new)

@@ -1,0 +1,112 @@
+"""The page on an address: one server and one port for it, and for /metrics, /health and /ready beside it."""
+
+from __future__ import annotations
+
+import socket
+from threading import Thread
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Final
+
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from structlog.stdlib import BoundLogger
+
+from eventlog.config import Config
+from eventlog.daemon.endpoint import read_address
+from eventlog.daemon.exposition import CONTENT_TYPE, health, metrics, ready
+from eventlog.errors import ConfigError
+from eventlog.web.app import App
+from eventlog.web.door import Door
+from eventlog.web.guard import Guard, is_open_door
+
+if TYPE_CHECKING:
+    from eventlog.daemon.vitals import Vitals
+
+START_SECONDS: Final = 10.0
+
+
+class PageServer:
+    """Serves the page from threads of its own until it is closed; with vitals, what watches a publisher as well."""
+
+    def __init__(self, address: str, door: Door, journal: BoundLogger, vitals: Vitals | None = None) -> None:
+        host, port = read_address(address)
+        refuse_open_door(host, door.config)
+        self._door = door
+        self._app = App(door, Guard(door.config.web), journal)
+        self._socket = _listening(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
+        self._server = uvicorn.Server(_settings(self._app.starlette(*_watching(vitals))))
+        serve = {"sockets": [self._socket]}
+        self._thread = Thread(target=self._server.run, kwargs=serve, name="eventlog-web", daemon=True)
+        door.start()
+        self._thread.start()
+        self._await_start()
+
+    def stop(self) -> None:
+        """Asks for the end."""
+        self._app.closing = True
+        self._server.should_exit = True
+
+    def close(self) -> None:
+        """Gives the address and the connections back."""
+        self.stop()
+        self._thread.join()
+        self._socket.close()
+        self._door.close()
+
+    def wait(self) -> None:
+        """Returns when the server has ended."""
+        self._thread.join()
+
+    def _await_start(self) -> None:
+        end = monotonic() + START_SECONDS
+        while not self._server.started and self._thread.is_alive() and monotonic() < end:
+            sleep(0.005)
+
+
+def refuse_open_door(host: str, config: Config) -> None:
+    """Refuses an address that others reach, as long as nobody has to prove anything."""
+    if is_open_door(host, config.web):
+        raise ConfigError(
+            f"The page would be open to everybody who reaches {host}.",
+            hint="Set web.token, or web.user_header behind a proxy; or listen on 127.0.0.1.",
+        )
+
+
+def _settings(app: object) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]  # Starlette is an ASGI application, which its own type does not say
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        proxy_headers=False,  # who asks is the guard's business
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=2,
+        limit_concurrency=200,
+    )
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise ConfigError(f"Nothing can listen on {host}:{port}: {error.strerror}.") from error
+
+
+def _watching(vitals: Vitals | None) -> list[Route]:
+    """What programs ask, without a token as ever: figures, and whether all is well. It names no row and no value."""
+    if vitals is None:
+        return [Route("/health", lambda _request: Response(b'{"state":"watching"}\n', media_type="application/json"))]
+
+    def checked(request: Request) -> Response:
+        answer = (health if request.url.path == "/health" else ready)(vitals.reading())
+        return Response(answer.body, answer.status, media_type="application/json")
+
+    def measured(_request: Request) -> Response:
+        return Response(metrics(vitals.reading()), headers={"Content-Type": CONTENT_TYPE})
+
+    return [Route("/health", checked), Route("/ready", checked), Route("/metrics", measured)]

@@ -1,0 +1,57 @@
+"""Who may see the status page and act on it, as the configuration says it."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address, ip_network
+from typing import Final
+
+from eventlog.discreet import Discreet
+from eventlog.errors import ConfigError
+
+SHORTEST: Final = 16
+"""Characters of a token that nobody finds by trying."""
+
+
+class WebConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who may see the page: this machine alone, unless a `token` or the `user_header` of a proxy says who asks.
+
+    The header is believed when it comes from one of the `proxies`, addresses or networks, and asks for one of the
+    `hosts`: a browser on the proxy's machine could be made to send it under another name. With `read_only` nobody acts.
+    """
+
+    token: str | None = None
+    user_header: str | None = None
+    proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+    hosts: tuple[str, ...] = ()
+    read_only: bool = False
+
+    def __post_init__(self) -> None:
+        if self.token is not None and (len(self.token) < SHORTEST or not self.token.isascii()):
+            raise ConfigError(f"web.token takes {SHORTEST} ASCII characters or more; `openssl rand -hex 32` makes one.")
+        if self.user_header is not None and not self.user_header.replace("-", "").isalnum():
+            raise ConfigError("web.user_header is no name of an HTTP header; it is written as X-Forwarded-User.")
+        if self.user_header is not None and not self.hosts:
+            raise ConfigError("web.user_header needs web.hosts: the names by which the proxy's users ask for the page.")
+        for proxy in self.proxies:
+            try:
+                ip_network(proxy, strict=False)
+            except ValueError:
+                raise ConfigError(f"web.proxies has {proxy!r}, which is no address and no network.") from None
+
+    @property
+    def guarded(self) -> bool:
+        """Whether who asks has to prove something."""
+        return self.token is not None or self.user_header is not None
+
+    def answers(self, name: str) -> bool:
+        """Whether the page is there under this name."""
+        return not self.hosts or name.lower().rstrip(".") in {host.lower() for host in self.hosts}
+
+    def believes(self, peer: str) -> bool:
+        """Whether the header is believed that comes from this address."""
+        try:
+            address = ip_address(peer.partition("%")[0])
+        except ValueError:
+            return False
+        known = getattr(address, "ipv4_mapped", None) or address
+        return any(known in ip_network(proxy, strict=False) for proxy in self.proxies)
