@@ -6,7 +6,7 @@ Law: no later change of an object overtakes one that its receiver wants to get a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Literal
 
 from msgspec import Struct
@@ -112,15 +112,9 @@ class Delivery:
     def _plan(self, documents: Sequence[Document], note: Callable[[], None]) -> None:
         """Makes the plan durable; a sink that can gets the documents ready meanwhile, because both wait for a disk."""
         sink = self.output.sink
-        if not isinstance(sink, Staging) or self._ended or self._blocked:
-            note()
-            return
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(1) as beside:
-            staged = beside.submit(sink.stage, documents)
-            note()
-        staged.result()
+        if isinstance(sink, Staging) and not (self._ended or self._blocked):
+            sink.stage(documents)
+        note()
 
     def progress(self) -> Progress:
         """How far this output is, for the note about it."""
@@ -172,7 +166,7 @@ class Delivery:
             keep_worse(said, outcome)
         self.documents += len(ready)
         if not said:
-            self._done.extend(position for document in ready for position in _covered(document))
+            self._done.extend(chain.from_iterable(map(_covered, ready)))
             return
         for document in ready:
             self._judge(document, said)
@@ -243,8 +237,7 @@ def keep_worse(answers: dict[Position, Outcome], outcome: Outcome) -> None:
 
 
 def _covered(document: Document) -> Iterator[Position]:
-    for positions in document.covers.values():
-        yield from positions
+    return chain.from_iterable(document.covers.values())
 
 
 def _called(identity: str, documents: Iterable[Document]) -> list[Document]:

@@ -13,7 +13,7 @@ from eventlog.model import Change, Event, Outcome, Status
 from eventlog.pipeline import Pipeline
 from eventlog.rules import Decision
 from eventlog.rules.identity import Identities
-from eventlog.rules.screen import moment
+from eventlog.rules.times import moment
 from eventlog.seams import Batch
 from eventlog.sql.log import Log
 

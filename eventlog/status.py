@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from eventlog.model import Status
-from eventlog.rules.screen import moment
+from eventlog.rules.times import moment
 from eventlog.sources.backlog import Backlog, backlog
 from eventlog.sources.pace import Rate, read_rate
 from eventlog.sql.log import Log

@@ -11,7 +11,7 @@ from eventlog.check.triggers import trigger_points
 from eventlog.config import Config
 from eventlog.errors import InstallError, SourceError
 from eventlog.model import Status
-from eventlog.rules.screen import moment
+from eventlog.rules.times import moment
 from eventlog.sources.backlog import Backlog, backlog
 from eventlog.sql.access import transaction
 from eventlog.sql.dialect import Dialect, dialect_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.check.point import Level, Point, ok, points, warning
 from eventlog.errors import EX_CONFIG, EX_UNAVAILABLE
-from eventlog.rules.screen import moment
+from eventlog.rules.times import moment
 from eventlog.sql.access import fetched, transaction
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.queries import statement

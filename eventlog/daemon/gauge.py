@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Final
 
 from eventlog.daemon.vitals import Vitals
-from eventlog.rules.screen import moment
+from eventlog.rules.times import moment
 from eventlog.sql.log import Log
 
 EVERY: Final = 15.0

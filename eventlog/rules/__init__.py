@@ -20,7 +20,8 @@ from eventlog.rules.join import delete, join
 from eventlog.rules.lifetimes import ROW_BACK, lifetimes, wanted
 from eventlog.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Options
 from eventlog.rules.prefer import prefer
-from eventlog.rules.screen import Screened, moment, screen
+from eventlog.rules.screen import Screened, screen
+from eventlog.rules.times import moment
 from eventlog.schema import Catalog
 
 __all__ = [

@@ -18,6 +18,7 @@ from eventlog.errors import DataError
 from eventlog.model import Event, Kind, Outcome, Position, Reason, RowId
 from eventlog.rules.identity import Identities, Naming
 from eventlog.rules.meaning import MEANING, STATUS, Options
+from eventlog.rules.times import moment
 from eventlog.schema import Catalog, Table
 
 
@@ -100,16 +101,6 @@ def in_order(events: Sequence[Event], options: Options) -> list[Event]:
     if options.future:
         ordered.sort(key=due)
     return ordered
-
-
-def moment(time: dt.datetime | str) -> dt.datetime | None:
-    """A point in time to compare with, in UTC without a zone; None when the text is not one."""
-    try:
-        if isinstance(time, str):
-            time = dt.datetime.fromisoformat(time.strip())
-        return time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError):  # an hour of the year 1 east of Greenwich lies before every date in UTC
-        return None
 
 
 def due(event: Event) -> dt.datetime:

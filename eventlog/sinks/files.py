@@ -7,8 +7,11 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from eventlog.durable import Part, discard_files, hide_files, remove_leftovers, show_files
 from eventlog.errors import SinkError
@@ -29,13 +32,21 @@ _unsafe = re.compile(rb"[^0-9a-z._-]|^\.")
 _escaped = re.compile(rb"%([0-9a-f]{2})")
 
 
+class Staged(Struct, frozen=True):
+    """Documents on their way to the disk, under names that nobody looks at."""
+
+    documents: Sequence[Document]
+    parts: Future[list[Part]]
+
+
 class FileSink:
     """Writes each document to `folder`, as its id and `suffix`; a repeated document replaces itself."""
 
     def __init__(self, folder: Path, suffix: str) -> None:
         self.folder = folder
         self.suffix = suffix
-        self._staged: tuple[Sequence[Document], list[Part]] = (), []
+        self._staged: Staged | None = None
+        self._beside: ThreadPoolExecutor | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder)
@@ -48,22 +59,20 @@ class FileSink:
         return self._last
 
     def stage(self, documents: Sequence[Document]) -> None:
-        """Writes them under names that nobody looks at, while the caller still makes sure that they may be seen."""
+        """Begins to write them under names that nobody looks at; what goes wrong is said by `write`."""
         self._unstage()
-        if len(documents) <= GROUP:
-            self._staged = documents, self._hidden(documents)
+        if len(documents) > GROUP:
+            return
+        if self._beside is None:
+            self._beside = ThreadPoolExecutor(1, thread_name_prefix="eventlog-files")
+        self._staged = Staged(documents, self._beside.submit(hide_files, self._files_of(documents)))
 
     def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Writes them in order, durable when it returns."""
         for start in range(0, len(documents), GROUP):
             group = documents[start : start + GROUP]
-            staged, parts = self._staged
-            if list(staged) != list(group):
-                self._unstage()
-                parts = self._hidden(group)
-            self._staged = (), []
             try:
-                show_files(parts)
+                show_files(self._hidden(group))
             except OSError as error:
                 raise self._refused(error) from error
             self._last = max([self._last, *(document.id for document in group)])
@@ -72,16 +81,26 @@ class FileSink:
     def close(self) -> None:
         """Holds nothing open."""
         self._unstage()
+        beside, self._beside = self._beside, None
+        if beside is not None:
+            beside.shutdown()
 
     def _hidden(self, documents: Sequence[Document]) -> list[Part]:
-        try:
-            return hide_files([file for document in documents for file in self._files(document)])
-        except OSError as error:
-            raise self._refused(error) from error
+        """The documents on the disk, where nobody sees them yet."""
+        staged = self._staged
+        if staged is None or list(staged.documents) != list(documents):
+            self._unstage()
+            return hide_files(self._files_of(documents))
+        self._staged = None
+        return staged.parts.result()
 
     def _unstage(self) -> None:
-        discard_files(self._staged[1])
-        self._staged = (), []
+        staged, self._staged = self._staged, None
+        if staged is not None and staged.parts.exception() is None:
+            discard_files(staged.parts.result())
+
+    def _files_of(self, documents: Sequence[Document]) -> list[tuple[Path, bytes]]:
+        return [file for document in documents for file in self._files(document)]
 
     def path(self, identity: str) -> Path:
         """Where the document with this id stands."""

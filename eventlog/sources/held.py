@@ -36,10 +36,9 @@ def read_held(connection: Connection, log: Log, mark: str | None) -> Held:
     return log.rows(connection, log.query("held_rows"), {"ids": id_list(read_runs(mark))})
 
 
-def note_behind(connection: Connection, log: Log, numbers: Iterable[int]) -> bool:
-    """Records of rows that wait behind these ones, and have no record yet, which one; says whether there were any."""
-    ahead = {"ids": id_list(sorted(set(numbers)))}
-    return int(connection.execute(log.query("note_behind"), ahead).rowcount) > 0
+def note_behind(connection: Connection, log: Log, numbers: Iterable[int]) -> None:
+    """Records of rows that wait behind these ones, and have no record yet, which one."""
+    connection.execute(log.query("note_behind"), {"ids": id_list(sorted(set(numbers)))})
 
 
 def not_behind(rows: Rows, held: Held, identities: Identities) -> Rows:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.marks import PACE, Marks
-from eventlog.rules.screen import moment
+from eventlog.rules.times import moment
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

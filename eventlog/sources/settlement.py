@@ -64,8 +64,10 @@ def by_status(outcomes: Sequence[Outcome]) -> dict[Status, list[int]]:
             found.setdefault(outcome.status, []).append(outcome.position[0])
     if isinstance(outcomes, Outcomes):
         others = outcomes.others
-        plain = [position[0] for position in outcomes.positions if position not in others]
-        found.setdefault(Status.SUCCESS, []).extend(plain)
+        positions = outcomes.positions
+        if others:
+            positions = [position for position in positions if position not in others]
+        found.setdefault(Status.SUCCESS, []).extend([position[0] for position in positions])
     for numbers in found.values():
         numbers.sort()
     return {status: numbers for status, numbers in found.items() if numbers}

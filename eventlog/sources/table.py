@@ -87,8 +87,11 @@ class LogSource:
         self.log.check()
 
     def read(self, limit: int) -> Batch:
-        """The batch in hand if there is one, else the next rows, noted before they are handed out."""
-        with self._transaction() as connection:
+        """The batch in hand if there is one, else the next rows, noted before they are handed out.
+
+        Where a crash could part its statements, each of them leaves marks that are true.
+        """
+        with self._transaction(lone=True) as connection:
             marks = self.marks.all(connection)
             if self._seat is not None:
                 self._seat.confirm(marks.get(PUBLISHER))
@@ -105,7 +108,7 @@ class LogSource:
 
     def note(self, notes: Mapping[str, str]) -> None:
         """Keeps notes with the batch in hand, durable when it returns."""
-        with self._transaction() as connection:
+        with self._transaction(lone=len(notes) == 1) as connection:
             for name, text in notes.items():
                 self._mark(connection, note_name(name), text)
 
@@ -175,9 +178,10 @@ class LogSource:
         self._waited = waited
         if ahead and monotonic() - self._looked >= OFTEN:
             self._looked = monotonic()
-            if note_behind(connection, self.log, ahead) and not waited:
+            if not waited:
                 self.marks.set(connection, BEHIND, "rows")
-                self._waited = True
+            note_behind(connection, self.log, ahead)
+            self._waited = True
 
     def _batch(
         self,
@@ -282,10 +286,10 @@ class LogSource:
         return now if isinstance(now, dt.datetime) else dt.datetime.fromisoformat(str(now))
 
     @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
+    def _transaction(self, *, lone: bool = False) -> Iterator[Connection]:
         """A transaction; when it fails because the log has lost a column meanwhile, the error says so."""
         try:
-            with self.log.transaction() as connection:
+            with self.log.transaction(lone=lone) as connection:
                 yield connection
         except SourceError:
             self.log.check()

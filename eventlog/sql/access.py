@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from eventlog.errors import SourceError, shortened
@@ -19,15 +19,24 @@ IS_SET = "eventlog session"
 
 
 @contextmanager
-def transaction(engine: Engine, what: str) -> Iterator[Connection]:
-    """A transaction in the session that reading needs; what the database refuses is told as a SourceError."""
-    with in_our_words(engine, what), engine.begin() as connection:
+def transaction(engine: Engine, what: str, *, lone: bool = False) -> Iterator[Connection]:
+    """A transaction in the session that reading needs; what the database refuses is told as a SourceError.
+
+    `lone` makes each statement a transaction of its own, where that costs less.
+    """
+    with in_our_words(engine, what), _begun(engine, lone=lone) as connection:
         if IS_SET not in connection.info:
             for setting in session_statements(dialect_of(engine)):
                 connection.exec_driver_sql(setting)
         if dialect_of(engine).lob_parameters:
             _bind_long_texts(connection)
         yield connection
+
+
+def _begun(engine: Engine, *, lone: bool) -> AbstractContextManager[Connection]:
+    if lone and dialect_of(engine).lone_statements:
+        return engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    return engine.begin()
 
 
 def session_statements(dialect: Dialect) -> list[str]:

@@ -48,6 +48,7 @@ POSTGRESQL = Dialect(
     partial_indexes=True,
     log_has_key=False,
     transactional_ddl=True,
+    lone_statements=True,
     now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
     user="SESSION_USER",
     backslash=("E'", r"\\"),

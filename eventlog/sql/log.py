@@ -55,9 +55,9 @@ class Log:
         return fetched(connection, query, parameters)
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """A transaction on the log; what the database refuses is told as a SourceError."""
-        with transaction(self.engine, f"The event log {self.name}") as connection:
+    def transaction(self, *, lone: bool = False) -> Iterator[Connection]:
+        """A transaction on the log, or `lone` statements; what the database refuses is told as a SourceError."""
+        with transaction(self.engine, f"The event log {self.name}", lone=lone) as connection:
             yield connection
 
     def check(self) -> None:

@@ -87,6 +87,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """A CHECK may speak of a column that numbers itself."""
     passing_errors: frozenset[int] = frozenset()
     """Numbers of the errors that waiting may cure, where the driver's classes do not tell them from the others."""
+    lone_statements: bool = False
+    """Statements that are transactions of their own are two round trips cheaper than one in a transaction."""
     refusals: tuple[str, ...] = ()
     """Words with which a server turns somebody away at its door, where its driver has no number for that."""
     connect_arguments: Mapping[str, int] = {}

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from eventlog.model import Event, Kind, Op, Outcome, Reason, Row, RowId, Status
 from eventlog.rules import EXPLANATION, MEANING, PRECEDENCE, STATUS, Decision, Options, decide, screen, wanted
 from eventlog.rules.meaning import category_name
-from eventlog.rules.screen import due, in_order, moment
+from eventlog.rules.screen import due, in_order
+from eventlog.rules.times import moment
 from eventlog.schema import Catalog, Column, Table
 from tests.strategies import CATALOG, PHONE, careless_logs
 

@@ -1,0 +1,48 @@
+"""Points in time as log rows have them: to compare with a clock and with each other."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Final
+
+DB2: Final = re.compile(r"(\d{4}-\d\d-\d\d)-(\d\d)\.(\d\d)\.(\d\d)(?:\.(\d{1,6})\d{0,6})?", re.ASCII).fullmatch
+"""`2025-03-23-10.57.19.250000`, as Db2 writes a timestamp."""
+
+SYBASE: Final = re.compile(
+    r"([A-Z][a-z]{2}) +(\d\d?) +(\d{4}) +(\d\d?):(\d\d):(\d\d):(\d{3}) ?([AP]M)", re.ASCII
+).fullmatch
+"""`Mar 23 2025 10:57:19:250AM`, Sybase's style 109."""
+
+MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def moment(time: dt.datetime | str) -> dt.datetime | None:
+    """A point in time to compare with, in UTC without a zone; None when the text is not one.
+
+    A text is ISO 8601, or in the form of Db2 or Sybase.
+    """
+    try:
+        if isinstance(time, str):
+            time = dt.datetime.fromisoformat(_in_iso_form(time.strip()))
+        return time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):  # an hour of the year 1 east of Greenwich lies before every date in UTC
+        return None
+
+
+def _in_iso_form(text: str) -> str:
+    if "." in text[10:14] and (found := DB2(text)) is not None:
+        day, hour, minute, second, fraction = found.groups(default="0")
+        return f"{day}T{hour}:{minute}:{second}.{fraction:<06}"
+    if text[:1].isalpha() and (found := SYBASE(text)) is not None:
+        name, date, year, hour, minute, second, millis, half = found.groups()
+        month = MONTHS.index(name) + 1
+        return f"{year}-{month:02d}-{int(date):02d}T{_hour(int(hour), half):02d}:{minute}:{second}.{millis}"
+    return text
+
+
+def _hour(hour: int, half: str) -> int:
+    """The hour of the day: with AM and PM it counts from 12 over 1 to 11."""
+    if not 1 <= hour <= 12:
+        raise ValueError(hour)
+    return hour % 12 + (12 if half == "PM" else 0)
