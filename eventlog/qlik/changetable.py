@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Final
@@ -18,6 +19,7 @@ from eventlog.qlik.readings import shown
 from eventlog.qlik.rows import ChangeColumn, ChangeRow, RowBlock, RowsDocument
 from eventlog.qlik.settings import HEADERS, ChangeTableSettings
 from eventlog.qlik.values import TableValues
+from eventlog.qlik.whole import WholeRows
 from eventlog.schema import Catalog, Table
 
 ROWS_OF_A_DOCUMENT: Final = 10_000
@@ -86,35 +88,40 @@ class ChangeTable:
         self._masks: dict[int, bytes | str] = {}
         self._before_image = settings.before_image
         self._pick = _picked([name for name in settings.present if name != "change_seq"])
-        self._seen: tuple[object, object, str] = (None, None, "")
+        self._seen: tuple[object, str] = (None, "")
+        self._whole = WholeRows(self.values)
+        self._key_bits = self.values.key_bits
+        self._no_mask = self._codec(0)
         self._nothing = [None] * len(self.values.columns)
 
     def rows(self, change: Change) -> tuple[ChangeRow, ...]:
         """The finished cells of the change's rows, without change_seq and partition_name; none where nothing changed."""
-        told = self.values.told(change)
+        told = self._whole.told(change) if change.whole else None
+        before, after, bits, had, _ = self.values.told(change) if told is None else told
         op = change.op
-        if op is Op.MODIFY and not told.changed:
+        modified = op is Op.MODIFY
+        if modified and not bits:
             return ()
         transaction = change.transaction
         if transaction is not self._seen[0]:
-            self._seen = (transaction, None, transaction_id(transaction))
-        identity = self._seen[2]
-        time, stream = utc(change.time), stream_position(change)
-        oper, operation = OPERATIONS[op]
-        bits = told.changed
+            self._seen = (transaction, transaction_id(transaction))
+        identity = self._seen[1]
         mask = self._masks.get(bits)
         if mask is None:
             mask = self._masks[bits] = self._codec(bits << self.offset)
-        data = told.after or told.before or self._nothing
+        oper, operation = OPERATIONS[op]
+        stream = change.stream or stream_position(change)
+        time = change.time
+        if time.__class__ is not dt.datetime or time.tzinfo is not None:
+            time = utc(time)
         pick = self._pick
-        row = (*pick((oper, mask, stream, operation, identity, time)), *data)
-        if op is Op.MODIFY and self._before_image and told.before is not None:
-            key_bits = self.values.key_bits
-            if told.had & ~key_bits or bits & key_bits:
-                oper, operation = BEFORE
-                empty = self._codec(0)
-                return (*pick((oper, empty, stream, operation, identity, time)), *told.before), row
-        return (row,)
+        if modified and self._before_image and had & ~self._key_bits | bits & self._key_bits:
+            former = (BEFORE[0], self._no_mask, stream, BEFORE[1], identity, time)
+            return (*pick(former), *(before or ())), (
+                *pick((oper, mask, stream, operation, identity, time)),
+                *(after or ()),
+            )
+        return ((*pick((oper, mask, stream, operation, identity, time)), *(after or before or self._nothing)),)
 
     def _check(self, settings: ChangeTableSettings, headers: Sequence[str]) -> None:
         """Refuses a table that no change table can be made for."""
@@ -170,28 +177,30 @@ class Gathered:
     def __init__(self, tables: ChangeTables) -> None:
         self.count = 0
         self._partitions = tables.partitions
-        self._last = ""
-        self._covers: dict[str, tuple[Position, ...]] = {}
-        self._blocks: dict[tuple[int, Partition | None], RowBlock] = {}
+        self._numbers: list[str] = []
+        self._positions: list[tuple[Position, ...]] = []
+        self._blocks: dict[tuple[ChangeTable, Partition | None], RowBlock] = {}
 
     def add(
         self, table: ChangeTable, rows: tuple[ChangeRow, ...], change_seq: str, positions: tuple[Position, ...]
     ) -> None:
         """Takes the rows of one change."""
-        partition = self._partitions.of(change_seq) if self._partitions is not None else None
-        block = self._blocks.get((id(table), partition))
+        partition = None if self._partitions is None else self._partitions.of(change_seq)
+        block = self._blocks.get((table, partition))
         if block is None:
-            block = self._blocks[id(table), partition] = _block(table, partition)
+            block = self._blocks[table, partition] = _block(table, partition)
+        plain = partition is None and table.sequenced
         for row in rows:
-            block.rows.append(finished(row, change_seq, table, partition))
+            block.rows.append((change_seq, *row) if plain else finished(row, change_seq, table, partition))
             block.positions.append(positions)
         self.count += len(rows)
-        self._last = change_seq
-        self._covers[change_seq] = positions
+        self._numbers.append(change_seq)
+        self._positions.append(positions)
 
     def document(self) -> RowsDocument:
-        """What was gathered."""
-        return RowsDocument(id=self._last, body=b"", covers=self._covers, blocks=tuple(self._blocks.values()))
+        """What was gathered; changes are called by their change_seq there."""
+        covers = dict(zip(self._numbers, self._positions, strict=True))
+        return RowsDocument(id=self._numbers[-1], body=b"", covers=covers, blocks=tuple(self._blocks.values()))
 
 
 def finished(row: ChangeRow, change_seq: str, table: ChangeTable, partition: Partition | None) -> ChangeRow:

@@ -73,11 +73,11 @@ class TableValues:
         if op is Op.MODIFY:
             return self._modified(change)
         if op is Op.ADD:
-            after, has = self._keyed(change.row.key)
+            after, has = self.keyed(change.row.key)
             has |= self._filled(after, change.edits, new=True)
             return Told(None, after, has, 0, has)
         if op is Op.DELETE:
-            before, had = self._keyed(change.row.key)
+            before, had = self.keyed(change.row.key)
             had |= self._filled(before, change.edits, new=False)
             return Told(before, None, self.key_bits or had, had, 0)
         return Told(None, None, 0, 0, 0)
@@ -93,7 +93,7 @@ class TableValues:
         )
 
     def _modified(self, change: Change) -> Told:
-        after, known = self._keyed(change.row.key)
+        after, known = self.keyed(change.row.key)
         before = after.copy()
         had = has = known
         changed = 0
@@ -143,7 +143,7 @@ class TableValues:
                 raise named(error, edit.column) from None
         return bits
 
-    def _keyed(self, key: str) -> tuple[Values, int]:
+    def keyed(self, key: str) -> tuple[Values, int]:
         """A row in which only the key stands, and the bits of the key."""
         row = self._empty.copy()
         plain = self._plain
