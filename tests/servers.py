@@ -13,11 +13,12 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from sqlalchemy import URL, Engine, create_engine, text
@@ -54,6 +55,20 @@ def containers_answer() -> bool:
         return bool(place)
     with socket.socket(socket.AF_UNIX) as engine:
         return engine.connect_ex(place.removeprefix("unix://")) == 0
+
+
+@contextmanager
+def running(server: str, make: Callable[[], Any]) -> Iterator[Any]:
+    """A started container; making one asks the engine too, and engines and registries refuse in many ways."""
+    try:
+        container = make()
+        container.start()
+    except Exception as error:  # noqa: BLE001  # whatever it is, the server is not there
+        absent(server, f"its container does not start: {error}")
+    try:
+        yield container
+    finally:
+        container.stop()
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -13,7 +13,7 @@ from itertools import count
 import pytest
 from sqlalchemy import URL, Engine, create_engine, make_url, text
 
-from tests.servers import absent, containers_answer
+from tests.servers import absent, containers_answer, running
 
 IMAGE = "gvenzl/oracle-free:slim"
 PASSWORD = "Throw_Away_1"
@@ -32,15 +32,8 @@ def oracle_server() -> Iterator[URL]:
         absent("oracle", "EVENTLOG_ORACLE_DSN names no server and no container engine answers")
     from testcontainers.community.oracle import OracleDbContainer
 
-    container = OracleDbContainer(IMAGE)
-    try:
-        container.start()
-    except Exception as error:  # noqa: BLE001  # engines and registries fail in many ways
-        absent("oracle", f"its container does not start: {error}")
-    try:
+    with running("oracle", lambda: OracleDbContainer(IMAGE)) as container:
         yield make_url(container.get_connection_url())
-    finally:
-        container.stop()
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ FIELD: Final = "field"
 FIELD_KEPT: Final = "field, after single-row statements"
 PGQ: Final = "PgQ logutriga"
 AUDIT: Final = "audit trigger (jsonb)"
+NOTHING: Final = "a trigger that does nothing"
+CONSTANT: Final = "a trigger that inserts constants"
 OWN_LOG: Final = ("event_log",)
 QUEUE: Final = tuple(f"pgq.event_1_{number}" for number in range(3))
 
@@ -42,6 +44,18 @@ PGQ_SQL: Final = (
     "SELECT pgq.create_queue('bench')",
     "CREATE TRIGGER queued AFTER INSERT OR UPDATE OR DELETE ON usr FOR EACH ROW EXECUTE FUNCTION pgq.logutriga('bench')",
 )
+STATEMENT_TRIGGER: Final = (
+    "CREATE TRIGGER bound AFTER UPDATE ON usr REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows"
+    " FOR EACH STATEMENT EXECUTE FUNCTION bound()"
+)
+FUNCTION: Final = "CREATE FUNCTION bound() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {}; RETURN NULL; END $$"
+NOTHING_SQL: Final = (FUNCTION.format("NULL"), STATEMENT_TRIGGER)
+CONSTANT_SQL: Final = (
+    "CREATE TABLE bound (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, k text, kind integer, at timestamp, tab text)",
+    FUNCTION.format("INSERT INTO bound (k, kind, at, tab) VALUES ('idu=1', 6, localtimestamp, 'usr')"),
+    STATEMENT_TRIGGER,
+)
+"""What any statement trigger costs, and any that writes one row somewhere: nobody's capture can be cheaper."""
 
 
 def _tracked(engine: Engine, options: Options) -> None:
@@ -70,6 +84,8 @@ WAYS: Final = {
         Way(
             name=FIELD_KEPT, make=partial(_tracked, options=Options(style=Style.FIELD)), fills=OWN_LOG, single_rows=True
         ),
+        Way(name=NOTHING, make=partial(_run_all, statements=NOTHING_SQL)),
+        Way(name=CONSTANT, make=partial(_run_all, statements=CONSTANT_SQL), fills=("bound",)),
         Way(name=PGQ, make=partial(_run_all, statements=PGQ_SQL), fills=QUEUE),
         Way(name=AUDIT, make=partial(_run_all, statements=AUDIT_SQL), fills=("audit",)),
     )

@@ -17,13 +17,15 @@ from pathlib import Path
 import pytest
 
 from tests.postgresql_versions import VERSIONS, binaries
-from tests.servers import absent, containers_answer
+from tests.servers import absent, containers_answer, running
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITES = (
     "conformance/test_dialect_triggers.py",
     "conformance/test_dialect_keys.py",
     "conformance/test_dialect_postgresql.py",
+    "conformance/test_dialect_postgresql_statements.py",
+    "conformance/test_dialect_replay.py",
     "conformance/test_dialect_views.py",
     "conformance/test_source.py",
     "integration/test_rights_postgresql.py",
@@ -73,13 +75,9 @@ def container() -> Iterator[str]:
     """The newest PostgreSQL as its makers pack it; its superuser needs no password."""
     from testcontainers.community.postgres import PostgresContainer
 
-    packed = PostgresContainer("postgres:18", username="postgres", driver="psycopg")
-    packed.with_env("POSTGRES_HOST_AUTH_METHOD", "trust")
-    try:
-        packed.start()
-    except Exception as error:  # noqa: BLE001  # engines and registries fail in many ways
-        absent("postgres-container", f"its container does not start: {error}")
-    try:
+    def make() -> PostgresContainer:
+        packed = PostgresContainer("postgres:18", username="postgres", driver="psycopg")
+        return packed.with_env("POSTGRES_HOST_AUTH_METHOD", "trust")
+
+    with running("postgres-container", make) as packed:
         yield packed.get_connection_url().rpartition("/")[0] + "/"
-    finally:
-        packed.stop()

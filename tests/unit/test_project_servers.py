@@ -1,0 +1,87 @@
+"""Servers that are not there: tests that need one are skipped with the reason, and fail where EVENTLOG_REQUIRE names it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers import absent, containers_answer, running
+
+ROOT = Path(__file__).resolve().parents[2]
+NOWHERE = "unix:///nowhere/docker.sock"
+NEEDS = {
+    "oracle": ("tests/integration/test_oracle_server.py", "keys_parse_back"),
+    "postgres-container": ("tests/conformance/test_postgresql_versions.py", "in_a_container"),
+}
+
+
+def pytest_says(path: str, chosen: str, **settings: str) -> str:
+    """What a run of these tests says in the end, without a container engine."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV_", "EVENTLOG_"))}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", "-k", chosen, path]
+    settings = {"DOCKER_HOST": NOWHERE, **settings}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT, env={**kept, **settings})
+    return done.stdout
+
+
+@pytest.mark.parametrize("server", NEEDS)
+def test_without_an_engine_its_tests_are_skipped_and_the_reason_is_said(server: str) -> None:
+    said = pytest_says(*NEEDS[server])
+    assert "1 skipped" in said
+    assert f"{server} is not there: " in said
+    assert "no container engine answers" in said
+
+
+@pytest.mark.parametrize("server", NEEDS)
+def test_a_server_that_is_required_and_not_there_fails(server: str) -> None:
+    said = pytest_says(*NEEDS[server], EVENTLOG_REQUIRE=server)
+    assert f"{server} is required and not there: " in said
+    assert "skipped" not in said.splitlines()[-1]
+
+
+def test_mysql_takes_part_only_where_it_can_be_had_or_must_be() -> None:
+    suite = ("tests/conformance/test_dialect_install.py", "installing_twice and mysql")
+    assert "deselected" in pytest_says(*suite).splitlines()[-1]
+    assert "mysql is required and not there: EVENTLOG_MYSQL_URL names none" in pytest_says(
+        *suite, EVENTLOG_REQUIRE="mysql"
+    )
+
+
+class Refusing:
+    """A container whose engine says no when it is started."""
+
+    def start(self) -> None:
+        raise OSError("no such image")
+
+
+def refuse() -> Refusing:
+    raise OSError("permission denied")
+
+
+@pytest.mark.parametrize("make", [Refusing, refuse])
+def test_an_engine_that_refuses_is_an_absence_like_others(
+    make: type[Refusing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("EVENTLOG_REQUIRE", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="mysql is not there: its container does not start: "):  # noqa: SIM117
+        with running("mysql", make):
+            raise AssertionError("nothing runs")
+    monkeypatch.setenv("EVENTLOG_REQUIRE", "postgres, mysql")
+    with pytest.raises(pytest.fail.Exception, match="mysql is required and not there"):  # noqa: SIM117
+        with running("mysql", make):
+            raise AssertionError("nothing runs")
+
+
+def test_only_what_is_required_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENTLOG_REQUIRE", "postgres")
+    with pytest.raises(pytest.skip.Exception, match="oracle is not there: because"):
+        absent("oracle", "because")
+
+
+def test_an_address_where_nothing_listens_is_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", NOWHERE)
+    assert not containers_answer()
