@@ -81,6 +81,15 @@ class XmlError(DataError):
         super().__init__(f"Line {line}: {problem}.")
 
 
+class DamageError(DataError):
+    """A stream of bytes is damaged. `offset` is the byte at which the record begins that cannot be read."""
+
+    def __init__(self, problem: str, *, offset: int) -> None:
+        self.problem = problem
+        self.offset = offset
+        super().__init__(f"Byte {offset}: {problem}.")
+
+
 class ExpressionError(DataError):
     """The format has no way to express the data."""
 

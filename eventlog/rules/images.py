@@ -63,6 +63,8 @@ def key_text(row: Row, key: Sequence[str], table: str) -> str:
     parts = []
     for name in key:
         value = row.get(name, ABSENT)
+        if type(value) is int and len(key) == 1:  # what nearly all keys are needs no quotes
+            return f"{name}={value}"
         if value is None or value is ABSENT:
             what = "is NULL" if value is None else "was not captured"
             raise DataError(f"The key column {name} of {table} {what}, so the row cannot be named.")

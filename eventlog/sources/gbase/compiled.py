@@ -1,0 +1,224 @@
+"""Makes, for one layout, the function that reads its rows: one unpacking for all fixed columns, no call for most values.
+
+What a row read this way gives is what `rows.SlowReader` gives; whatever does not fit goes there, and only it knows why.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any, Final
+
+from eventlog.model import Value
+from eventlog.sources.gbase.layout import CapturedColumn, Layout
+from eventlog.sources.gbase.moments import unpack_moment, unpack_span
+from eventlog.sources.gbase.packed import unpack_decimal
+from eventlog.sources.gbase.rows import FIXED_HEADER, MOST_SIZE, Order, Reader, SlowReader
+from eventlog.sources.gbase.types import ColumnType, Form
+from eventlog.sources.gbase.values import DAY_ZERO, TextRules
+
+_NULLS: Final = {Form.SMALLINT: "-0x8000", Form.INTEGER: "-0x80000000", Form.BIGINT: "-0x8000000000000000"}
+_LETTERS: Final = {
+    Form.SMALLINT: "h",
+    Form.INTEGER: "i",
+    Form.BIGINT: "q",
+    Form.DATE: "i",
+    Form.FLOAT: "d",
+    Form.SMALLFLOAT: "f",
+    Form.INT8: "hII",
+}
+_DIGITS: Final = bytes(pair // 10 << 4 | pair % 10 if pair < 100 else 0xFF for pair in range(256))
+"""Turns a pair into the byte whose hexadecimal digits are its decimal ones, and what is no pair into one without."""
+_TEMPLATE: Final = """\
+def read(data, header_size):
+    try:
+        if header_size != {header}:
+            return slow(data, header_size)
+        {sizes}
+        {fixed}
+        {varying}
+        return {{{values}}}
+    except ODD:
+        return slow(data, header_size)
+"""
+_SIZES: Final = """\
+rest = len(data) - {start}
+        {names} = orders[0](data, {at})
+        if {total} != rest:
+            {names} = orders[-1](data, {at})
+            if {total} != rest:
+                return slow(data, header_size)
+            orders.reverse()
+        if rest >= {most}:
+            return slow(data, header_size)
+        at = {start}"""
+_VARCHAR: Final = """\
+end = at + {size}
+        if data[at] + 1 == {size}:
+            {value} = data[at + 1:end]
+        elif (data[at] << 8 | data[at + 1]) + 2 == {size}:
+            {value} = data[at + 2:end]
+        else:
+            return slow(data, header_size)
+        {value} = None if {value} == NUL else text({value})
+        at = end"""
+_LVARCHAR: Final = """\
+end = at + {size}
+        if {size} < 3 or (data[at] << 8 | data[at + 1]) + 2 != {size} or data[at + 2] > 1:
+            return slow(data, header_size)
+        {value} = None if data[at + 2] else text(data[at + 3:end])
+        at = end"""
+
+
+def compiled(layout: Layout, texts: TextRules, order: Order = "auto") -> Reader:
+    """The reader of a layout's rows."""
+    slow = SlowReader(layout, texts, order)
+    header = FIXED_HEADER + 4 * len(layout.varying)
+    known: dict[str, Any] = {
+        "slow": slow,
+        "text": texts.read if texts.invalid != "strict" else _plain_text(texts.codec),
+        "ODD": (ValueError, LookupError, ArithmeticError, struct.error),
+        "NUL": b"\0",
+        "DAY": dt.date.fromordinal,
+    }
+    source = _TEMPLATE.format(
+        header=header,
+        sizes=_sizes(layout, order, header, known),
+        fixed=_fixed(layout, header, known),
+        varying="\n        ".join(_varying(layout)) or "pass",
+        values=", ".join(_pairs(layout, texts, known)),
+    )
+    exec(compile(source, f"<rows of label {layout.label}>", "exec"), known)  # noqa: S102  # made above, of no one's text but quoted names
+    reader: Reader = known["read"]
+    return reader
+
+
+def _plain_text(encoding: str) -> Callable[[bytes], str]:
+    if encoding == "utf-8":
+        return bytes.decode
+    return lambda data: str(data, encoding)
+
+
+def _sizes(layout: Layout, order: Order, header: int, known: dict[str, Any]) -> str:
+    count = len(layout.varying)
+    start = header + layout.fixed_bytes
+    if not count:
+        return f"if len(data) != {start}: return slow(data, header_size)"
+    signs = {"auto": "<>", "big": ">", "little": "<"}[order]
+    known["orders"] = [struct.Struct(f"{sign}{count}I").unpack_from for sign in signs]
+    names = [f"s{at}" for at in range(count)]
+    total = " + ".join(names)
+    return _SIZES.format(start=start, names=", ".join(names) + ",", total=total, at=FIXED_HEADER, most=MOST_SIZE)
+
+
+def _fixed(layout: Layout, header: int, known: dict[str, Any]) -> str:
+    if not layout.fixed:
+        return "pass"
+    forms, names = [], []
+    for at, column in enumerate(layout.fixed):
+        forms.append(_form(column.type))
+        names += [f"f{at}{letter}" for letter in "abc"] if column.type.form is Form.INT8 else [f"f{at}"]
+    known["unpack"] = struct.Struct(">" + "".join(forms)).unpack_from
+    return f"{', '.join(names)}, = unpack(data, {header})"
+
+
+def _form(kind: ColumnType) -> str:
+    return _LETTERS.get(kind.form, f"{kind.size}s")
+
+
+def _varying(layout: Layout) -> Iterator[str]:
+    for at, column in enumerate(layout.varying):
+        form = _VARCHAR if column.type.form is Form.VARCHAR else _LVARCHAR
+        yield form.format(size=f"s{at}", value=f"v{at}")
+
+
+def _pairs(layout: Layout, texts: TextRules, known: dict[str, Any]) -> Iterator[str]:
+    """What stands in the braces of the returned dictionary."""
+    for at, column in enumerate(layout.fixed):
+        yield f"{column.name!r}: {_expression(column, f'f{at}', texts, known)}"
+    for at, column in enumerate(layout.varying):
+        yield f"{column.name!r}: v{at}"
+
+
+def _expression(column: CapturedColumn, name: str, texts: TextRules, known: dict[str, Any]) -> str:
+    kind = column.type
+    match kind.form:
+        case Form.SMALLINT | Form.INTEGER | Form.BIGINT:
+            return f"None if {name} == {_NULLS[kind.form]} else {name}"
+        case Form.DATE:
+            return f"None if {name} == -0x80000000 else DAY({name} + {DAY_ZERO})"
+        case Form.INT8:
+            known["int8"] = _int8
+            return f"{name}c << 32 | {name}b if {name}a == 1 else int8({name}a, {name}b, {name}c)"
+        case Form.FLOAT | Form.SMALLFLOAT:
+            return f"{name} if {name} == {name} else slow(data, header_size)[{column.name!r}]"  # NULL is one of the NaN
+        case Form.BOOLEAN:
+            known["truth"] = {b"\0\0": False, b"\0\1": True, b"\1\0": None}
+            return f"truth[{name}]"  # another byte than 1 for true is read slowly
+        case Form.CHAR:
+            trimmed = f"{name}.rstrip(b' ')" if texts.trim else name
+            return f"None if {name}[0] == 0 else text({trimmed})"
+    known[f"read_{name}"] = _reading(kind)
+    return f"read_{name}({name})"
+
+
+def _reading(kind: ColumnType) -> Callable[[bytes], Value]:
+    """Reads one value for which a function is called."""
+    match kind.form:
+        case Form.DECIMAL:
+            return _decimals(kind)
+        case Form.DATETIME:
+            return _moments(kind)
+        case Form.INTERVAL:
+            return lambda data: unpack_span(data, kind)
+    return lambda data: data if any(data) else None
+
+
+def _decimals(kind: ColumnType) -> Callable[[bytes], Decimal | None]:
+    """Decimals with a scale whose digits stand in the bytes as they are: positive, and not less than one."""
+    precision, scale = kind.precision, kind.scale
+    if scale is None:
+        return lambda data: unpack_decimal(data, precision, None)
+    size, taken = kind.size or 0, (scale + 1) // 2
+    places = {
+        0xC0 + whole: (1 + whole + taken, bytes(size - 1 - whole - taken))
+        for whole in range(1, (precision - scale + 1) // 2 + 1)
+        if whole + taken < size
+    }
+    find, odd, power = places.get, scale % 2, f"E-{scale}"
+
+    def read(data: bytes) -> Decimal | None:
+        place = find(data[0])
+        if place is None or data[place[0] :] != place[1]:
+            return unpack_decimal(data, precision, scale)
+        digits = data[1 : place[0]].translate(_DIGITS).hex()
+        if not odd:
+            return Decimal(digits + power)
+        if digits[-1] != "0":
+            return unpack_decimal(data, precision, scale)
+        return Decimal(digits[:-1] + power)
+
+    return read
+
+
+def _moments(kind: ColumnType) -> Callable[[bytes], Value]:
+    """Timestamps with all their leading pairs, which every date of the last thousand years has."""
+    if kind.first != "year" or kind.last not in ("second", "fraction"):
+        return lambda data: unpack_moment(data, kind)
+    form = struct.Struct("8B").unpack_from
+
+    def read(data: bytes) -> Value:
+        first, century, year, month, day, hour, minute, second = form(data)
+        if first != 0xC7 or century > 99 or year > 99 or any(data[8:]):
+            return unpack_moment(data, kind)
+        return dt.datetime(century * 100 + year, month, day, hour, minute, second)
+
+    return read
+
+
+def _int8(sign: int, low: int, high: int) -> int | None:
+    if sign not in (-1, 0):
+        raise ValueError(sign)
+    return -(high << 32 | low) if sign else None

@@ -1,0 +1,148 @@
+"""Records become committed transactions: each row waits, as its bytes, until its transaction commits. Does no I/O."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from struct import Struct as Binary
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.errors import DamageError, DataError, SourceError, shortened
+from eventlog.sources.gbase.codes import in_words
+from eventlog.sources.gbase.frames import Frame
+from eventlog.sources.gbase.layout import Layout, read_layout
+from eventlog.sources.gbase.records import ROWS, Record
+from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.transactions import SpillFactory, Transactions
+
+Item = tuple[int, int, int, Frame]
+"""A held record: how many layouts were known when it came, its sequence number, its label, and itself."""
+_row = Binary(">QIi").unpack_from
+_begin = Binary(">QIqI").unpack_from
+_commit = Binary(">QIq").unpack_from
+_end = Binary(">QI").unpack_from
+_error = Binary(">Ii").unpack_from
+OVERHEAD: Final = 250
+"""Bytes that a held record takes beside its own."""
+
+
+class Committed(Struct, frozen=True, kw_only=True):
+    """A committed transaction: where its commit stands, when it was, who did it, and what it did.
+
+    `open` is where the earliest transaction began that was still open then.
+    """
+
+    seq: int
+    time: dt.datetime | None
+    user: int | None
+    open: int | None
+    items: Iterator[Item]
+
+
+class RecordReader:
+    """Takes the records of one stream in their order and gives its transactions in the order of their commits.
+
+    Layouts are never forgotten, since a row may be read long after its table was described anew; `layouts` holds them
+    in the order in which they came, and in the place of one that could not be read, why.
+    """
+
+    def __init__(
+        self,
+        settings: GbaseSettings,
+        report: Callable[[str], None] = lambda _: None,
+        spill: SpillFactory[Item] | None = None,
+    ) -> None:
+        self.layouts: list[Layout | str] = []
+        self.labels: list[int] = []
+        """The label of each layout."""
+        self.met: Counter[int] = Counter()
+        """How many records of each number came, but for rows."""
+        self.heard = 0
+        """The last sequence number that a heartbeat told; 0 is none."""
+        self.transactions = Transactions(
+            spill, settings.memory << 20, report=report, orphans=settings.orphans == "open"
+        )
+        self._settings = settings
+        self._report = report
+        self._users: dict[int, int] = {}
+        self._latest: dict[int, bytes] = {}
+
+    def read(self, frames: Iterable[Frame]) -> Iterator[Committed]:
+        """The transactions that the records commit; SourceError when the server ended the session."""
+        add, row = self.transactions.add, _row
+        for frame in frames:
+            number = frame.number
+            if number in ROWS:
+                seq, tx, label = row(frame.data, 16)
+                add(tx, seq, (len(self.layouts), seq, label, frame), len(frame.data) + OVERHEAD)
+            elif number == Record.COMMTX:
+                yield self._committed(frame)
+            else:
+                self._other(frame)
+
+    def _committed(self, frame: Frame) -> Committed:
+        seq, tx, seconds = _commit(frame.data, 16)
+        items = self.transactions.commit(tx, seq)
+        user = self._users.pop(tx, None)
+        return Committed(seq=seq, time=_moment(seconds), user=user, open=self.transactions.open, items=items)
+
+    def _other(self, frame: Frame) -> None:
+        self.met[frame.number] += 1
+        match frame.number:
+            case Record.BEGINTX:
+                seq, tx, _, user = _begin(frame.data, 16)
+                self.transactions.begin(tx, seq)
+                self._users[tx] = user
+            case Record.RBTX:
+                _, tx = _end(frame.data, 16)
+                self.transactions.rollback(tx)
+                self._users.pop(tx, None)
+            case Record.DISCARD:
+                seq, tx = _end(frame.data, 16)
+                self.transactions.discard(tx, seq)
+            case Record.TRUNCATE:
+                seq, tx, label = _row(frame.data, 16)
+                self.transactions.add(tx, seq, (len(self.layouts), seq, label, frame), OVERHEAD)
+            case Record.TABSCHEM:
+                self._described(frame)
+            case Record.TIMEOUT:
+                self.heard = int.from_bytes(frame.data[16:24], "big") or self.heard
+            case Record.ERROR:
+                self._failed(frame)
+            case _:
+                self._report(f"Byte {frame.offset}: record number {frame.number} is not known and is left out.")
+
+    def _described(self, frame: Frame) -> None:
+        """A table is described, or described anew; its rows are read so from here on."""
+        label = int.from_bytes(frame.data[16:20], "big", signed=True)
+        if self._latest.get(label) == frame.data:
+            return  # a session that began anew
+        self._latest[label] = frame.data
+        try:
+            self.layouts.append(read_layout(frame.data, frame.header_size))
+        except DataError as error:
+            if self._settings.unknown_rows == "fail":
+                raise DamageError(str(error).rstrip("."), offset=frame.offset) from None
+            self._report(f"Byte {frame.offset}: {error}")
+            self.layouts.append(str(error))
+        self.labels.append(label)
+
+    def _failed(self, frame: Frame) -> None:
+        flags, code = _error(frame.data, 16)
+        told = f"Byte {frame.offset}: the server says {in_words(code)}"
+        if frame.payload:
+            text = frame.payload.rstrip(b"\0").decode("utf-8", "replace")
+            told += f" It adds: {shortened(text)!r}."
+        if flags & 1:
+            raise SourceError(f"{told} It has ended the session.")
+        self._report(told)
+
+
+def _moment(seconds: int) -> dt.datetime | None:
+    try:
+        return dt.datetime.fromtimestamp(seconds, dt.UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError, OSError):
+        return None
