@@ -14,7 +14,7 @@ BROUGHT: Final = frozenset({"numpy", "pandas"})
 M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
 M_ARENA_MAX: Final = -8
-MALLOC: Final = {M_MMAP_THRESHOLD: 32 << 20, M_TRIM_THRESHOLD: 8 << 20, M_ARENA_MAX: 1}
+MALLOC: Final = {M_MMAP_THRESHOLD: 32 << 20, M_TRIM_THRESHOLD: 64 << 20, M_ARENA_MAX: 1}
 """One heap, of which the system gets back what is free at the end. Smaller steps cost more in page faults than they save."""
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "STATUS",
     "Decision",
     "Options",
+    "changes_of",
     "decide",
     "judge",
     "parted",
@@ -60,6 +61,13 @@ def decide(
 
 def judge(screened: Screened, rows: Mapping[RowId, Row] | None, options: Options) -> Decision:
     """What the screened events amount to, with the rows that were read back for them."""
+    changes = changes_of(screened, rows, options)
+    changes.sort(key=_due_place if options.future else _place)
+    return Decision(changes, Outcomes([event.position for event in screened.events], screened.outcomes))
+
+
+def changes_of(screened: Screened, rows: Mapping[RowId, Row] | None, options: Options) -> list[Change]:
+    """The changes object by object, for whoever puts them in order; what else became of events, `screened` knows then."""
     changes: list[Change] = []
     merge = coalesce if options.coalesce else join
     for subject in screened.subjects.values():
@@ -75,8 +83,7 @@ def judge(screened: Screened, rows: Mapping[RowId, Row] | None, options: Options
                 changes += merge(screened, subject, remaining, row)
                 if lifetime.closing is not None and lifetime.closing.position not in screened.silent:
                     changes.append(delete(subject, lifetime.closing))
-    changes.sort(key=_due_place if options.future else _place)
-    return Decision(changes, Outcomes([event.position for event in screened.events], screened.outcomes))
+    return changes
 
 
 def _place(change: Change) -> Position:
