@@ -1,0 +1,142 @@
+"""An annotated dump of queue rows: every row, also a damaged one, and what it is read as. Does no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.errors import DataError, shortened
+from eventlog.model import Row, Value
+from eventlog.sources.linter.coding import BLOB_ACTIONS, ROW_ACTIONS, Action, reading
+from eventlog.sources.linter.parts import operation
+from eventlog.sources.linter.rows import QueueRow, address, oper_time
+from eventlog.sources.linter.settings import ReadingSettings
+from eventlog.sources.linter.tables import SourceTable, SourceTables
+from eventlog.sources.linter.telling import grouped
+
+SHOWN: Final = 64
+"""Hexadecimal digits of a part, and characters of a value, that a dump shows."""
+
+
+class DumpedPart(Struct, frozen=True, kw_only=True):
+    """One part of an operation: its bytes, and its values or why it has none."""
+
+    number: int
+    size: int
+    bytes: str
+    values: dict[str, str | None] | None = None
+    fault: str | None = None
+
+
+class Dumped(Struct, frozen=True, kw_only=True):
+    """One operation and the queue rows it came in."""
+
+    address: str
+    transaction: int
+    action: str
+    time: str
+    table: str
+    row: int
+    rows: tuple[str, ...]
+    parts: tuple[DumpedPart, ...] = ()
+    fault: str | None = None
+
+
+def dumped(rows: Iterable[QueueRow], tables: SourceTables, settings: ReadingSettings) -> Iterator[Dumped]:
+    """Every operation in the order of the rows, without regard to how its transaction ends."""
+    action_of = reading(settings.coding, lambda _: None)
+    for group in grouped(rows):
+        yield _operation(group, action_of, tables, settings)
+
+
+def text_of(one: Dumped) -> Iterator[str]:
+    """The operation as lines for people."""
+    where = f"  {one.table}, row {one.row}" if one.parts or one.row else ""
+    yield f"{one.address}  transaction {one.transaction}  {one.action}  {one.time}{where}"
+    yield from (f"  {row}" for row in one.rows)
+    for part in one.parts:
+        yield f"  part {part.number}  {part.size} bytes  {part.bytes}"
+        if part.values is not None:
+            told = " ".join(f"{name}={'NULL' if value is None else value}" for name, value in part.values.items())
+            yield f"          {told}"
+        if part.fault is not None:
+            yield f"        ! {part.fault}"
+    if one.fault is not None:
+        yield f"  ! {one.fault}"
+
+
+def _operation(
+    group: Sequence[QueueRow],
+    action_of: Callable[[QueueRow], Action | None],
+    tables: SourceTables,
+    settings: ReadingSettings,
+) -> Dumped:
+    done = operation(group, pad=settings.pad_data)
+    row = done.row
+    action = action_of(row)
+    table = tables[row.tabnum_src] if action in ROW_ACTIONS or action in BLOB_ACTIONS else None
+    parts = [(1, done.first), (2, done.second)] if done.first or done.second else []
+    return Dumped(
+        address=address(row.syslog_addr),
+        transaction=row.transact_id,
+        action=_action(row, action),
+        time=_time(row),
+        table=table.name if table is not None else "",
+        row=row.rowid_src,
+        rows=tuple(_row(one) for one in group),
+        parts=tuple(_part(number, data, table, done.fault, action) for number, data in parts if data),
+        fault=done.fault or _oddity(action, done.first, done.second),
+    )
+
+
+def _row(row: QueueRow) -> str:
+    to = f" to {row.dst_server} {row.dst_owner}.{row.dst_table}" if row.dst_server or row.dst_table else ""
+    lengths = f"LEN1 {row.len1} LEN2 {row.len2} DATA {len(row.data)}"
+    return f"EXTDATA {row.extdata}  {lengths}  TABNUM_SRC {row.tabnum_src}  CHANNEL {row.channel}{to}"
+
+
+def _action(row: QueueRow, action: Action | None) -> str:
+    if action is None:
+        return f"TYP {row.typ} is not known"
+    column, kind = row.blob
+    return f"{action} (column {column}, type {kind})" if action in BLOB_ACTIONS else str(action)
+
+
+def _time(row: QueueRow) -> str:
+    try:
+        return oper_time(row.oper_date).isoformat(" ")
+    except DataError as error:
+        return f"! {error}"
+
+
+def _oddity(action: Action | None, first: bytes, second: bytes) -> str | None:
+    if action in ROW_ACTIONS and (not first or (action is Action.UPDATE and not second)):
+        return "An image is empty, and an empty image is not a row."
+    if action is not None and action not in ROW_ACTIONS and action not in BLOB_ACTIONS and (first or second):
+        return "The end of a transaction comes with bytes, which are ignored."
+    return None
+
+
+def _part(number: int, data: bytes, table: SourceTable | None, fault: str | None, action: Action | None) -> DumpedPart:
+    shown = shortened(data.hex(), SHOWN)
+    piece = number == 2 and action in BLOB_ACTIONS
+    if table is None or table.layout is None or fault is not None or piece:
+        return DumpedPart(number=number, size=len(data), bytes=shown)
+    try:
+        values = _shown(table.decode(data))
+    except Exception as error:  # noqa: BLE001  a site's codec may raise anything, and the dump goes on
+        said = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+        return DumpedPart(number=number, size=len(data), bytes=shown, fault=said)
+    return DumpedPart(number=number, size=len(data), bytes=shown, values=values)
+
+
+def _shown(row: Row) -> dict[str, str | None]:
+    return {name: None if value is None else shortened(_text(value), SHOWN) for name, value in row.items()}
+
+
+def _text(value: Value | tuple[Value, ...]) -> str:
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    return repr(value) if isinstance(value, str) else str(value)

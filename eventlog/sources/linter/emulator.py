@@ -1,0 +1,141 @@
+"""The inverse of the reader: operations in, rows of a queue out. For tests, and for users without a server.
+
+It writes what is documented, and where the document is silent what the reader assumes; so it shows nothing about a
+LINTER server, only about this project's reading.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from eventlog.errors import DataError
+from eventlog.model import Row
+from eventlog.schema import Catalog
+from eventlog.sources.linter.coding import BLOB_ACTIONS, Action, Coding, typ_of
+from eventlog.sources.linter.rows import CAPACITY, QueueRow, oper_date
+from eventlog.sources.linter.settings import ReadingSettings
+from eventlog.sources.linter.tables import SourceTables
+
+Lengths = Literal["rows", "totals"]
+Destination = tuple[str, str, str]
+START: Final = dt.datetime(2024, 3, 15, 10, 20, 30)
+FIRST_ADDRESS: Final = 0x0000_0001_0000_1000
+
+
+class Done(Struct, frozen=True, kw_only=True):
+    """One operation of a transaction. A BLOB operation names the row that owns the BLOB, as `after`."""
+
+    transaction: int
+    action: Action
+    table: int = 0
+    rowid: int = 0
+    before: Row | None = None
+    after: Row | None = None
+    column: str | None = None
+    blob_type: int = 0
+    piece: bytes = b""
+
+
+class EmulatorSettings(Struct, frozen=True, kw_only=True):
+    """What is left open by the document: what the lengths of a continued operation mean, and how TYP is coded."""
+
+    lengths: Lengths = "rows"
+    coding: Coding = "table"
+    node: str = "SOURCE"
+    destinations: tuple[Destination, ...] = (("REMOTE", "SYSTEM", ""),)
+    start: dt.datetime = START
+    address: int = FIRST_ADDRESS
+    step: dt.timedelta = dt.timedelta(milliseconds=125)
+
+
+class Emulator:
+    """Numbers operations as they come and writes their queue rows, one set for each destination."""
+
+    def __init__(
+        self,
+        schema: Catalog | None,
+        reading: ReadingSettings | None = None,
+        settings: EmulatorSettings | None = None,
+    ) -> None:
+        self.tables = SourceTables(schema, reading or ReadingSettings())
+        self.settings = settings or EmulatorSettings()
+        self._address = self.settings.address
+        self._time = self.settings.start
+
+    def rows(self, done: Done) -> Iterator[QueueRow]:
+        """The queue rows of an operation."""
+        first, second = self._parts(done)
+        pieces = spread(first, second, self.settings.lengths)
+        address, self._address = self._address, self._address + 64 + len(first) + len(second)
+        date, self._time = oper_date(self._time), self._time + self.settings.step
+        for destination in self.settings.destinations:
+            for extdata, piece in enumerate(pieces):
+                yield self._row(done, date, extdata, address, destination, piece)
+
+    def _parts(self, done: Done) -> tuple[bytes, bytes]:
+        encode = self.tables[done.table].codec.encode
+        if done.action in BLOB_ACTIONS:
+            return encode(done.after or {}), done.piece
+        images = [encode(row) for row in (done.before, done.after) if row is not None]
+        first, second, *_ = *images, b"", b""
+        return first, second
+
+    def _row(
+        self,
+        done: Done,
+        date: bytes,
+        extdata: int,
+        address: int,
+        destination: Destination,
+        piece: tuple[int, int, bytes],
+    ) -> QueueRow:
+        table = self.tables[done.table].table
+        server, owner, name = destination
+        return QueueRow(
+            oper_date=date,
+            extdata=extdata,
+            dbnode=self.settings.node,
+            transact_id=done.transaction,
+            syslog_addr=address,
+            typ=typ_of(done.action, self.settings.coding),
+            blobatr=self._blobatr(done),
+            channel=1 + done.transaction % 100,
+            tabnum_src=done.table,
+            rowid_src=done.rowid,
+            len1=piece[0],
+            len2=piece[1],
+            dst_server=server,
+            dst_owner=owner,
+            dst_table=name or (table.name if done.table else ""),
+            data=piece[2],
+        )
+
+    def _blobatr(self, done: Done) -> int:
+        if done.action not in BLOB_ACTIONS:
+            return 0
+        layout = self.tables[done.table].layout
+        names = [field.name for field in layout.fields] if layout is not None else []
+        if done.column not in names:
+            raise DataError(f"{done.action} names the column {done.column}, which table {done.table} does not have.")
+        return done.blob_type << 8 | names.index(done.column) + 1
+
+
+def spread(first: bytes, second: bytes, lengths: Lengths) -> Sequence[tuple[int, int, bytes]]:
+    """LEN1, LEN2 and DATA of each row that an operation's parts take; DATA has its fixed size."""
+    joined = first + second
+    starts = range(0, max(len(joined), 1), CAPACITY)
+    if lengths == "totals":
+        found = [(len(first), len(second), joined[start : start + CAPACITY]) for start in starts]
+    else:
+        found = [_own(joined[start : start + CAPACITY], len(first) - start) for start in starts]
+    return [(one, two, data.ljust(CAPACITY, b"\0") if data else b"") for one, two, data in found]
+
+
+def _own(data: bytes, left: int) -> tuple[int, int, bytes]:
+    """A row's own lengths, when so much of part 1 is left."""
+    one = min(max(left, 0), len(data))
+    return one, len(data) - one, data

@@ -1,0 +1,181 @@
+"""Queue rows from exported files: JSON lines, CSV and Parquet with the documented column names, in the queue's order."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+import msgspec
+
+from eventlog.errors import DataError, UsageError
+from eventlog.sources.linter.rows import BINARY, COLUMNS, TEXTS, QueueRow, queue_row
+from eventlog.sources.linter.settings import ReadingSettings, Variant
+from eventlog.sources.spill import spill_to
+from eventlog.sources.transactions import Spill
+
+NULL: Final = "\\N"
+KINDS: Final = {".jsonl": "lines", ".ndjson": "lines", ".json": "lines", ".csv": "csv", ".parquet": "parquet"}
+CHUNK: Final = 1000
+"""Rows of a sorted run that are in memory at once."""
+
+Columns = Mapping[str, Any]
+
+
+def export_rows(paths: Sequence[Path], settings: ReadingSettings) -> Iterator[QueueRow]:
+    """The rows of all files in the order of SYSLOG_ADDR; those of a receiving queue as they arrived."""
+    rows = (row for path in paths for row in file_rows(path, settings))
+    return arrived(rows) if settings.variant == "receiving" else in_order(rows, settings.spill_bytes)
+
+
+def file_rows(path: Path, settings: ReadingSettings) -> Iterator[QueueRow]:
+    """The rows of a file as they lie there; DataError names the place that is damaged."""
+    kind = kind_of(path)
+    if kind is None:
+        raise UsageError(f"{path} is neither .jsonl nor .csv (both also .gz) nor .parquet.")
+    records = {"lines": _lines, "csv": _csv, "parquet": _parquet}[kind](path)
+    number = 0
+    try:
+        for number, record in records:
+            yield _row(record, number, settings)
+    except (DataError, msgspec.DecodeError, csv.Error, UnicodeDecodeError, ValueError) as error:
+        said = str(error).rstrip(".")
+        raise DataError(f"{path}, row {number + (not isinstance(error, DataError))}: {said}.") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} cannot be read: {str(error).rstrip('.')}.") from error
+
+
+def kind_of(path: Path) -> str | None:
+    """What kind of file it is, by its name."""
+    return KINDS.get((path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower())
+
+
+def arrived(rows: Iterable[QueueRow]) -> Iterator[QueueRow]:
+    """The rows of a queue without SYSLOG_ADDR; those that continue an operation take the place of its first one."""
+    first: dict[tuple[str, int], int] = {}
+    for row in rows:
+        tx = row.dbnode, row.transact_id
+        if row.extdata:
+            row = msgspec.structs.replace(row, syslog_addr=first.get(tx, row.syslog_addr))  # noqa: PLW2901  the same row
+        else:
+            first[tx] = row.syslog_addr
+        yield row
+
+
+def in_order(rows: Iterable[QueueRow], limit: int) -> Iterator[QueueRow]:
+    """The rows by address, in bounded memory: an export without ORDER BY may have them in any order."""
+    rows = iter(rows)
+    spill: Spill[QueueRow] | None = None
+    runs: list[list[int]] = []
+    while run := _run(rows, limit):
+        if spill is None:
+            following = next(rows, None)
+            if following is None:
+                yield from run
+                return
+            spill = spill_to(QueueRow)()
+            runs = [_written(spill, run)]
+            run = sorted([following, *_run(rows, limit)], key=_place)
+        runs.append(_written(spill, run))
+    if spill is not None:
+        yield from merge(*[_read(spill, run) for run in runs], key=_place)
+        spill.close()
+
+
+def exported(row: QueueRow) -> dict[str, Any]:
+    """The row as an export has it, binary columns in hexadecimal."""
+    values = msgspec.structs.astuple(row)
+    return {
+        name: value.hex() if isinstance(value, bytes) else value for name, value in zip(COLUMNS, values, strict=True)
+    }
+
+
+def _run(rows: Iterator[QueueRow], limit: int) -> list[QueueRow]:
+    """The next rows that fit into memory, sorted."""
+    run: list[QueueRow] = []
+    held = 0
+    for row in rows:
+        run.append(row)
+        held += len(row.data) + 600
+        if held > limit:
+            break
+    return sorted(run, key=_place)
+
+
+def _place(row: QueueRow) -> tuple[int, int]:
+    return row.syslog_addr, row.extdata
+
+
+def _written(spill: Spill[QueueRow], run: list[QueueRow]) -> list[int]:
+    rows = iter(run)
+    numbers = []
+    while chunk := list(islice(rows, CHUNK)):
+        numbers.append(spill.write([(row.syslog_addr, row) for row in chunk]))
+    return numbers
+
+
+def _read(spill: Spill[QueueRow], run: list[int]) -> Iterator[QueueRow]:
+    for chunk in run:
+        for _, row in spill.read(chunk):
+            yield row
+
+
+def _row(record: Columns, number: int, settings: ReadingSettings) -> QueueRow:
+    found = {name.upper(): value for name, value in record.items()}
+    if settings.variant == "receiving":
+        found["SYSLOG_ADDR"] = number
+    missing = [name for name in _needed(settings.variant) if name not in found]
+    if missing:
+        raise DataError(f"the column {missing[0]} is missing")
+    return queue_row([_typed(name, found.get(name)) for name in COLUMNS], settings.names_code_page)
+
+
+def _needed(variant: Variant) -> tuple[str, ...]:
+    always = ("OPER_DATE", "TRANSACT_ID", "TYP", "TABNUM_SRC", "LEN1", "LEN2", "DATA")
+    return always if variant == "receiving" else (*always, "SYSLOG_ADDR", "EXTDATA")
+
+
+def _typed(name: str, value: Any) -> Any:
+    """A number may be written as a text, as 64 bits do not fit into the numbers of all programs."""
+    if isinstance(value, str) and name not in BINARY and name not in TEXTS:
+        return int(value) if value.strip() else None
+    return value
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Columns]]:
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    with _opened(path) as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield number, decoder.decode(line)
+
+
+def _csv(path: Path) -> Iterator[tuple[int, Columns]]:
+    with _opened(path) as file:
+        texts = (line.decode("utf-8-sig") for line in file)
+        for number, record in enumerate(csv.DictReader(texts, strict=True), 1):
+            yield number, {name: None if value == NULL else value for name, value in record.items() if name}
+
+
+def _parquet(path: Path) -> Iterator[tuple[int, Columns]]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(CHUNK):
+                for record in batch.to_pylist():
+                    number += 1
+                    yield number, record
+    except pa.ArrowException as error:
+        raise OSError(str(error)) from error
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")

@@ -1,0 +1,192 @@
+"""From queue rows to images of what was committed, in the order of the commits. Does no I/O and reads no clock.
+
+Rows come in the order of SYSLOG_ADDR; those of one operation are looked at together when its transaction ends, so
+that a row which is missing has until then to come.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Final
+
+from msgspec.structs import replace
+
+from eventlog.errors import DataError
+from eventlog.model import Image, Position, Transaction
+from eventlog.schema import Catalog
+from eventlog.sources.linter.coding import Action, reading
+from eventlog.sources.linter.rows import QueueRow, address
+from eventlog.sources.linter.settings import ReadingSettings
+from eventlog.sources.linter.tables import SourceTables
+from eventlog.sources.linter.telling import Telling
+from eventlog.sources.linter.zones import utc_reader
+from eventlog.sources.transactions import SpillFactory, Transactions
+
+Report = Callable[[str], None]
+FAR: Final = dt.timedelta(hours=1)
+"""How far back a later commit's time may lie before it is told; log files' numbers might be used again."""
+
+ROW_WEIGHT: Final = 600
+"""Bytes that a queue row takes in memory beside its DATA."""
+
+_COMMIT, _ROLLBACK, _END = Action.COMMIT, Action.ROLLBACK, Action.END
+
+
+def images(
+    rows: Iterable[QueueRow],
+    schema: Catalog | None,
+    settings: ReadingSettings,
+    report: Report = lambda _: None,
+    spill: SpillFactory[QueueRow] | None = None,
+) -> Iterator[Image]:
+    """The images of the transactions that end among the rows; `Committed` also knows their catalog."""
+    return Committed(schema, settings, report, spill).images(rows)
+
+
+class Committed:
+    """Reads a queue's rows; transactions that have not ended wait here, in the spill if they are too many for memory.
+
+    What ended before the place `after`, or at it, was handed out formerly.
+    """
+
+    def __init__(
+        self,
+        schema: Catalog | None,
+        settings: ReadingSettings,
+        report: Report = lambda _: None,
+        spill: SpillFactory[QueueRow] | None = None,
+        after: Position = (),
+    ) -> None:
+        self.tables = SourceTables(schema, settings)
+        self.after = after
+        self.ended = -1
+        """Where the last transaction ended of those that were read."""
+        self._settings = settings
+        self._report = report
+        self._utc = utc_reader(settings.zone)
+        self._action = reading(settings.coding, report)
+        self._open: Transactions[QueueRow] = Transactions(spill, settings.spill_bytes, report=report)
+        self._telling = Telling(self.tables, self._action, self._utc, settings)
+        self._nodes: dict[str, int] = {}
+        self._disordered: set[int] = set()
+        self._unknown: set[int] = set()
+        self._latest = dt.datetime.min
+
+    @property
+    def catalog(self) -> Catalog:
+        """What the tables look like of which images were handed out so far."""
+        return self.tables.catalog
+
+    @property
+    def pending(self) -> int:
+        """How many transactions have not ended."""
+        return len(self._open)
+
+    def close(self) -> None:
+        """Forgets the transactions that have not ended."""
+        self._open.close()
+
+    def images(self, rows: Iterable[QueueRow]) -> Iterator[Image]:
+        """The images of the transactions that these rows end."""
+        return chain.from_iterable(self.transactions(rows))
+
+    def transactions(self, rows: Iterable[QueueRow]) -> Iterator[Iterator[Image]]:
+        """The images of each transaction that these rows end; they are made when somebody asks for them."""
+        action_of, nodes, wanted = self._action, self._nodes, self._settings.destination
+        reached = -1
+        for row in rows:
+            action = action_of(row)
+            node = nodes.get(row.dbnode)
+            if node is None:
+                node = nodes[row.dbnode] = len(nodes)
+            tx = node << 64 | row.transact_id if node else row.transact_id
+            if action is None:
+                self._skip(row)
+            elif action is _COMMIT or action is _ROLLBACK or action is _END:
+                if (ended := self._ended(tx, row, action)) is not None:
+                    yield ended
+            elif not wanted or row.dst_server == wanted:
+                if row.syslog_addr < reached:
+                    self._disordered.add(tx)
+                self._hold(tx, row)
+            reached = row.syslog_addr
+
+    def _hold(self, tx: int, row: QueueRow) -> None:
+        if tx not in self._open:
+            self._open.begin(tx, row.syslog_addr)
+        self._open.add(tx, row.syslog_addr, row, len(row.data) + ROW_WEIGHT)
+
+    def _ended(self, tx: int, row: QueueRow, action: Action) -> Iterator[Image] | None:
+        """The images of a transaction that ends; one that nobody did anything in is empty, and no matter."""
+        addr = row.syslog_addr
+        self.ended = max(self.ended, addr)
+        if row.len1 or row.len2:
+            self._report(f"{action} at {address(addr)} comes with {row.len1} + {row.len2} bytes, which are ignored.")
+        if tx not in self._open:
+            return None
+        fault = None
+        if action is _END:
+            action, fault = self._chosen_end(row)
+        if action is _ROLLBACK or (addr,) < self.after[:1]:
+            self._open.rollback(tx)
+            self._disordered.discard(tx)
+            return None
+        transaction = Transaction(id=row.transact_id, time=self._committed(row))
+        told = self._telling.images(self._rows(tx, addr), addr, transaction, fault)
+        return _numbered(told, self.after)
+
+    def _rows(self, tx: int, addr: int) -> Iterator[QueueRow]:
+        """The rows of a transaction in the order of their addresses."""
+        rows = self._open.commit(tx, addr)
+        if tx not in self._disordered:
+            return rows
+        self._disordered.discard(tx)
+        return iter(sorted(rows, key=lambda row: (row.syslog_addr, row.extdata)))
+
+    def _chosen_end(self, row: QueueRow) -> tuple[Action, str | None]:
+        """What an end without an outcome is taken as; nothing is applied unless somebody said so."""
+        chosen = self._settings.unknown_end
+        if chosen == "commit":
+            return _COMMIT, None
+        if chosen == "rollback":
+            return _ROLLBACK, None
+        where = address(row.syslog_addr)
+        self._report(f"Transaction {row.transact_id} ends at {where}, and TYP {row.typ} does not say how.")
+        return _COMMIT, f"Its transaction ended with TYP {row.typ}, which does not say how; see unknown_end."
+
+    def _committed(self, row: QueueRow) -> dt.datetime | None:
+        """When it was committed; time that runs back is reported, for the addresses may have begun anew."""
+        try:
+            time = self._utc(row.oper_date)
+        except DataError as error:
+            self._report(f"The COMMIT at {address(row.syslog_addr)} has no time: {error}")
+            return None
+        if self._latest - time > FAR:
+            self._report(
+                f"The COMMIT at {address(row.syslog_addr)} is of {time} and an earlier one of {self._latest}:"
+                " OPER_DATE runs against SYSLOG_ADDR; the numbers of log files may have been used again."
+            )
+            self._latest = time
+        self._latest = max(self._latest, time)
+        return time
+
+    def _skip(self, row: QueueRow) -> None:
+        if row.typ not in self._unknown:
+            self._unknown.add(row.typ)
+            where = address(row.syslog_addr)
+            self._report(
+                f"TYP {row.typ} at {where} is not known to coding {self._settings.coding}; such rows are skipped."
+            )
+
+
+def _numbered(told: Iterable[Image], after: Position) -> Iterator[Image]:
+    """The images, the last one marked as such, without those that were handed out before."""
+    held: Image | None = None
+    for image in told:
+        if held is not None and held.position > after:
+            yield held
+        held = image
+    if held is not None and held.position > after:
+        yield replace(held, last=True)

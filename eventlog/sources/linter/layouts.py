@@ -1,0 +1,123 @@
+"""What a source table's records are made of: LINTER's types by their names, lengths, code pages. Does no I/O."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.errors import ConfigError, DataError
+from eventlog.schema import Column, Table
+
+ByteOrder = Literal["little", "big"]
+
+
+class Type(StrEnum):
+    """The types of LINTER's columns."""
+
+    CHAR = "char"
+    VARCHAR = "varchar"
+    NCHAR = "nchar"
+    NVARCHAR = "nvarchar"
+    SMALLINT = "smallint"
+    INTEGER = "integer"
+    BIGINT = "bigint"
+    REAL = "real"
+    DOUBLE = "double"
+    DECIMAL = "decimal"
+    DATE = "date"
+    BOOLEAN = "boolean"
+    BYTE = "byte"
+    VARBYTE = "varbyte"
+    BLOB = "blob"
+    EXTFILE = "extfile"
+
+
+_NAMES: Final = {
+    **{one.value: one for one in Type},
+    "character": Type.CHAR,
+    "character varying": Type.VARCHAR,
+    "char varying": Type.VARCHAR,
+    "nchar varying": Type.NVARCHAR,
+    "national character": Type.NCHAR,
+    "national character varying": Type.NVARCHAR,
+    "int": Type.INTEGER,
+    "float": Type.DOUBLE,
+    "double precision": Type.DOUBLE,
+    "dec": Type.DECIMAL,
+    "numeric": Type.DECIMAL,
+    "byte varying": Type.VARBYTE,
+    "bool": Type.BOOLEAN,
+}
+_PUBLISHED: Final = {Type.DATE: "timestamp(2)", Type.EXTFILE: "varchar(512)", Type.VARBYTE: "varbinary({length})"}
+"""What other databases call the types whose names mean something else there, or nothing."""
+
+_written = re.compile(r"\s*([a-z ]+?)\s*(?:\(\s*(\d+)\s*(?:,\s*\d+\s*)?\)\s*([a-z ]*))?\s*", re.IGNORECASE).fullmatch
+
+
+class Field(Struct, frozen=True, kw_only=True):
+    """One column of a record."""
+
+    name: str
+    type: Type
+    length: int = 0
+    code_page: str = "ascii"
+
+
+class RecordLayout(Struct, frozen=True, kw_only=True):
+    """A table and its columns in the order of its records. A codec may use of it what it needs.
+
+    `null_mask` says whether a mask of NULLs leads; `strict` that nothing may follow the last column.
+    """
+
+    table: Table
+    fields: tuple[Field, ...]
+    byte_order: ByteOrder = "little"
+    null_mask: bool = True
+    strict: bool = True
+
+
+def record_fields(table: Table, code_page: str, code_pages: Mapping[str, str]) -> tuple[Field, ...]:
+    """The columns of a table; the code page is the one set for `table.column`, else for the table, else the source's."""
+    pages = {name.casefold(): page for name, page in code_pages.items()}
+    own = pages.get(table.name.casefold(), code_page)
+    return tuple(
+        _field(table, column, checked_code_page(pages.get(f"{table.name}.{column.name}".casefold(), own)))
+        for column in table.columns
+    )
+
+
+def checked_code_page(name: str) -> str:
+    """The name, if it is that of a code page; ConfigError otherwise."""
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        known = "ascii, cp866, koi8-r, cp1251, utf-8"
+        raise ConfigError(f"{name!r} is no code page.", hint=f"LINTER uses {known}.") from None
+
+
+def published(table: Table) -> Table:
+    """The table as consumers see it, its types by the names that other databases have for them."""
+    return replace(table, columns=tuple(_published(table)))
+
+
+def _published(table: Table) -> Iterator[Column]:
+    for column in table.columns:
+        found = _field(table, column, "ascii")
+        name = _PUBLISHED.get(found.type)
+        yield column if name is None else replace(column, type=name.format(length=found.length))
+
+
+def _field(table: Table, column: Column, code_page: str) -> Field:
+    match = _written(column.type)
+    name = " ".join(f"{match[1]} {match[3] or ''}".lower().split()) if match else ""
+    found = _NAMES.get(name)
+    if found is None or match is None:
+        raise DataError(f"Column {column.name} of {table.name} has the type {column.type}, which LINTER does not have.")
+    length = int(match[2] or 1)
+    return Field(name=column.name, type=found, length=length, code_page=code_page)

@@ -1,0 +1,159 @@
+"""One row of DISPATCH_QUEUE, and what its columns mean: times, addresses in the system log, names. Does no I/O."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from struct import Struct as Layout
+from typing import Any, Final
+
+from msgspec import Struct
+
+from eventlog.errors import DataError, shortened
+
+COLUMNS: Final = (
+    "OPER_DATE",
+    "EXTDATA",
+    "DBNODE",
+    "TRANSACT_ID",
+    "SYSLOG_ADDR",
+    "TYP",
+    "BLOBATR",
+    "CHANNEL",
+    "TABNUM_SRC",
+    "ROWID_SRC",
+    "LEN1",
+    "LEN2",
+    "DST_SERVER",
+    "DST_OWNER",
+    "DST_TABLE",
+    "DATA",
+)
+"""The documented columns in their order."""
+
+BINARY: Final = frozenset({"OPER_DATE", "DATA"})
+TEXTS: Final = frozenset({"DBNODE", "DST_SERVER", "DST_OWNER", "DST_TABLE"})
+CAPACITY: Final = 3400
+"""How many bytes DATA holds."""
+
+EPOCH: Final = dt.datetime(1990, 1, 1)
+_WORD: Final = 0xFFFF
+_HALF: Final = 0xFFFF_FFFF
+_WHOLE: Final = 0xFFFF_FFFF_FFFF_FFFF
+_date = Layout(">IH")
+_second = dt.timedelta(seconds=1)
+
+
+class QueueRow(Struct, frozen=True, array_like=True, gc=False):
+    """One row of the queue; numbers that are unsigned there are unsigned here, names have lost their padding."""
+
+    oper_date: bytes
+    extdata: int
+    dbnode: str
+    transact_id: int
+    syslog_addr: int
+    typ: int
+    blobatr: int
+    channel: int
+    tabnum_src: int
+    rowid_src: int
+    len1: int
+    len2: int
+    dst_server: str
+    dst_owner: str
+    dst_table: str
+    data: bytes
+
+    @property
+    def destination(self) -> tuple[str, str, str]:
+        return self.dst_server, self.dst_owner, self.dst_table
+
+    @property
+    def blob(self) -> tuple[int, int]:
+        """Which column a BLOB operation means, from 1, and the BLOB's type."""
+        return self.blobatr & 0xFF, self.blobatr >> 8
+
+
+def queue_row(values: Sequence[Any], code_page: str = "ascii") -> QueueRow:
+    """The row of a driver's values, which stand in the order of COLUMNS; SQL's integers are signed, NULL is nothing.
+
+    DATA ends where the row's own lengths say: what follows is padding or rubbish.
+    """
+    date, extdata, node, tx, addr, typ, blobatr, channel, table, rowid, len1, len2, server, owner, name, data = values
+    try:
+        if type(data) is not bytes:
+            data = octets(data)
+        len1, len2 = len1 or 0, len2 or 0
+        if len1 >= 0 and len2 >= 0 and len1 + len2 < len(data):
+            data = data[: len1 + len2]
+        return QueueRow(
+            date if type(date) is bytes else octets(date),
+            extdata or 0,
+            _name(node, code_page),
+            tx & _WHOLE,
+            addr & _WHOLE,
+            typ,
+            (blobatr or 0) & _WORD,
+            channel or 0,
+            table or 0,
+            (rowid or 0) & _HALF,
+            len1,
+            len2,
+            _name(server, code_page),
+            _name(owner, code_page),
+            _name(name, code_page),
+            data,
+        )
+    except TypeError:
+        if any(isinstance(value, bytearray | memoryview) for value in values):  # a driver's own kind of bytes
+            return queue_row([bytes(v) if isinstance(v, bytearray | memoryview) else v for v in values], code_page)
+        raise DataError(f"A queue row has no usable numbers: TRANSACT_ID {tx!r}, SYSLOG_ADDR {addr!r}, …") from None
+
+
+def row_of(columns: Mapping[str, Any], code_page: str = "ascii") -> QueueRow:
+    """The row of values by the names of the documented columns; one that is missing is NULL."""
+    return queue_row([columns.get(name) for name in COLUMNS], code_page)
+
+
+def octets(value: object) -> bytes:
+    """A binary column as drivers and exports have it: bytes, something that holds bytes, or hex digits."""
+    if value is None:
+        return b""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    try:
+        return bytes.fromhex(str(value))
+    except ValueError:
+        raise DataError(f"{shortened(str(value), 40)!r} is not binary data in hexadecimal.") from None
+
+
+def oper_time(raw: bytes) -> dt.datetime:
+    """What OPER_DATE says: seconds since 1990 and their 65536ths, unsigned, the high bytes first."""
+    if len(raw) != _date.size:
+        raise DataError(f"OPER_DATE has {len(raw)} bytes and not {_date.size}.")
+    seconds, fraction = _date.unpack(raw)
+    return EPOCH + dt.timedelta(0, seconds, fraction * 15625 >> 10)
+
+
+def oper_date(time: dt.datetime) -> bytes:
+    """The inverse of `oper_time`."""
+    seconds, rest = divmod(time - EPOCH, _second)
+    return _date.pack(seconds, min(-(-(rest.microseconds << 10) // 15625), _WORD))
+
+
+def address(syslog_addr: int) -> str:
+    """A place in the system log as people read it: the file's number and the address in it."""
+    return f"{syslog_addr >> 32}:0x{syslog_addr & _HALF:08X}"
+
+
+def signed(number: int, bits: int = 64) -> int:
+    """An unsigned number as SQL's integer of so many bits."""
+    return number - (1 << bits) if number >> (bits - 1) else number
+
+
+@lru_cache(4096)  # a queue names few servers and tables, in every row
+def _name(value: str | bytes | None, code_page: str) -> str:
+    """A name without its padding; what no such code page has is shown by its bytes, for names only tell rows apart."""
+    text = value if isinstance(value, str) else (value or b"").decode(code_page, "backslashreplace")
+    return text.rstrip(" \0")

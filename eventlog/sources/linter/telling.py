@@ -1,0 +1,201 @@
+"""The operations of one transaction as images. Does no I/O.
+
+Nothing stops the stream: an operation that cannot be read gives an image with a fault, and keeps its raw parts.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from eventlog.errors import DataError, shortened
+from eventlog.model import Image, Op, Row, Transaction
+from eventlog.rules import parted
+from eventlog.sources.linter.blobs import BlobRun, blob_rows
+from eventlog.sources.linter.codecs import DATA
+from eventlog.sources.linter.coding import BLOB_ACTIONS, Action
+from eventlog.sources.linter.parts import Operation, operation
+from eventlog.sources.linter.rows import QueueRow, address
+from eventlog.sources.linter.settings import ReadingSettings
+from eventlog.sources.linter.tables import SourceTable, SourceTables
+
+OPS: Final = {Action.DELETE: Op.DELETE, Action.INSERT: Op.ADD, Action.UPDATE: Op.MODIFY}
+SHOWN: Final = 80
+"""How many hexadecimal digits of a part a note shows; the image and the queue have all of them."""
+
+_INSERT, _UPDATE, _DELETE = Action.INSERT, Action.UPDATE, Action.DELETE
+_ADD, _MODIFY, _GONE = Op.ADD, Op.MODIFY, Op.DELETE
+
+
+class Telling:
+    """Makes images of a transaction's rows."""
+
+    def __init__(
+        self,
+        tables: SourceTables,
+        action: Callable[[QueueRow], Action | None],
+        utc: Callable[[bytes], dt.datetime],
+        settings: ReadingSettings,
+    ) -> None:
+        self._tables = tables
+        self._action = action
+        self._utc = utc
+        self._pad = settings.pad_data
+        self._pieces = settings.blob_pieces == "part2"
+
+    def images(
+        self, rows: Iterable[QueueRow], commit: int, transaction: Transaction, fault: str | None
+    ) -> Iterator[Image]:
+        """The images of the operations in their order, numbered; with a `fault` it is that of all of them."""
+        place = 0
+        blob: BlobRun | None = None
+        for group in grouped(rows):
+            done = operation(group, pad=self._pad)
+            action = self._action(done.row)
+            assert action is not None
+            if fault is not None:
+                done = replace(done, fault=fault)
+            if blob is not None or action in BLOB_ACTIONS:
+                finished, blob = _blobs(blob, done, action)
+                if finished is not None:
+                    place += 1
+                    yield self._blob(finished, commit, transaction, place)
+                if blob is not None:
+                    continue
+            table = self._tables[done.row.tabnum_src]
+            image = self._image(table, action, done, commit, transaction, place + 1)
+            if action is _UPDATE and _key_changes(image, table):
+                for half in parted(image, table.table.key):
+                    place += 1
+                    yield replace(half, place=place)
+            else:
+                place += 1
+                yield image
+        if blob is not None:
+            yield self._blob(blob, commit, transaction, place + 1)
+
+    def _image(
+        self, table: SourceTable, action: Action, done: Operation, commit: int, transaction: Transaction, place: int
+    ) -> Image:
+        row = done.row
+        try:
+            before, after, op = self._rows(table, action, done)
+            return Image(
+                position=(commit, row.syslog_addr, 0),
+                op=op,
+                table=table.name,
+                before=before,
+                after=after,
+                time=self._utc(row.oper_date),
+                transaction=transaction,
+                place=place,
+                stream=address(row.syslog_addr),
+            )
+        except Exception as error:  # noqa: BLE001  a site's codec may raise anything, and the stream goes on
+            return self._faulty(table, OPS[action], done, _said(error), commit, transaction, place)
+
+    def _rows(self, table: SourceTable, action: Action, done: Operation) -> tuple[Row | None, Row | None, Op]:
+        """The row before and after; an empty image is not a row."""
+        if done.fault is not None:
+            raise DataError(done.fault)
+        if action is _UPDATE:
+            if not done.first or not done.second:
+                raise DataError(f"UPDATE with parts of {len(done.first)} and {len(done.second)} bytes lacks an image.")
+            before, after = _row(table, done.first, done), _row(table, done.second, done)
+            if table.blobs:
+                before = {name: value for name, value in before.items() if name in after}
+            return before, after, _MODIFY
+        if not done.first:
+            raise DataError(f"{action} without an image of its row.")
+        if done.second:
+            raise DataError(f"{action} with {len(done.second)} bytes in part 2, where nothing can be.")
+        if action is _INSERT:
+            return None, _row(table, done.first, done), _ADD
+        return _row(table, done.first, done), None, _GONE
+
+    def _blob(self, run: BlobRun, commit: int, transaction: Transaction, place: int) -> Image:
+        """The image of the row that owns the BLOB."""
+        last = run.operations[-1]
+        table = self._tables[last.row.tabnum_src]
+        try:
+            before, after = blob_rows(run, table, pieces=self._pieces)
+            return Image(
+                position=(commit, last.row.syslog_addr, 0),
+                op=_MODIFY,
+                table=table.name,
+                before=before,
+                after=after,
+                time=self._utc(last.row.oper_date),
+                transaction=transaction,
+                place=place,
+                stream=address(last.row.syslog_addr),
+            )
+        except Exception as error:  # noqa: BLE001  as above
+            return self._faulty(table, _MODIFY, last, _said(error), commit, transaction, place)
+
+    def _faulty(
+        self,
+        table: SourceTable,
+        op: Op,
+        done: Operation,
+        reason: str,
+        commit: int,
+        transaction: Transaction,
+        place: int,
+    ) -> Image:
+        """What is left of an operation that cannot be read: its raw parts and why."""
+        first, second = done.first.hex(), done.second.hex()
+        raw = f"{shortened(first, SHOWN)} | {shortened(second, SHOWN)}" if second else shortened(first, SHOWN)
+        row = done.row
+        return Image(
+            position=(commit, row.syslog_addr, 0),
+            op=op,
+            table=table.name,
+            before={DATA: first} if first and op is not _ADD else None,
+            after={DATA: first if op is _ADD else second} if (first if op is _ADD else second) else None,
+            transaction=transaction,
+            place=place,
+            stream=address(row.syslog_addr),
+            fault=f"{reason} Row {row.rowid_src} of table {row.tabnum_src}, raw: {raw or 'nothing'}.",
+        )
+
+
+def _row(table: SourceTable, record: bytes, done: Operation) -> Row:
+    return table.decode(record) if table.plain else table.row(record, done.row.rowid_src)
+
+
+def grouped(rows: Iterable[QueueRow]) -> Iterator[list[QueueRow]]:
+    """The rows of each operation: they share an address."""
+    group: list[QueueRow] = []
+    for row in rows:
+        if group and row.syslog_addr != group[0].syslog_addr:
+            yield group
+            group = []
+        group.append(row)
+    if group:
+        yield group
+
+
+def _blobs(blob: BlobRun | None, done: Operation, action: Action) -> tuple[BlobRun | None, BlobRun | None]:
+    """The operations on one BLOB that are complete now, and those that may go on."""
+    if action not in BLOB_ACTIONS:
+        return blob, None
+    begun = BlobRun((done,), (action,))
+    if blob is None:
+        return None, begun
+    return (None, blob.joined(done, action)) if blob.owner == begun.owner else (blob, begun)
+
+
+def _key_changes(image: Image, table: SourceTable) -> bool:
+    before, after = image.before, image.after
+    if before is None or after is None or image.fault is not None:
+        return False
+    key = table.table.key
+    return [*map(before.get, key)] != [*map(after.get, key)]
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}."

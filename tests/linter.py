@@ -1,0 +1,104 @@
+"""What tests of LINTER's queue share: the table of the specification's example, and queue rows made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from msgspec.structs import replace
+
+from eventlog.model import Image, Row
+from eventlog.schema import Catalog, Column, Table
+from eventlog.sources.linter.coding import Action
+from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings
+from eventlog.sources.linter.images import images
+from eventlog.sources.linter.rows import QueueRow
+from eventlog.sources.linter.settings import ReadingSettings
+
+NUMBER = 17
+T = Table(
+    name="T",
+    schema="SHOP",
+    number=NUMBER,
+    columns=(
+        Column(name="ID", type="int", key=1),
+        Column(name="NAME", type="varchar(20)"),
+        Column(name="PRICE", type="decimal"),
+        Column(name="N", type="smallint"),
+    ),
+)
+WIDE = Table(
+    name="WIDE",
+    number=18,
+    columns=(Column(name="ID", type="int", key=1), Column(name="B", type="varbyte(4000)")),
+)
+PICTURED = Table(
+    name="PICTURED",
+    number=19,
+    columns=(
+        Column(name="ID", type="int", key=1),
+        Column(name="PHOTO", type="blob"),
+        Column(name="NAME", type="char(5)"),
+    ),
+)
+SCHEMA = Catalog([T, WIDE, PICTURED])
+READING = ReadingSettings(code_page="cp1251")
+
+TABLE: Row = {"ID": 7, "NAME": "Стол", "PRICE": Decimal("12345.678"), "N": None}
+CHAIR: Row = {"ID": 7, "NAME": "Стул", "PRICE": Decimal(12300), "N": 5}
+OLD = bytes.fromhex("08 07000000 0400 d1f2eeeb 02 000000000000000123456780000000 0000")
+NEW = bytes.fromhex("00 07000000 0400 d1f2f3eb 02 000000000000000123000000000000 0500")
+"""The record images that the specification computes for the two rows above."""
+
+ROW = QueueRow(
+    oper_date=bytes.fromhex("4055836e8000"),
+    extdata=0,
+    dbnode="SOURCE",
+    transact_id=5,
+    syslog_addr=12884978240,
+    typ=3,
+    blobatr=0,
+    channel=6,
+    tabnum_src=NUMBER,
+    rowid_src=3,
+    len1=len(OLD),
+    len2=len(NEW),
+    dst_server="REMOTE",
+    dst_owner="SYSTEM",
+    dst_table="T",
+    data=OLD + NEW,
+)
+"""The queue row of the specification's example."""
+
+
+def row(**other: Any) -> QueueRow:
+    return replace(ROW, **other)
+
+
+def commit(addr: int = ROW.syslog_addr + 100, typ: int = 4, **other: Any) -> QueueRow:
+    return row(**{"typ": typ, "syslog_addr": addr, "len1": 0, "len2": 0, "data": b"", "tabnum_src": 0, **other})
+
+
+def told(rows: Iterable[QueueRow], reports: list[str] | None = None, **settings: Any) -> list[Image]:
+    """The images of the rows; what is reported is put into the list."""
+    reading = replace(READING, **settings)
+    found: list[str] = [] if reports is None else reports
+    return list(images(rows, SCHEMA, reading, found.append))
+
+
+def insert(tx: int, key: int, name: str = "Стол") -> Done:
+    after = {**TABLE, "ID": key, "NAME": name}
+    return Done(transaction=tx, action=Action.INSERT, table=NUMBER, rowid=key, after=after)
+
+
+def ended(tx: int, action: Action = Action.COMMIT) -> Done:
+    return Done(transaction=tx, action=action)
+
+
+def queued(
+    done: Iterable[Done], settings: EmulatorSettings | None = None, reading: ReadingSettings = READING
+) -> list[QueueRow]:
+    """The queue rows of the operations."""
+    emulator = Emulator(SCHEMA, reading, settings)
+    return [one for each in done for one in emulator.rows(each)]
