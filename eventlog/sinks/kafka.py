@@ -1,0 +1,248 @@
+"""The Kafka sink: documents in transactions, each there whole or not at all, and once even after a restart.
+
+In the transaction that carries messages stands also which document was the last. A sink that opens takes over the
+transactional id, which ends whatever its former self left open, and reads that mark: so it knows what is there already.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from eventlog.errors import ConfigError, SinkError
+from eventlog.model import Document, Outcome
+from eventlog.qlik.messages.document import Header, Message, MessagesDocument
+from eventlog.sinks.kafka_errors import TOO_LARGE, error_of, in_words
+from eventlog.sinks.kafka_frames import Frames, outcomes, too_large
+from eventlog.sinks.kafka_marks import Marks, Told, mark_messages, read_marks
+from eventlog.sinks.kafka_settings import KafkaSettings, producer_options
+from eventlog.sinks.kafka_topics import Topics
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, KafkaException, Producer
+
+BREATH: Final = 0.1
+"""Seconds to wait for room when the producer's queue is full."""
+
+Clock = Callable[[], dt.datetime]
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    """What one transaction carries: messages by their numbers, and the marks that hold once it is committed."""
+
+    messages: Sequence[Message]
+    marks: Marks
+
+
+class KafkaSink:
+    """Writes documents to Kafka; connects when it is first asked for something."""
+
+    def __init__(self, settings: KafkaSettings, clock: Clock = lambda: dt.datetime.now(dt.UTC)) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._options = producer_options(settings)
+        self._producer: Producer | None = None
+        self._topics: Topics | None = None
+        self._marks = Marks()
+        self._said: KafkaError | None = None
+        self._frames = Frames(settings)
+
+    def last(self) -> str:
+        """The id of the last document whose transaction was committed."""
+        self._opened()
+        return self._marks.last
+
+    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        """Writes them in one transaction, committed when it returns; answers for messages that no broker takes."""
+        from confluent_kafka import KafkaException
+
+        self._opened()
+        fresh = self._fresh(documents)
+        if not fresh:
+            return ()
+        try:
+            return self._written(fresh)
+        except KafkaException as failed:
+            raise self._lost(failed) from failed
+        except SinkError:
+            self._drop()
+            raise
+
+    def close(self) -> None:
+        """Gives back the connection; what was written is committed already."""
+        self._drop()
+
+    def _opened(self) -> Producer:
+        from confluent_kafka import KafkaException, Producer
+
+        if self._producer is not None:
+            return self._producer
+        settings = self._settings
+        producer = Producer({**self._options, "error_cb": self._hear})
+        self._producer, self._topics = producer, Topics(settings, producer)
+        try:
+            producer.init_transactions(settings.timeout)
+            self._topics.require_marks(settings.marks_topic)
+            self._marks = read_marks(settings, self._topics.partitions(settings.marks_topic))
+        except KafkaException as failed:
+            raise self._lost(failed) from failed
+        except SinkError:
+            self._drop()
+            raise
+        return producer
+
+    def _fresh(self, documents: Sequence[Document]) -> list[Document]:
+        """The documents that are not there yet, each once; ids grow from one to the next."""
+        found: list[Document] = []
+        last = self._marks.last
+        for document in documents:
+            if document.id > last:
+                found.append(document)
+                last = document.id
+        return found
+
+    def _written(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        from confluent_kafka import KafkaException
+
+        messages = [message for document in documents for message in self._messages(document)]
+        taken, refused = self._frames.framed(messages)
+        share = self._share(taken, documents[-1].id)
+        try:
+            self._send(share.messages)
+            self._commit(share.marks)
+        except KafkaException as failed:
+            if error_of(failed).name() != TOO_LARGE:
+                raise
+            self._abort()
+            return self._one_by_one(documents)
+        return outcomes(refused)
+
+    def _one_by_one(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        """Documents in transactions of their own where a broker refused a message: nobody else is held up by it."""
+        if len(documents) > 1:
+            return [outcome for document in documents for outcome in self._written([document])]
+        taken, refused = self._frames.framed(self._messages(documents[0]))
+        while True:
+            share = self._share(taken, documents[0].id)
+            number = self._first_refused(share)
+            if number is None:
+                return outcomes(refused)
+            self._abort()
+            culprit = share.messages[number]
+            refused.append((culprit, too_large(culprit)))
+            taken = [message for message in taken if message is not culprit]
+
+    def _first_refused(self, share: Share) -> int | None:
+        """Sends messages each by itself; the number of the first that is too large, or None and all is committed."""
+        from confluent_kafka import KafkaException
+
+        producer = self._opened()
+        producer.begin_transaction()
+        failed: list[KafkaError] = []
+        for number, message in enumerate(share.messages):
+            try:
+                self._produce(producer, message, lambda error, _: failed.append(error))
+            except KafkaException as refused:
+                failed.append(error_of(refused))
+            producer.flush(self._settings.timeout)
+            if failed:
+                if failed[0].name() != TOO_LARGE:
+                    raise KafkaException(failed[0])
+                return number
+        self._commit(share.marks)
+        return None
+
+    def _send(self, messages: Sequence[Message]) -> None:
+        """Begins a transaction and hands the messages to the producer, which sends them while it gets more."""
+        producer = self._opened()
+        producer.begin_transaction()
+        produce = producer.produce
+        for message in messages:
+            if message.headers:
+                self._produce(producer, message)
+                continue
+            while True:
+                try:
+                    produce(message.topic, message.value, message.key)
+                    break
+                except BufferError:
+                    producer.poll(BREATH)
+
+    def _produce(self, producer: Producer, message: Message, report: Callable[..., None] | None = None) -> None:
+        options: dict[str, Any] = {} if report is None else {"on_delivery": report}
+        if message.headers:
+            options["headers"] = list(message.headers)
+        while True:
+            try:
+                producer.produce(message.topic, message.value, message.key, **options)
+                return
+            except BufferError:
+                producer.poll(BREATH)
+
+    def _commit(self, marks: Marks) -> None:
+        """Writes the marks and commits; returns when all of it is durable, for a failed delivery fails the commit."""
+        producer = self._opened()
+        news = {table: told for table, told in marks.tables.items() if self._marks.tables.get(table) != told}
+        for key, value in mark_messages(self._settings.transactional_id, marks.last, news):
+            self._produce(producer, Message(topic=self._settings.marks_topic, key=key, value=value))
+        producer.commit_transaction(self._settings.timeout)
+        self._marks = marks
+
+    def _share(self, messages: Sequence[Message], last: str) -> Share:
+        """The messages with metadata before those whose table was not told so yet."""
+        tables = dict(self._marks.tables)
+        found: list[Message] = []
+        for message in messages:
+            structure = message.structure
+            if structure is not None:
+                former = tables.get(structure.table)
+                if former is None or former.schema_id != structure.schema_id:
+                    told = Told(structure.schema_id, 1 if former is None else former.version + 1)
+                    tables[structure.table] = told
+                    time = self._clock().astimezone(dt.UTC).replace(tzinfo=None).isoformat("T", "milliseconds")
+                    value = structure.told(told.version, time)
+                    found.append(Message(topic=structure.topic, key=structure.table.encode(), value=value))
+            found.append(message)
+        topics = self._topics
+        assert topics is not None
+        for topic in dict.fromkeys([message.topic for message in found]):
+            topics.require(topic)
+        return Share(messages=found, marks=Marks(last=last, tables=tables))
+
+    def _messages(self, document: Document) -> Sequence[Message]:
+        if isinstance(document, MessagesDocument):
+            return document.messages
+        if not self._settings.topic:
+            raise ConfigError("output.topic is missing: it takes documents that are no messages.")
+        positions = tuple(position for positions in document.covers.values() for position in positions)
+        headers: tuple[Header, ...] = (("id", document.id.encode()),)
+        return [
+            Message(topic=self._settings.topic, key=None, value=document.body, positions=positions, headers=headers)
+        ]
+
+    def _hear(self, error: KafkaError) -> None:
+        """Keeps what the client says by the way: why nobody answers is said only there."""
+        if self._said is None or error.name().endswith("AUTHENTICATION") or error.name() == "_SSL":
+            self._said = error
+
+    def _lost(self, failed: KafkaException) -> SinkError:
+        """The error in words. The connection is dropped: only a new one can tell what became of the transaction."""
+        if self._producer is not None:
+            self._producer.poll(0)
+        said, self._said = self._said, None
+        self._drop()
+        return in_words(error_of(failed), self._settings.servers, said)
+
+    def _abort(self) -> None:
+        """Ends the transaction by taking over from ourselves: librdkafka stumbles over the numbers of what failed."""
+        self._drop()
+        self._opened()
+
+    def _drop(self) -> None:
+        producer, self._producer, self._topics = self._producer, None, None
+        if producer is not None:
+            producer.purge()
+            producer.flush(0)

@@ -1,0 +1,92 @@
+"""Messages as they go over the wire: registered schemas by their numbers, and what cannot go is set aside with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.errors import ConfigError, ExpressionError
+from eventlog.model import Outcome, Reason, Status
+from eventlog.qlik.messages.document import Message
+from eventlog.qlik.messages.shape import SchemaRef
+from eventlog.sinks.kafka_settings import KafkaSettings
+from eventlog.sinks.registry import Registry, registry_of
+
+
+class Refused(Struct, frozen=True):
+    """Why a message cannot be there."""
+
+    note: str
+
+
+class Frames:
+    """Puts the numbers of schemas before what they describe."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._registry: Registry | None = registry_of(settings) if settings.registry else None
+        self._frames: dict[SchemaRef, bytes] = {}
+
+    def framed(self, messages: Sequence[Message]) -> tuple[list[Message], list[tuple[Message, Refused]]]:
+        """The messages as consumers of a registry read them, and those that cannot be; as they are without one."""
+        taken: list[Message] = []
+        refused: list[tuple[Message, Refused]] = []
+        limit = self._settings.max_message_bytes
+        for message in messages:
+            framed = (
+                message if message.value_schema is None and message.key_schema is None else self._with_numbers(message)
+            )
+            if isinstance(framed, Refused):
+                refused.append((message, framed))
+            elif len(framed.value or b"") + len(framed.key or b"") > limit:
+                refused.append((message, too_large(framed)))
+            else:
+                taken.append(framed)
+        return taken, refused
+
+    def _with_numbers(self, message: Message) -> Message | Refused:
+        value, key = self._frame(message.value_schema), self._frame(message.key_schema)
+        for frame in (value, key):
+            if isinstance(frame, Refused):
+                return frame
+        assert isinstance(value, bytes)
+        assert isinstance(key, bytes)
+        return replace(
+            message,
+            value=None if message.value is None else value + message.value,
+            key=None if message.key is None else key + message.key,
+        )
+
+    def _frame(self, ref: SchemaRef | None) -> bytes | Refused:
+        """What stands before bytes of this schema: a zero and its number; a refusal is asked again the next time."""
+        if ref is None:
+            return b""
+        found = self._frames.get(ref)
+        if found is None:
+            if self._registry is None:
+                raise ConfigError('output.registry is missing: mode = "registry" needs one.')
+            try:
+                found = self._frames[ref] = b"\x00" + self._registry.number_of(ref.subject, ref.text).to_bytes(4, "big")
+            except ExpressionError as error:
+                return Refused(f"{error}.")
+        return found
+
+
+def outcomes(refused: Sequence[tuple[Message, Refused]]) -> list[Outcome]:
+    """What became of the events behind messages that were not taken."""
+    return [
+        Outcome(position=position, status=Status.ERROR, reason=Reason.REFUSED, note=why.note)
+        for message, why in refused
+        for position in message.positions
+    ]
+
+
+def too_large(message: Message) -> Refused:
+    """Why a message of this size is set aside."""
+    size = len(message.value or b"") + len(message.key or b"")
+    return Refused(
+        f"The message has {size} bytes, more than topic {message.topic} takes;"
+        " raise the broker's limit and output.max_message_bytes, then requeue."
+    )

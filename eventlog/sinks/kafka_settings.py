@@ -1,0 +1,127 @@
+"""Which Kafka, in what time, and who we are there. The keys of an output whose sink is kafka."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from eventlog.discreet import Discreet
+from eventlog.errors import ConfigError
+
+OURS: Final = frozenset(
+    {
+        "transactional.id",
+        "enable.idempotence",
+        "delivery.report.only.error",
+        "acks",
+        "max.in.flight.requests.per.connection",
+    }
+)
+"""What options may not change: on it rests that messages are there once, and in order."""
+
+
+class KafkaSettings(Discreet, frozen=True, kw_only=True):
+    """Which Kafka and how.
+
+    `topic` takes documents that are not messages. `transactional_id` is who this output is at the brokers: two at the
+    same time may not have the same one, and after a restart it must be the former one. `marks_topic` keeps what was
+    written last; the sink makes it where it may. `options` are librdkafka's own settings.
+    """
+
+    servers: str
+    topic: str = ""
+    transactional_id: str = "eventlog"
+    marks_topic: str = "eventlog.marks"
+    create_topics: bool = False
+    partitions: int = 1
+    replication: int = -1
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
+    max_message_bytes: int = 1_000_000
+    timeout: float = 30.0
+    tls: bool = False
+    verify: bool = True
+    ca_file: str | None = None
+    client_certificate: str | None = None
+    client_key: str | None = None
+    client_key_password: str | None = None
+    sasl: Literal["none", "plain", "scram-sha-256", "scram-sha-512"] = "none"
+    user: str | None = None
+    password: str | None = None
+    options: dict[str, str | int | float | bool] = msgspec.field(default_factory=dict)
+    registry: str = ""
+    registry_user: str | None = None
+    registry_password: str | None = None
+    registry_authorization: str | None = None
+    registry_ca_file: str | None = None
+    registry_timeout: float = 10.0
+
+    def __post_init__(self) -> None:
+        """Refuses what no connection could be made with; a secret never gets into the message."""
+        for name in ("servers", "transactional_id", "marks_topic"):
+            if not getattr(self, name).strip():
+                raise ConfigError(f"output.{name} is empty.")
+        for name in ("timeout", "registry_timeout", "max_message_bytes", "partitions"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"output.{name} is {getattr(self, name)}; it must be more than 0.")
+        if (self.sasl == "none") != (self.user is None and self.password is None):
+            raise ConfigError("output.sasl, output.user and output.password belong together; one of them is missing.")
+        if not self.tls and (self.ca_file or self.client_certificate):
+            raise ConfigError("output.ca_file and output.client_certificate need output.tls = true.")
+        if self.client_key and not self.client_certificate:
+            raise ConfigError("output.client_key needs output.client_certificate beside it.")
+        for name in sorted(OURS.intersection(self.options)):
+            raise ConfigError(f"output.options sets {name}, on which rests that messages are there once; leave it out.")
+
+
+def client_options(settings: KafkaSettings) -> dict[str, Any]:
+    """What every client of librdkafka gets; ConfigError when a file is not there."""
+    for name in ("ca_file", "client_certificate", "client_key"):
+        file = getattr(settings, name)
+        if file is not None and not Path(file).is_file():
+            raise ConfigError(f"output.{name} names {file}, and there is no such file.")
+    protocol = f"{'sasl_' if settings.sasl != 'none' else ''}{'ssl' if settings.tls else 'plaintext'}"
+    options: dict[str, Any] = {
+        "bootstrap.servers": settings.servers,
+        "client.id": settings.transactional_id,
+        "security.protocol": protocol,
+        "log_level": 2,  # what goes wrong is said by errors, not by a library on stderr
+    }
+    if settings.sasl != "none":
+        options |= {"sasl.mechanism": settings.sasl.upper(), "sasl.username": settings.user or ""}
+        options["sasl.password"] = settings.password or ""
+    if settings.tls:
+        options |= _tls(settings)
+    return options
+
+
+def producer_options(settings: KafkaSettings) -> dict[str, Any]:
+    """What the producer gets: once, in order, and one row always in the same partition, whoever else writes there."""
+    milliseconds = int(settings.timeout * 1000)
+    return {
+        **client_options(settings),
+        "compression.type": settings.compression,
+        "message.max.bytes": settings.max_message_bytes,
+        "transaction.timeout.ms": max(milliseconds, 10_000),
+        "message.timeout.ms": milliseconds,
+        "queue.buffering.max.kbytes": 262_144,
+        "partitioner": "murmur2_random",  # as Java's producers have it
+        **settings.options,
+        "transactional.id": settings.transactional_id,
+        "enable.idempotence": True,
+        "delivery.report.only.error": True,
+    }
+
+
+def _tls(settings: KafkaSettings) -> dict[str, Any]:
+    found: dict[str, Any] = {"enable.ssl.certificate.verification": settings.verify}
+    if not settings.verify:
+        found["ssl.endpoint.identification.algorithm"] = "none"
+    names = {
+        "ssl.ca.location": settings.ca_file,
+        "ssl.certificate.location": settings.client_certificate,
+        "ssl.key.location": settings.client_key or settings.client_certificate,
+        "ssl.key.password": settings.client_key_password,
+    }
+    return found | {name: value for name, value in names.items() if value}

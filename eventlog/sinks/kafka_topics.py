@@ -1,0 +1,93 @@
+"""Topics: whether they are there, and making those that may be made."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from eventlog.errors import SinkError
+from eventlog.sinks.kafka_errors import error_of, in_words
+from eventlog.sinks.kafka_settings import KafkaSettings, client_options
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Producer
+
+COMPACTED: Final = {"cleanup.policy": "compact"}
+PATIENCE: Final = 3.0
+"""Seconds that a broker gets to make a topic by itself; it says of one that is on its way what it says of one that is not."""
+_COMING = frozenset({"UNKNOWN_TOPIC_OR_PART", "LEADER_NOT_AVAILABLE", "_UNKNOWN_TOPIC"})
+
+
+class Topics:
+    """The topics that a producer has found."""
+
+    def __init__(self, settings: KafkaSettings, producer: Producer) -> None:
+        self._settings = settings
+        self._producer = producer
+        self._found: set[str] = set()
+
+    def require(self, topic: str) -> None:
+        """Returns when the topic is there; SinkError when nobody makes it."""
+        if topic in self._found:
+            return
+        error = self._missing(topic)
+        if error is not None and self._settings.create_topics:
+            self._create(topic, self._settings.partitions, {})
+            error = self._awaited(topic)
+        elif error is not None:
+            error = self._awaited(topic)
+        if error is not None:
+            raise self._absent(topic, error)
+        self._found.add(topic)
+
+    def require_marks(self, topic: str) -> None:
+        """Returns when the topic of marks is there; it is made with one partition, whose messages never expire."""
+        if self._missing(topic) is not None:
+            try:
+                self._create(topic, 1, COMPACTED)
+            except SinkError as refused:
+                error = self._awaited(topic)
+                if error is not None:
+                    hint = f"Create {topic} with one partition and cleanup.policy=compact."
+                    raise SinkError(refused.message, hint=hint) from refused
+            else:
+                self._awaited(topic)
+        self._found.add(topic)
+
+    def partitions(self, topic: str) -> list[int]:
+        """The numbers of its partitions."""
+        listed = self._producer.list_topics(topic, timeout=self._settings.timeout)
+        return sorted(listed.topics[topic].partitions)
+
+    def _missing(self, topic: str) -> KafkaError | None:
+        listed = self._producer.list_topics(topic, timeout=self._settings.timeout)
+        error: KafkaError | None = listed.topics[topic].error
+        return error
+
+    def _awaited(self, topic: str) -> KafkaError | None:
+        """The error that stays when the brokers had time to make the topic."""
+        end = time.monotonic() + min(PATIENCE, self._settings.timeout)
+        while (error := self._missing(topic)) is not None and error.name() in _COMING and time.monotonic() < end:
+            time.sleep(0.05)
+        return error
+
+    def _create(self, topic: str, partitions: int, config: dict[str, str]) -> None:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
+
+        admin = AdminClient(client_options(self._settings))
+        new = NewTopic(topic, partitions, self._settings.replication, config=config)
+        try:
+            admin.create_topics([new], request_timeout=min(PATIENCE, self._settings.timeout))[topic].result()
+        except KafkaException as failed:
+            error = error_of(failed)
+            if error.name() != "TOPIC_ALREADY_EXISTS":
+                said = f"Kafka at {self._settings.servers} does not make the topic {topic}: {error.str()}."
+                raise SinkError(said, hint="Create it by hand.") from None
+
+    def _absent(self, topic: str, error: KafkaError) -> SinkError:
+        if error.name() not in _COMING:
+            return in_words(error, self._settings.servers)
+        message = f"Kafka at {self._settings.servers} has no topic {topic}, and makes none by itself."
+        return SinkError(message, hint="Create it, or set output.create_topics = true; it is tried again.")

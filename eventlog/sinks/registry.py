@@ -1,0 +1,148 @@
+"""A schema registry: gives schemas numbers, and numbers schemas. `mock://NAME` is one in memory, for tests and trials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from eventlog.errors import ConfigError, ExpressionError, SinkError, shortened
+from eventlog.sinks.kafka_settings import KafkaSettings
+
+if TYPE_CHECKING:
+    import urllib3
+
+CONTENT: Final = "application/vnd.schemaregistry.v1+json"
+
+
+class Registry(Protocol):
+    """Numbers schemas."""
+
+    def number_of(self, subject: str, schema: str) -> int:
+        """The schema's number, registered if need be; ExpressionError when the subject's rules do not let it in."""
+
+    def schema_of(self, number: int) -> str:
+        """The schema with this number; ExpressionError when there is none."""
+
+
+def registry_of(settings: KafkaSettings) -> Registry:
+    """The registry that the settings name."""
+    parts = urlsplit(settings.registry)
+    if parts.scheme == "mock":
+        return MemoryRegistry.named(parts.netloc)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError("output.registry is no address of a schema registry; it is http://…, https://… or mock://….")
+    if "@" in parts.netloc:
+        hint = "Write them as output.registry_user and output.registry_password."
+        raise ConfigError("output.registry holds a user or a password.", hint=hint)
+    return HttpRegistry(settings)
+
+
+class MemoryRegistry:
+    """A registry that this process forgets when it ends."""
+
+    _all: Final[dict[str, MemoryRegistry]] = {}
+
+    def __init__(self) -> None:
+        self.subjects: dict[str, list[int]] = {}
+        self._schemas: list[str] = []
+
+    @classmethod
+    def named(cls, name: str) -> MemoryRegistry:
+        """The one of this name; whoever asks gets the same."""
+        return cls._all.setdefault(name, cls())
+
+    def number_of(self, subject: str, schema: str) -> int:
+        """The schema's number, from 1; equal texts have one number under all subjects."""
+        if schema not in self._schemas:
+            self._schemas.append(schema)
+        number = self._schemas.index(schema) + 1
+        versions = self.subjects.setdefault(subject, [])
+        if number not in versions:
+            versions.append(number)
+        return number
+
+    def schema_of(self, number: int) -> str:
+        """The schema with this number."""
+        if not 1 <= number <= len(self._schemas):
+            raise ExpressionError(f"the registry has no schema with the number {number}")
+        return self._schemas[number - 1]
+
+
+class HttpRegistry:
+    """A registry that answers by HTTP, as Confluent's does."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._pool = self._connections()
+
+    def number_of(self, subject: str, schema: str) -> int:
+        """The schema's number, registered if need be; ExpressionError when the subject's rules do not let it in."""
+        body = msgspec.json.encode({"schema": schema})
+        path = f"/subjects/{quote(subject, safe='')}/versions"
+        answer = self._asked("POST", path, body)
+        if answer.status in (409, 422):
+            problem = shortened(self._said(answer), 300).rstrip(".")
+            hint = "change the subject's compatibility or undo the change of the table, then requeue"
+            raise ExpressionError(f"the schema registry refuses the schema of {subject}: {problem}; {hint}")
+        return int(self._content(answer)["id"])
+
+    def schema_of(self, number: int) -> str:
+        """The schema with this number; ExpressionError when there is none."""
+        answer = self._asked("GET", f"/schemas/ids/{number}", None)
+        if answer.status == 404:
+            raise ExpressionError(f"the schema registry has no schema with the number {number}")
+        return str(self._content(answer)["schema"])
+
+    def _asked(self, method: str, path: str, body: bytes | None) -> urllib3.BaseHTTPResponse:
+        import urllib3
+
+        url = self._settings.registry.rstrip("/") + path
+        try:
+            return self._pool.request(method, url, body=body, headers=self._headers())
+        except urllib3.exceptions.HTTPError as error:
+            reason = type(getattr(error, "reason", None) or error).__name__
+            hint = "It is tried again."
+            raise SinkError(
+                f"The schema registry {self._settings.registry} does not answer ({reason}).", hint=hint
+            ) from None
+
+    def _content(self, answer: urllib3.BaseHTTPResponse) -> dict[str, Any]:
+        where = f"The schema registry {self._settings.registry}"
+        if answer.status in (401, 403):
+            hint = "Check output.registry_user and output.registry_password."
+            raise SinkError(f"{where} refuses us ({answer.status}).", hint=hint, may_pass=False)
+        if answer.status != 200:
+            raise SinkError(
+                f"{where} answers {answer.status}: {shortened(self._said(answer), 300)}", hint="It is tried again."
+            )
+        try:
+            return msgspec.json.decode(answer.data, type=dict[str, Any])
+        except msgspec.DecodeError:
+            raise SinkError(f"{where} answers with something that is no JSON.", may_pass=False) from None
+
+    def _said(self, answer: urllib3.BaseHTTPResponse) -> str:
+        """What an answer says was wrong."""
+        try:
+            return str(msgspec.json.decode(answer.data)["message"])
+        except (msgspec.DecodeError, KeyError, TypeError):
+            return "no reason given"
+
+    def _headers(self) -> dict[str, str]:
+        import urllib3
+
+        settings = self._settings
+        headers = {"Content-Type": CONTENT, "Accept": f"{CONTENT}, application/json"}
+        if settings.registry_authorization:
+            headers["Authorization"] = settings.registry_authorization
+        elif settings.registry_user is not None:
+            headers |= urllib3.make_headers(basic_auth=f"{settings.registry_user}:{settings.registry_password or ''}")
+        return headers
+
+    def _connections(self) -> urllib3.PoolManager:
+        import urllib3
+
+        settings = self._settings
+        patience = urllib3.Timeout(total=settings.registry_timeout)
+        return urllib3.PoolManager(timeout=patience, retries=False, ca_certs=settings.registry_ca_file)
