@@ -32,6 +32,24 @@ POSTGRESQL_TRIGGER = (
 )
 WRITERS = {"sqlite": SQLITE_WRITERS, "postgresql": (POSTGRESQL_FUNCTION, POSTGRESQL_TRIGGER)}
 
+PERSON_VALUES = "NEW.pk_idu, NEW.sv_fname, NEW.fk__idu__manager, NEW.mv_phoneno"
+PERSON_CHANGES = (
+    "UPDATE person SET name = NEW.sv_fname, boss = NEW.fk__idu__manager, phone = NEW.mv_phoneno WHERE id = OLD.pk_idu"
+)
+PERSON_WRITERS = {
+    "sqlite": (
+        f"CREATE TRIGGER p_i INSTEAD OF INSERT ON view_usr BEGIN INSERT INTO person VALUES ({PERSON_VALUES}); END",
+        f"CREATE TRIGGER p_u INSTEAD OF UPDATE ON view_usr BEGIN {PERSON_CHANGES}; END",
+    ),
+    "postgresql": (
+        (
+            "CREATE FUNCTION p() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF TG_OP = 'INSERT'"
+            f" THEN INSERT INTO person VALUES ({PERSON_VALUES}); ELSE {PERSON_CHANGES}; END IF; RETURN NEW; END $$"
+        ),
+        "CREATE TRIGGER p INSTEAD OF INSERT OR UPDATE ON view_usr FOR EACH ROW EXECUTE FUNCTION p()",
+    ),
+}
+
 
 @pytest.fixture(params=sorted(WRITERS))
 def view(request: pytest.FixtureRequest) -> Engine:
@@ -62,3 +80,23 @@ def test_a_view_without_a_key_is_refused(view: Engine) -> None:
     run(view, "CREATE VIEW plain AS SELECT id, name FROM emp")
     with pytest.raises(InstallError, match="no column whose name begins with pk_"):
         track(view, ["plain"])
+
+
+def test_prefixes_say_what_a_column_is_and_the_log_calls_it_without_them(view: Engine) -> None:
+    meanings = "id AS pk_idu, name AS sv_fname, boss AS fk__idu__manager, phone AS mv_phoneno"
+    run(
+        view,
+        "CREATE TABLE person (id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(64), boss INTEGER, phone VARCHAR(9))",
+        f"CREATE VIEW view_usr AS SELECT {meanings} FROM person",
+        *PERSON_WRITERS[dialect_of(view).name],
+    )
+    track(view, ["view_usr"], Options(style=Style.FIELD))
+    assert left_by(view, "INSERT INTO view_usr VALUES (1, 'Jack', 2, '22')") == [
+        (1, "pk_idu=1", "fname", None, "Jack"),
+        (1, "pk_idu=1", "fk_manager", None, "2"),
+        (1, "pk_idu=1", "phoneno", None, "22"),
+    ]
+    assert left_by(view, "UPDATE view_usr SET fk__idu__manager = NULL, mv_phoneno = '33'") == [
+        (2, "pk_idu=1", "fk_manager", "2", None),
+        (2, "pk_idu=1", "phoneno", "22", "33"),
+    ]
