@@ -93,6 +93,7 @@ def _converted(order: Order) -> Summary:
     conversion = conversion_of(order)
     by_spark = _by_spark(order)
     if not by_spark:
+        _foresee_workers(order)
         be_frugal()  # before anything loads pyarrow
     from eventlog.cli.watching import watching
     from eventlog.convert.mark import can_be_marked, mark
@@ -115,6 +116,14 @@ def _converted(order: Order) -> Summary:
         if marked is not None:
             mark(marked, conversion.destination)
     return summary
+
+
+def _foresee_workers(order: Order) -> None:
+    """Has workers' common ground made ready while this process loads its own."""
+    from eventlog.convert.work import foresee_workers
+
+    if (order.jobs or os.cpu_count() or 1) > 1:
+        foresee_workers()
 
 
 def _finished(conversion: Conversion, marked: LogInput) -> Summary:

@@ -16,7 +16,7 @@ def events_of(rows: pa.RecordBatch | pa.Table) -> list[Event]:
     Texts that repeat are one string: their hashes are then computed once, and a chunk takes half of the memory.
     """
     columns = zip(
-        rows.column("record_id").to_pylist(),
+        zip(rows.column("record_id").to_pylist(), strict=True),  # positions are tuples
         rows.column("event_type").to_pylist(),
         _repeated(rows.column("table_name")),
         _in_runs(rows.column("table_key")),
@@ -29,7 +29,7 @@ def events_of(rows: pa.RecordBatch | pa.Table) -> list[Event]:
     )
     return [
         Event(
-            position=(number,),
+            position=position,
             kind=kind,
             table=table,
             key=key,
@@ -39,7 +39,7 @@ def events_of(rows: pa.RecordBatch | pa.Table) -> list[Event]:
             time=time,
             perpetrator=perpetrator,
         )
-        for number, kind, table, key, column, old, new, time, perpetrator in columns
+        for position, kind, table, key, column, old, new, time, perpetrator in columns
     ]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, forkserver, get_context, parent_process
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final, Protocol, TypeVar
@@ -20,8 +20,10 @@ from eventlog.convert.frugal import be_frugal
 from eventlog.errors import MachineError
 
 Result = TypeVar("Result")
-START: Final = "spawn"
-"""Processes begin with nothing of the parent's: no threads, no connections, no locks."""
+START: Final = "forkserver"
+"""Processes begin with nothing of the parent's: no threads, no connections, no locks; what they load, they share."""
+
+PRELOADED: Final = "eventlog.convert.preloaded"
 
 
 class Work(Protocol):
@@ -112,12 +114,19 @@ class Workers:
         }
 
 
+def foresee_workers() -> None:
+    """Starts what workers are forked from, which gets ready while this process does other things."""
+    get_context(START).set_forkserver_preload([PRELOADED])
+    forkserver.ensure_running()
+
+
 @contextmanager
 def workers(jobs: int, kept: Path, tally: Tally) -> Iterator[Workers]:
     """The processes, until the block is left."""
     if jobs == 1:
         yield Workers(jobs, kept, tally, None)
         return
+    foresee_workers()
     pool = ProcessPoolExecutor(jobs, mp_context=get_context(START), initializer=_begin, initargs=(tally.shared,))
     try:
         yield Workers(jobs, kept, tally, pool)
