@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -124,16 +124,20 @@ def _peak(source: Path) -> int:
     process = subprocess.Popen(_command(source, 2), cwd=source.parent, stdout=quiet, stderr=quiet)
     peak = 0
     while process.poll() is None:
-        peak = max(peak, sum(map(_held, [process.pid, *_children(process.pid)])))
+        peak = max(peak, sum(map(_held, _family(process.pid))))
         time.sleep(LOOK)
     return peak
 
 
-def _children(process: int) -> list[int]:
+def _family(process: int) -> Iterator[int]:
+    """A process and all that come from it, however far."""
+    yield process
     try:
-        return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+        children = [Path(task, "children").read_text() for task in Path(f"/proc/{process}/task").iterdir()]
     except OSError:
-        return []
+        return
+    for child in " ".join(children).split():
+        yield from _family(int(child))
 
 
 def _held(process: int) -> int:
