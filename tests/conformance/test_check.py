@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
-from eventlog.check import Level, Point, check
+from eventlog.check import REFUSED, SILENT, Level, Point, check
 from eventlog.check.server import local_time, version_point
 from eventlog.check.triggers import mending
 from eventlog.config import Config, FilesOutput, PublisherConfig, SourceConfig
@@ -75,7 +75,18 @@ def test_a_database_that_does_not_answer_is_told_without_its_password(
     _, point = check(lambda: Config(source=SourceConfig(url=url)))
     assert (point.name, point.level, point.exit_code) == ("connection", Level.FAILURE, code)
     assert "s3cret" not in point.said
-    assert "password" not in str(point.mend)
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+def test_who_is_refused_is_told_that_waiting_does_not_help(database: str, request: pytest.FixtureRequest) -> None:
+    engine: Engine = request.getfixturevalue(database)
+    stranger = engine.url.set(username="nobody_knows", password="s3cret").render_as_string(hide_password=False)
+    _, refused = check(lambda: Config(source=SourceConfig(url=stranger)))
+    assert (refused.level, refused.exit_code, refused.mend) == (Level.FAILURE, EX_UNAVAILABLE, REFUSED)
+    assert "s3cret" not in refused.said
+    away = engine.url.set(port=1).render_as_string(hide_password=False)
+    _, silent = check(lambda: Config(source=SourceConfig(url=away)))
+    assert (silent.level, silent.exit_code, silent.mend) == (Level.FAILURE, EX_UNAVAILABLE, SILENT)
 
 
 def test_a_missing_log_ends_the_questions(engine: Engine) -> None:
