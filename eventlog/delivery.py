@@ -90,6 +90,12 @@ class Delivery:
         if self._ready is None:
             self._ready = list(self._encoded(catalog))
 
+    def stage(self) -> None:
+        """Lets the sink begin with documents that are made already, long before their turn comes."""
+        sink, ready = self.output.sink, self._ready
+        if ready and isinstance(sink, Staging) and len(ready) <= CHUNK:
+            sink.stage(ready)
+
     def take(self, documents: Iterable[Document], refusals: Iterable[Refusal]) -> None:
         """Takes documents that were made elsewhere, for `run` to deliver."""
         self._ready = list(documents)

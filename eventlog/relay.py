@@ -1,6 +1,7 @@
 """Batch after batch: while the documents of one wait for the disk, the next is decided and the one after it read.
 
-Law: a batch reaches no output before everything of the one ahead of it is settled. Where something stays, or fails,
+Law: a batch reaches no output before everything of the one ahead of it is settled: until then its documents may be on
+the disk, but under names that nobody looks at. Where something stays, or fails,
 what was made ready behind it is forgotten and read again, so that no later change overtakes an earlier one.
 """
 
@@ -17,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.errors import EventlogError
+from eventlog.looks import Looks, causes_of
 from eventlog.pipeline import Pipeline, Report, Work
 from eventlog.seams import Batch, Foresight
 
@@ -35,10 +37,11 @@ class Ready(Struct, frozen=True, kw_only=True):
 
 
 class Relay:
-    """Takes batches round a pipeline, one after the other or hand in hand."""
+    """Takes batches round a pipeline, one after the other or hand in hand; it follows the `former` one, if there was one."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, former: Relay | None = None) -> None:
         self.pipeline = pipeline
+        self.looks: Looks = Looks() if former is None else former.looks
         self._ready: Ready | None = None
         self._threads: ThreadPoolExecutor | None = None
         self._hurrying = ExitStack()
@@ -48,9 +51,14 @@ class Relay:
         ready, self._ready = self._ready or self._begun(ahead=ahead), None
         if isinstance(ready, Report):
             return ready
+        causes = causes_of(ready.work.batch.rows, ready.work.outcomes)
+        if self.looks.cover(causes):
+            self.pipeline = replace(self.pipeline, fresh=True)
         try:
             report = self._together(ready) if ready.following is not None else self.pipeline.finish(ready.work)
             self.pipeline = replace(self.pipeline, fresh=False)
+            if report.stale:
+                self.looks.note(causes)
             return report
         finally:
             if self._ready is None:
@@ -111,6 +119,7 @@ class Relay:
         if encoded:
             for delivery in work.deliveries:
                 delivery.encode(self.pipeline.catalog if batch.catalog is None else batch.catalog)
+                delivery.stage()
         return work
 
     def _following(self, *handed_out: Batch) -> Future[Batch] | None:

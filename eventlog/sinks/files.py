@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import re
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -38,6 +39,11 @@ class Staged(Struct, frozen=True):
     documents: Sequence[Document]
     parts: Future[list[Part]]
 
+    def are(self, documents: Sequence[Document]) -> bool:
+        """Whether these are the ones."""
+        mine = self.documents
+        return len(mine) == len(documents) and all(map(Document.__eq__, mine, documents))
+
 
 class FileSink:
     """Writes each document to `folder`, as its id and `suffix`; a repeated document replaces itself."""
@@ -45,7 +51,7 @@ class FileSink:
     def __init__(self, folder: Path, suffix: str) -> None:
         self.folder = folder
         self.suffix = suffix
-        self._staged: Staged | None = None
+        self._staged: deque[Staged] = deque()
         self._beside: ThreadPoolExecutor | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -60,12 +66,11 @@ class FileSink:
 
     def stage(self, documents: Sequence[Document]) -> None:
         """Begins to write them under names that nobody looks at; what goes wrong is said by `write`."""
-        self._unstage()
-        if len(documents) > GROUP:
+        if len(documents) > GROUP or any(staged.are(documents) for staged in self._staged):
             return
         if self._beside is None:
             self._beside = ThreadPoolExecutor(1, thread_name_prefix="eventlog-files")
-        self._staged = Staged(documents, self._beside.submit(hide_files, self._files_of(documents)))
+        self._staged.append(Staged(documents, self._beside.submit(hide_files, self._files_of(documents))))
 
     def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Writes them in order, durable when it returns."""
@@ -80,24 +85,23 @@ class FileSink:
 
     def close(self) -> None:
         """Holds nothing open."""
-        self._unstage()
+        self._unstage(len(self._staged))
         beside, self._beside = self._beside, None
         if beside is not None:
             beside.shutdown()
 
     def _hidden(self, documents: Sequence[Document]) -> list[Part]:
-        """The documents on the disk, where nobody sees them yet."""
-        staged = self._staged
-        if staged is None or list(staged.documents) != list(documents):
-            self._unstage()
-            return hide_files(self._files_of(documents))
-        self._staged = None
-        return staged.parts.result()
+        """The documents on the disk, where nobody sees them yet; what was staged before them is wanted no more."""
+        place = next((place for place, staged in enumerate(self._staged) if staged.are(documents)), None)
+        self._unstage(len(self._staged) if place is None else place)
+        return hide_files(self._files_of(documents)) if place is None else self._staged.popleft().parts.result()
 
-    def _unstage(self) -> None:
-        staged, self._staged = self._staged, None
-        if staged is not None and staged.parts.exception() is None:
-            discard_files(staged.parts.result())
+    def _unstage(self, count: int) -> None:
+        """Removes what was staged first and is not written after all."""
+        for _ in range(count):
+            parts = self._staged.popleft().parts
+            if parts.exception() is None:
+                discard_files(parts.result())
 
     def _files_of(self, documents: Sequence[Document]) -> list[tuple[Path, bytes]]:
         return [file for document in documents for file in self._files(document)]

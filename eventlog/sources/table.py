@@ -87,11 +87,8 @@ class LogSource:
         self.log.check()
 
     def read(self, limit: int) -> Batch:
-        """The batch in hand if there is one, else the next rows, noted before they are handed out.
-
-        Where a crash could part its statements, each of them leaves marks that are true.
-        """
-        with self._transaction(lone=True) as connection:
+        """The batch in hand if there is one, else the next rows, noted before they are handed out."""
+        with self._transaction(lone=True) as connection:  # whichever statement is the last: the marks are true
             marks = self.marks.all(connection)
             if self._seat is not None:
                 self._seat.confirm(marks.get(PUBLISHER))
@@ -125,7 +122,7 @@ class LogSource:
         if sum(map(len, between)) > MOST_MISSING:
             return Batch(events=())
         bounds = {"first": first, "last": last, "missing": id_list([*chain(*between)])}
-        with self._transaction() as connection:
+        with self._transaction(lone=True) as connection:
             rows = self._next(connection, limit, "among_ahead", bounds)
             held = self.marks.get(connection, HELD)  # asked last, so that no row is read whose hold is not seen
             return Batch(events=() if held else events_of(rows))
@@ -258,7 +255,8 @@ class LogSource:
             order="order_by_time" if future else "order_by_number",
         )
         retried = {"retried": id_list(waiting)} if waiting else {}
-        return self.log.rows(connection, query, {"limit": limit, **(bounds or {}), **retried})
+        ask = self.log.rows_at_once if among else self.log.rows  # ahead there is another thread that computes
+        return ask(connection, query, {"limit": limit, **(bounds or {}), **retried})
 
     def _passing(self, rows: Rows) -> Rows:
         """The rows without those whose object waits, however they write its key."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from eventlog.sources.seat import Seat
 
 SHORTEST: Final = 0.001
-LONGEST: Final = 0.1
-"""Seconds between two looks. A look takes about half a millisecond of a core, so that idling costs half a percent."""
+LONGEST: Final = 0.15
+"""Seconds between two looks. A look takes about a millisecond of a core, so that idling costs less than a percent."""
 
 SHARE: Final = 10
 """A pause lasts a tenth of the time for which nothing has happened: that bounds both the delay and the effort."""

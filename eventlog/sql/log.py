@@ -54,6 +54,14 @@ class Log:
         """What a query finds, as plain tuples."""
         return fetched(connection, query, parameters)
 
+    def rows_at_once(
+        self, connection: Connection, query: TextClause, parameters: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
+        """What a lone query finds, without holding up other threads meanwhile."""
+        from eventlog.sql.atonce import fetched_at_once
+
+        return fetched_at_once(connection, query, parameters)
+
     @contextmanager
     def transaction(self, *, lone: bool = False) -> Iterator[Connection]:
         """A transaction on the log, or `lone` statements; what the database refuses is told as a SourceError."""

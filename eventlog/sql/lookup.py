@@ -12,6 +12,7 @@ from eventlog.errors import ConfigError
 from eventlog.schema import Column
 from eventlog.sql import keyforms, mysqlkeys
 from eventlog.sql.access import fetched, in_text
+from eventlog.sql.atonce import fetched_at_once
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.oracletypes import OracleKeyForm, has_order, oracle_form, oracle_value
 from eventlog.sql.queries import statement
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 Key = tuple[str, ...]
 Answer = tuple[Any, ...]
 """The number of the key, then the selected values."""
+
+
+MANY: Final = 100
+"""Keys from which on an answer is long; a statement for fewer is prepared, which saves more."""
 
 
 class Question(Struct, frozen=True, kw_only=True):
@@ -64,7 +69,8 @@ class ArrayLookup:
             **_holes(dialect, question, self._selected, [form.as_text for form in forms], spell=in_text),
         )
         values = {f"k{place}": _array(array) for place, array in enumerate(arrays)}
-        return fetched(connection, text(query), {"n": _array(numbers), **values})
+        ask = fetched_at_once if len(numbers) >= MANY else fetched
+        return ask(connection, text(query), {"n": _array(numbers), **values})
 
     def _selected(self, name: str, column: Column) -> str:
         return f"CAST({name} AS text)" if column.category in self.as_text else name

@@ -42,11 +42,11 @@ class SqlRowReader:
         self._tables = {(table.schema, table.name): table for table in catalog}
 
     def rows(self, wanted: Wanted) -> Mapping[RowId, Row]:
-        """The wanted attributes of the objects that exist; all tables are seen in one transaction."""
+        """The wanted attributes of the objects that exist."""
         found: _Rows = {}
         asked = self._by_table(wanted)
         if asked:
-            with transaction(self._engine, "What the changes ask for") as connection:
+            with transaction(self._engine, "What the changes ask for", lone=True) as connection:
                 for group in asked:
                     found |= self._read(connection, group, wanted)
         return found

@@ -171,10 +171,10 @@ def test_a_log_that_loses_a_column_ends_the_publisher_with_its_name(engine: Engi
     [("stop", ["1", "1", "1", "2", "3"]), ("object", ["1", "3", "1", "1", "2"])],
 )
 def test_what_a_receiver_does_not_take_is_offered_again_and_not_overtaken(
-    sqlite: Engine, tmp_path: Path, setting: str, sent: list[str]
+    engine: Engine, tmp_path: Path, setting: str, sent: list[str]
 ) -> None:
     """Row 1 is refused twice; row 2 is of the same object, row 3 of another."""
-    log = site(sqlite)
+    log = site(engine)
     log.write(1, key="idu=1")
     log.write(2, key="idu=1", event_type=2, old_value="Jack", new_value="John")
     log.write(3, key="idu=3")
@@ -188,7 +188,7 @@ def test_what_a_receiver_does_not_take_is_offered_again_and_not_overtaken(
             f'[[output]]\nsink = "files"\npath = "{tmp_path / "files"}"\n'
             f'[[output]]\nsink = "http"\nurl = "http://127.0.0.1:{server.port}/"\n'
         )
-        with in_thread(Publisher.from_config(_with_database(file, sqlite))):
+        with in_thread(Publisher.from_config(_with_database(file, engine))):
             until(settled(log, 3), "everything is taken in the end")
         heads = [head for head, _ in server.requests]
     numbers = [head.lower().split("eventlog-document: ")[1].split("\r")[0].lstrip("0") for head in heads]
@@ -197,8 +197,8 @@ def test_what_a_receiver_does_not_take_is_offered_again_and_not_overtaken(
     assert log.outcomes()[1] == ("S", "published", None, 2)
 
 
-def test_after_enough_attempts_a_row_is_an_error_and_the_rest_goes_on(sqlite: Engine, tmp_path: Path) -> None:
-    log = site(sqlite)
+def test_after_enough_attempts_a_row_is_an_error_and_the_rest_goes_on(engine: Engine, tmp_path: Path) -> None:
+    log = site(engine)
     log.write(1, key="idu=1")
     log.write(2, key="idu=2")
     with ScriptedServer([answer(BUSY), answer(BUSY), answer()]) as server:
@@ -207,7 +207,7 @@ def test_after_enough_attempts_a_row_is_an_error_and_the_rest_goes_on(sqlite: En
             "[publisher]\nmax_attempts = 2\nretry_first = 0.1\nallow_loopback = true\n"
             f'[[output]]\nsink = "http"\nurl = "http://127.0.0.1:{server.port}/"\n'
         )
-        with in_thread(Publisher.from_config(_with_database(file, sqlite))):
+        with in_thread(Publisher.from_config(_with_database(file, engine))):
             until(lambda: log.statuses() == {1: "E", 2: "S"}, "the row is given up")
     assert log.outcomes()[1] == ("E", "refused", "Given up after 2 attempts. Come back later.", 1)
 

@@ -1,0 +1,52 @@
+"""Rows in one go: the same as row by row from the driver, in each database, errors and all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from eventlog.errors import SourceError
+from eventlog.sql.access import fetched, transaction
+from eventlog.sql.atonce import fetched_at_once
+from eventlog.sql.dialect import dialect_of
+
+QUERY = "SELECT 1, NULL, 'Jürgen %', CAST(:small AS CHAR(5)), :small + 1 WHERE 'a%' LIKE :pattern"
+
+
+@pytest.mark.parametrize("lone", [True, False])
+def test_the_rows_are_those_of_the_driver(engine: Engine, lone: bool) -> None:
+    query = text(QUERY if dialect_of(engine).name != "mysql" else QUERY.replace(" WHERE", " FROM DUAL WHERE"))
+    values: dict[str, int | str | list[Any]] = {"small": 41, "pattern": "a%"}
+    with transaction(engine, "The query", lone=lone) as connection:
+        found = fetched_at_once(connection, query, values)
+        assert found == fetched(connection, query, values)
+    assert len(found) == 1
+    assert found[0][:3] == (1, None, "Jürgen %")
+    assert int(found[0][4]) == 42
+
+
+def test_many_rows_are_many_tuples(postgresql: Engine) -> None:
+    with transaction(postgresql, "The query", lone=True) as connection:
+        query = text("SELECT n, 'row ' || n, CAST(n AS numeric) AS m FROM generate_series(1, :count) AS n ORDER BY n")
+        found = fetched_at_once(connection, query, {"count": 20_000})
+        assert found == fetched(connection, query, {"count": 20_000})
+    assert len(found) == 20_000
+
+
+def test_arrays_are_bound_by_the_driver(postgresql: Engine) -> None:
+    with transaction(postgresql, "The query", lone=True) as connection:
+        query = text("SELECT unnest(CAST(:keys AS text[]))")
+        assert fetched_at_once(connection, query, {"keys": ["a,b", '"']}) == [("a,b",), ('"',)]
+
+
+def test_what_the_database_refuses_is_told_as_ever(postgresql: Engine) -> None:
+    with (
+        pytest.raises(SourceError, match=r"The query cannot be used: .*division by zero") as told,
+        transaction(postgresql, "The query", lone=True) as connection,
+    ):
+        fetched_at_once(connection, text("SELECT 1 / :number"), {"number": 0})
+    assert not told.value.may_pass
+    with transaction(postgresql, "The query", lone=True) as connection:
+        assert fetched_at_once(connection, text("SELECT :number"), {"number": 1}) == [("1",)]
