@@ -48,8 +48,6 @@ _options: dict[str, Any] = {
 }
 
 
-# Room for marked rows beside the rows that waited: marking costs a third less, for a tenth of the space (measured).
-_storage: dict[str, Any] = {"postgresql_with": {"fillfactor": 80}}
 # In the order of the calls also on a cluster, where each node would else have numbers of its own in hand.
 _ordered: dict[str, Any] = {"oracle_order": True}
 
@@ -102,9 +100,7 @@ def _make_log(names: LogNames, order: tuple[str, ...]) -> None:
     ordered = [columns[name] for name in order]
     if names.sequence:
         op.execute(sa.schema.CreateSequence(sa.Sequence(names.sequence, schema=names.schema, **_ordered)))
-    op.create_table(
-        names.table, *ordered, *checks, schema=names.schema, sqlite_autoincrement=True, **_options, **_storage
-    )
+    op.create_table(names.table, *ordered, *checks, schema=names.schema, sqlite_autoincrement=True, **_options)
     _index_new_rows(names, dialect)
 
 
