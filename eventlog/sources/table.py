@@ -32,7 +32,7 @@ from eventlog.model import Event, Outcome, Reason, Status, exceptional
 from eventlog.rules.identity import Identities
 from eventlog.schema import Catalog
 from eventlog.seams import Batch
-from eventlog.sources.held import Held, not_behind, note_behind, read_held
+from eventlog.sources.held import not_behind, note_behind, read_held
 from eventlog.sources.logrows import OBJECT, Rows, end_of_object, events_of
 from eventlog.sources.retries import Retries, read_retries
 from eventlog.sources.settings import LogSettings
@@ -55,7 +55,7 @@ LOOKAHEAD: Final = 32
 MOST_MISSING: Final = 5_000
 """Numbers that are looked for between the rows of a batch before reading ahead; more of them cost more than it saves."""
 
-OFTEN: Final = 10.0
+OFTEN: Final = 30.0
 """Seconds between two looks for rows that have come behind others: it reads all that wait."""
 
 _STAY: Final = frozenset({Reason.RETRY, Reason.HELD})
@@ -81,7 +81,7 @@ class LogSource:
         self._catalog = catalog
         self._seat = seat
         self._retries = Retries()
-        self._held: Held = []
+        self._held: str | None = None
         self._waited = False
         self._looked = float("-inf")
         self.log.check()
@@ -93,7 +93,7 @@ class LogSource:
             if self._seat is not None:
                 self._seat.confirm(marks.get(PUBLISHER))
             self._retries = read_retries(connection, self.log, read_runs(marks.get(RETRIED, "")))
-            self._held = read_held(connection, self.log, marks.get(HELD))
+            self._held = marks.get(HELD)
             self._note_behind(connection, waited=BEHIND in marks)
             noted = read_runs(marks.get(IN_HAND, ""))
             if noted and self._retries.waiting and self.settings.on_retry == "stop":
@@ -171,7 +171,7 @@ class LogSource:
 
     def _note_behind(self, connection: Connection, *, waited: bool) -> None:
         """Records why rows wait that are not read because of others, now and then; what the mark says outlives us."""
-        ahead = [row.number for row in self._retries.waiting] + [int(number) for number, _, _ in self._held]
+        ahead = [*(row.number for row in self._retries.waiting), *read_runs(self._held or "")]
         self._waited = waited
         if ahead and monotonic() - self._looked >= OFTEN:
             self._looked = monotonic()
@@ -233,11 +233,11 @@ class LogSource:
     ) -> Rows:
         """The first `limit` rows, and those after them that belong to the object of the last."""
         if limit <= 0:
-            return self._passing(self._waiting(connection, ALL))
+            return self._passing(connection, self._waiting(connection, ALL))
         ahead = LOOKAHEAD
         while True:
             found = self._waiting(connection, limit + ahead, among, bounds)
-            rows = self._passing(found)
+            rows = self._passing(connection, found)
             end = end_of_object(rows, limit, Identities(self._catalog))
             if end < len(rows) or len(found) < limit + ahead:
                 return rows[:end]
@@ -258,11 +258,11 @@ class LogSource:
         ask = self.log.rows_at_once if among else self.log.rows  # ahead there is another thread that computes
         return ask(connection, query, {"limit": limit, **(bounds or {}), **retried})
 
-    def _passing(self, rows: Rows) -> Rows:
+    def _passing(self, connection: Connection, rows: Rows) -> Rows:
         """The rows without those whose object waits, however they write its key."""
         identities = Identities(self._catalog)
-        if self._held:
-            rows = not_behind(rows, self._held, identities)
+        if rows and self._held:  # there may be very many
+            rows = not_behind(rows, read_held(connection, self.log, self._held), identities)
         if not self._retries.waiting:
             return rows
         kept = self._retries.objects(identities)

@@ -30,6 +30,13 @@ FRUITLESS: Final = 0.5
 """The pause after rows were seen that could not be read, for they wait behind others."""
 
 
+DEAR: Final = 0.005
+"""Seconds from which on a look is dear: there are many rows that may not be read, and it passes over each of them."""
+
+PART: Final = 50
+"""After a dear look none is made for so many times its own time, so that it takes a fiftieth of a core."""
+
+
 class Wakeup:
     """Looks for waiting rows in the session of the seat; `due` says that only rows whose time has come count."""
 
@@ -39,6 +46,7 @@ class Wakeup:
         self._listening: Connection | None = None
         self._active = monotonic()
         self._fruitless = False
+        self._next_look = 0.0
 
     def found(self) -> None:
         """Says that there was work: from now on it looks often again."""
@@ -52,12 +60,21 @@ class Wakeup:
             self._fruitless = False
             self._pause(min(FRUITLESS, seconds), stopped)
         while (left := end - monotonic()) > 0 and not stopped.is_set():
-            if self._anything():
+            if monotonic() >= self._next_look and self._looked():
                 self._fruitless = True  # until somebody says that there was work
                 return True
-            if self._pause(min(left, pause(monotonic() - self._active)), stopped):
+            rest = max(pause(monotonic() - self._active), self._next_look - monotonic())
+            if self._pause(min(left, rest), stopped):
                 return True
         return False
+
+    def _looked(self) -> bool:
+        """Looks, and says when to look again at the earliest if that was dear."""
+        began = monotonic()
+        found = self._anything()
+        cost = monotonic() - began
+        self._next_look = monotonic() + PART * cost if cost > DEAR and not found else 0.0
+        return found
 
     def _anything(self) -> bool:
         log = self._seat.log
