@@ -1,0 +1,52 @@
+"""How MariaDB reads what waits and what came late: by the index of letters and numbers, whatever was processed before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from eventlog.sql.install import install
+from eventlog.sql.log import Log, id_list
+from eventlog.sql.names import LogNames
+
+FILL = (
+    "INSERT INTO event_log (table_key, status, event_type, table_name, column_name)"
+    " SELECT CONCAT('idu=', seq MOD 5000), IF(seq <= 40000, 'S', 'N'), 2, 'usr', 'fname' FROM seq_1_to_42000"
+)
+
+
+def plan(engine: Engine, query: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    with engine.connect() as connection:
+        return [dict(row._mapping) for row in connection.execute(text(f"EXPLAIN {query}"), parameters)]
+
+
+@pytest.fixture
+def log(mariadb: Engine) -> Log:
+    install(mariadb)
+    with mariadb.begin() as connection:
+        connection.execute(text(FILL))
+    with mariadb.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("ANALYZE TABLE event_log")).all()
+    return Log(mariadb, LogNames())
+
+
+@pytest.mark.parametrize("missing", [[], list(range(41_001, 41_051))])
+def test_late_rows_are_looked_for_by_the_index(log: Log, missing: list[int]) -> None:
+    fragments = {"among": "among_ahead", "except": "except_none", "order": "order_by_number"}
+    query = str(log.query("waiting_rows", **fragments))
+    parameters = {"limit": 1000, "first": 40_001, "last": 41_050, "missing": id_list(missing)}
+    steps = [step for step in plan(log.engine, query, parameters) if step["table"] in ("late", "waiting")]
+    assert {step["table"] for step in steps} == {"late", "waiting"}
+    for step in steps:
+        assert step["type"] != "ALL", step
+        assert step["key"] is not None, step
+        assert int(step["rows"]) < 10_000, step
+
+
+def test_an_empty_look_reads_the_index_alone(log: Log) -> None:
+    steps = plan(log.engine, str(log.query("anything_waiting", among="among_all")), {})
+    [step] = [step for step in steps if step["table"] == "waiting"]
+    assert step["type"] == "ref", step
+    assert int(step["rows"]) < 10_000, step
