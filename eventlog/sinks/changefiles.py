@@ -1,0 +1,223 @@
+"""Change tables as folders of files: each document's rows in files of their own, a description beside each.
+
+    <path>/<schema>.<table>__ct/[<partition>/]20240506-07080912-0000000000000004711.parquet  and  ….dfm
+
+Law: a file's name comes from its document, so a repeat writes the same files again; `_position.json` comes last and
+says what is durably there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.durable import hide_files, remove_leftovers, show_files, write_file
+from eventlog.errors import DataError, SinkError
+from eventlog.model import Document, Outcome, Position, Reason, Status
+from eventlog.qlik.changeseq import TIME_DIGITS
+from eventlog.qlik.dfm import Described, description
+from eventlog.qlik.partitions import read_partition
+from eventlog.qlik.rows import RowBlock, RowsDocument, folder_of
+from eventlog.sinks.files import PERMANENT
+from eventlog.sinks.rowfiles import CSV_OPTIONS, RowForm, file_bytes, misfits
+
+POSITION: Final = "_position.json"
+PARTITIONS: Final = "attrep_cdc_partitions.jsonl"
+File = tuple[Path, bytes]
+Notes = list[tuple[Position, str]]
+
+
+class Open(Struct, frozen=True, kw_only=True):
+    """A partition that rows may still come into, and whose it is."""
+
+    owner: str
+    table: str
+    partition: str
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """How far the folder is. `versions` counts how often a table's columns changed; `refused` is of the last documents."""
+
+    change_seq: str = ""
+    open: dict[str, Open] = {}
+    versions: dict[str, tuple[int, list[tuple[str, str]]]] = {}
+    refused: dict[str, list[tuple[Position, str]]] = {}
+
+
+class ChangeTableFiles:
+    """Writes the rows of documents into folders of change tables."""
+
+    def __init__(self, folder: Path, form: RowForm = "parquet", task: str = "eventlog", *, stop: bool = False) -> None:
+        self.folder = folder
+        self.form = form
+        self.task = task
+        self._stop = stop
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for place in (folder, *[inner for inner in folder.rglob("*") if inner.is_dir()]):
+                remove_leftovers(place)
+            self._state = self._read()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def last(self) -> str:
+        """The change_seq of the last document that is durably there."""
+        return self._state.change_seq
+
+    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        """Writes files of each document, durable when it returns; answers which events have no row there."""
+        news = [one for one in documents if isinstance(one, RowsDocument) and one.id > self._state.change_seq]
+        known = {one.id for one in documents} - {one.id for one in news}
+        said = [found for identity in sorted(known) for found in self._state.refused.get(identity, ())]
+        if news:
+            said += self._written(news)
+        return [
+            Outcome(position=tuple(position), status=Status.ERROR, reason=Reason.REFUSED, note=note)
+            for position, note in said
+        ]
+
+    def close(self) -> None:
+        """Holds nothing open."""
+
+    def _written(self, documents: Sequence[RowsDocument]) -> list[tuple[Position, str]]:
+        state = self._state
+        versions, opened, lines = dict(state.versions), dict(state.open), []
+        refused: dict[str, list[tuple[Position, str]]] = {}
+        files: list[File] = []
+        for document in documents:
+            for number, block in enumerate(document.blocks):
+                versions[_name(block)] = _version(versions.get(_name(block)), block)
+                more, why = self._files(document.id, number, block, versions[_name(block)][0])
+                files += more
+                refused.setdefault(document.id, []).extend(why)
+                lines += _closed(opened, block)
+            lines += _over(opened, document.id)
+        changed = State(change_seq=documents[-1].id, open=opened, versions=versions, refused=refused)
+        try:
+            for place in {path.parent for path, _ in files}:
+                place.mkdir(parents=True, exist_ok=True)
+            show_files(hide_files(files))
+            self._tell_partitions(lines)
+            write_file(self.folder / POSITION, msgspec.json.encode(changed))
+        except OSError as error:
+            raise self._failed(error) from error
+        self._state = changed
+        return [one for found in refused.values() for one in found]
+
+    def _content(self, block: RowBlock) -> tuple[bytes, RowBlock, Notes]:
+        """A file's bytes, the rows in it, and what is wrong with those that hold a value which its column cannot."""
+        if self.form == "csv":
+            return file_bytes(block.columns, block.rows, self.form), block, []
+        from pyarrow import ArrowException
+
+        try:
+            return file_bytes(block.columns, block.rows, self.form), block, []
+        except (ArrowException, ValueError, TypeError, OverflowError):
+            bad = {block.positions[place]: why for place, why in misfits(block.columns, block.rows).items()}
+            if not bad:
+                raise
+        if self._stop:
+            raise SinkError(f"{block.target} does not take a row: {next(iter(bad.values()))}.", may_pass=False)
+        rest = [place for place, positions in enumerate(block.positions) if positions not in bad]
+        kept = replace(
+            block, rows=[block.rows[place] for place in rest], positions=[block.positions[place] for place in rest]
+        )
+        notes = [(position, f"{block.target}: {why}.") for positions, why in bad.items() for position in positions]
+        return file_bytes(kept.columns, kept.rows, self.form), kept, notes
+
+    def _files(self, identity: str, number: int, whole: RowBlock, version: int) -> tuple[list[File], Notes]:
+        """The data file and its description; none for a block that has lost all its rows."""
+        data, block, why = self._content(whole)
+        if not block.rows:
+            return [], why
+        stem = f"{identity[:8]}-{identity[8:TIME_DIGITS]}-{identity[TIME_DIGITS:]}" + (f"-{number}" if number else "")
+        place = self.folder / _name(block)
+        place = place / block.partition.name if block.partition is not None else place
+        said = Described(
+            name=stem,
+            extension=self.form,
+            location=str(place.relative_to(self.folder)),
+            table=block.table,
+            target=block.target,
+            columns=block.columns,
+            records=len(block.rows),
+            errors=len(why),
+            first=_time(block, 0),
+            last=_time(block, -1),
+            version=version,
+            format=self.form,
+            options=CSV_OPTIONS if self.form == "csv" else {},
+        )
+        return [(place / f"{stem}.{self.form}", data), (place / f"{stem}.dfm", description(said, self.task))], why
+
+    def _tell_partitions(self, lines: Sequence[dict[str, str]]) -> None:
+        """Adds partitions that are over to the list of those that may be read; one stands there once."""
+        if not lines:
+            return
+        path = self.folder / PARTITIONS
+        there = path.read_bytes().splitlines() if path.exists() else []
+        more = [msgspec.json.encode({"server_name": "eventlog", "task_name": self.task, **line}) for line in lines]
+        write_file(path, b"".join(line + b"\n" for line in dict.fromkeys([*there, *more])))
+
+    def _read(self) -> State:
+        path = self.folder / POSITION
+        if not path.exists():
+            return State()
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=State)
+        except msgspec.DecodeError as error:
+            raise DataError(f"{path} cannot be read: {error}.", hint="It says how far the change tables are.") from None
+
+    def _failed(self, error: OSError) -> SinkError:
+        place = error.filename2 or error.filename or self.folder
+        may_pass = error.errno not in PERMANENT
+        return SinkError(f"Change tables cannot be written to {place}: {error.strerror}.", may_pass=may_pass)
+
+
+def _name(block: RowBlock) -> str:
+    return folder_of(block.table, block.target)
+
+
+def _time(block: RowBlock, place: int) -> str:
+    """The time in a row's change_seq, where there is that column."""
+    first = block.columns[0]
+    return str(block.rows[place][0])[:TIME_DIGITS] if first.header and first.name.endswith("change_seq") else ""
+
+
+def _version(former: tuple[int, list[tuple[str, str]]] | None, block: RowBlock) -> tuple[int, list[tuple[str, str]]]:
+    columns = [(column.name, column.type) for column in block.columns]
+    if former is None:
+        return 1, columns
+    return former[0] + (former[1] != columns), columns
+
+
+def _closed(opened: dict[str, Open], block: RowBlock) -> list[dict[str, str]]:
+    """What is over because the block's rows stand in the next partition; that one is open now."""
+    if block.partition is None:
+        return []
+    former = opened.get(_name(block))
+    now = Open(owner=block.table.schema or "", table=block.table.name, partition=block.partition.name)
+    opened[_name(block)] = now
+    return [_line(former)] if former is not None and former != now else []
+
+
+def _over(opened: dict[str, Open], change_seq: str) -> list[dict[str, str]]:
+    """What is over because the time has come past it."""
+    names = [name for name, one in opened.items() if read_partition(one.partition).closed_by(change_seq)]
+    return [_line(opened.pop(name)) for name in names]
+
+
+def _line(one: Open) -> dict[str, str]:
+    partition = read_partition(one.partition)
+    return {
+        "partition_name": one.partition,
+        "partition_start_time": partition.start.isoformat(" ", "milliseconds"),
+        "partition_end_time": partition.end.isoformat(" ", "milliseconds"),
+        "table_owner": one.owner,
+        "table_name": one.table,
+    }

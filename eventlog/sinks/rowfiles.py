@@ -1,0 +1,170 @@
+"""Files of change rows: Parquet, whose columns are made a block at a time, and CSV.
+
+In CSV, NULL is `\\N` without quotes, binary data is Base64, and the mask, which is text there, is in hex with its most
+significant byte first.
+"""
+
+from __future__ import annotations
+
+import binascii
+import datetime as dt
+import io
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from eventlog.qlik.masks import bits_of_bytes, bits_to_hex
+from eventlog.qlik.readings import is_float, is_zoned
+from eventlog.qlik.rows import ChangeColumn, ChangeRow, by_column
+from eventlog.sqltypes import Category, category
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RowForm = Literal["parquet", "csv"]
+CSV_OPTIONS: Final = {
+    "fieldDelimiter": ",",
+    "recordDelimiter": "\n",
+    "nullValue": "\\N",
+    "quoteChar": '"',
+    "escapeChar": '"',
+}
+LARGEST_DECIMAL: Final = 38
+_arguments = re.compile(r"\((\d+)(?: *, *(-?\d+))?[^)]*\)").search
+_special = re.compile(r'[,"\r\n]|^\\N$|^$').search
+
+
+def file_bytes(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow], form: RowForm) -> bytes:
+    """A whole file of the rows."""
+    if form == "csv":
+        return csv_bytes(columns, rows)
+    import pyarrow.parquet as pq
+
+    into = io.BytesIO()
+    pq.write_table(arrow_table(columns, rows), into, **parquet_options(columns))
+    return into.getvalue()
+
+
+def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
+    """How Parquet is written: values that are all different need no dictionary, only time and space."""
+    words = [column.name for column in columns if not column.name.endswith(("change_seq", "stream_position"))]
+    return {"compression": "snappy", "use_dictionary": words, "write_statistics": True}
+
+
+def arrow_table(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> pa.Table:
+    """The rows as Arrow has them; pyarrow's errors tell of a value that its column's type cannot hold."""
+    import pyarrow as pa
+
+    schema = arrow_schema(columns)
+    cells = by_column(rows, len(columns))
+    arrays = [
+        pa.array(column, type=field.type) for column, field in zip(map(_texts, cells, schema), schema, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def arrow_schema(columns: Sequence[ChangeColumn]) -> pa.Schema:
+    """The columns as Arrow has them."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
+
+
+@lru_cache(maxsize=1024)
+def arrow_type(sql_type: str) -> pa.DataType:
+    """Arrow's type for a column; numbers without a known precision stay exact as text."""
+    import pyarrow as pa
+
+    kind = category(sql_type)
+    if kind is Category.INT or (kind is Category.NUMBER and not is_float(sql_type)):
+        return _number_type(sql_type, kind)
+    if kind is Category.TIMESTAMP:
+        return pa.timestamp("us", tz="UTC" if is_zoned(sql_type) else None)
+    return {
+        Category.STRING: pa.string(),
+        Category.OCTET: pa.binary(),
+        Category.STATE: pa.bool_(),
+        Category.NUMBER: pa.float64(),
+        Category.DATE: pa.date32(),
+        Category.TIME: pa.time64("us"),
+    }[kind]
+
+
+def misfits(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> dict[int, str]:
+    """The rows that hold a value which its column cannot, by their places, and why."""
+    import pyarrow as pa
+
+    found: dict[int, str] = {}
+    for place, field in enumerate(arrow_schema(columns)):
+        cells = _texts(tuple([row[place] for row in rows]), field)
+        for number, cell in enumerate(cells):
+            try:
+                pa.scalar(cell, type=field.type)
+            except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+                found.setdefault(number, f"column {field.name}: {' '.join(str(error).split())[:200]}")
+    return found
+
+
+def csv_bytes(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> bytes:
+    """The rows as CSV with a line of names."""
+    head = ",".join([_quoted(column.name) for column in columns])
+    writers = [_mask_text if column.header and column.name.endswith("change_mask") else _csv_cell for column in columns]
+    written = [
+        [cell if type(cell) is str and not _special(cell) else write(cell) for cell in cells]
+        for cells, write in zip(by_column(rows, len(columns)), writers, strict=True)
+    ]
+    lines = [head, *map(",".join, zip(*written, strict=True)), ""]
+    return "\n".join(lines).encode("utf-8", "surrogatepass")
+
+
+def _number_type(sql_type: str, kind: Category) -> pa.DataType:
+    import pyarrow as pa
+
+    match = _arguments(sql_type)
+    digits = int(match[1]) if match else None
+    if kind is Category.INT:
+        wide = digits is not None and digits > 18 and "int" not in sql_type.lower()
+        unsigned = "unsigned" in sql_type.lower() and "bigint" in sql_type.lower()
+        return pa.decimal128(min(digits or 20, LARGEST_DECIMAL), 0) if wide or unsigned else pa.int64()
+    if match is None or match[2] is None or digits is None or digits > LARGEST_DECIMAL:
+        return pa.string()
+    return pa.decimal128(digits, int(match[2]))
+
+
+def _texts(cells: tuple[Any, ...], field: pa.Field) -> Sequence[Any]:
+    """The cells as Arrow takes them: exact numbers that stay text there are written out."""
+    import pyarrow as pa
+
+    if pa.types.is_string(field.type) and any(type(cell) is Decimal for cell in cells):
+        return [format(cell, "f") if type(cell) is Decimal else cell for cell in cells]
+    if pa.types.is_decimal(field.type) and field.type.scale == 0:
+        return [Decimal(cell) if type(cell) is int else cell for cell in cells]
+    return cells
+
+
+def _csv_cell(cell: Any) -> str:
+    write = _CSV.get(type(cell))
+    return str(cell) if write is None else write(cell)
+
+
+def _mask_text(cell: Any) -> str:
+    return _csv_cell(bits_to_hex(bits_of_bytes(cell)) if isinstance(cell, bytes) else cell)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if _special(text) else text
+
+
+_CSV: Final[dict[type, Callable[[Any], str]]] = {
+    type(None): lambda _: "\\N",
+    str: _quoted,
+    bool: lambda cell: "true" if cell else "false",
+    bytes: lambda cell: _quoted(binascii.b2a_base64(cell, newline=False).decode("ascii")),
+    Decimal: lambda cell: format(cell, "f"),
+    float: repr,
+    dt.datetime: lambda cell: cell.isoformat(" ", "microseconds"),
+    dt.date: dt.date.isoformat,
+    dt.time: lambda cell: cell.isoformat("microseconds"),
+}

@@ -1,0 +1,202 @@
+"""Control tables beside the change tables: how far a task is, what its tables look like, what was refused, DDL, partitions.
+
+`attrep_ddl_history` and `attrep_cdc_partitions` have the columns that readers of change tables know; times are UTC.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from eventlog.model import Outcome, Position, Reason, Status, written
+from eventlog.qlik.changeseq import TIME_DIGITS, ChangeSeq
+from eventlog.qlik.partitions import read_partition
+from eventlog.qlik.rows import ChangeColumn
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from sqlalchemy import Connection
+
+SERVER = "eventlog"
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """What a change table was made for: its source table, how often it was altered, and the source's columns then."""
+
+    target: str
+    owner: str
+    table: str
+    version: int
+    columns: tuple[ChangeColumn, ...]
+    partition: str | None = None
+
+
+class Control:
+    """The control tables of one task in one schema."""
+
+    def __init__(self, task: str, schema: str | None) -> None:
+        import sqlalchemy as sa
+
+        self.task = task
+        self.tables = sa.MetaData(schema=schema)
+        name, text, moment = sa.String(128), sa.Text(), sa.DateTime()
+        self.positions = sa.Table(
+            "eventlog_position",
+            self.tables,
+            sa.Column("task", name, primary_key=True),
+            sa.Column("change_seq", sa.String(35), nullable=False),
+        )
+        self.records = sa.Table(
+            "eventlog_change_table",
+            self.tables,
+            sa.Column("target", name, primary_key=True),
+            sa.Column("owner", name),
+            sa.Column("source", name),
+            sa.Column("version", sa.Integer),
+            sa.Column("columns", text),
+            sa.Column("open_partition", sa.String(31)),
+        )
+        self.refusals = sa.Table(
+            "eventlog_refused",
+            self.tables,
+            sa.Column("task", name),
+            sa.Column("document", sa.String(35)),
+            sa.Column("position", name),
+            sa.Column("target", name),
+            sa.Column("note", text),
+        )
+        self.history = sa.Table(
+            "attrep_ddl_history",
+            self.tables,
+            *[sa.Column(one, name) for one in ("server_name", "task_name", "table_owner", "table_name")],
+            sa.Column("change_seq", sa.String(35)),
+            sa.Column("timestamp", moment),
+            sa.Column("table_version", sa.Integer),
+            sa.Column("ddl_type", sa.String(20)),
+            sa.Column("details", text),
+        )
+        self.partitions = sa.Table(
+            "attrep_cdc_partitions",
+            self.tables,
+            *[sa.Column(one, name) for one in ("server_name", "task_name", "partition_name")],
+            *[sa.Column(f"partition_{one}_time", moment) for one in ("start", "end")],
+            *[sa.Column(one, name) for one in ("table_owner", "table_name")],
+        )
+
+    def last(self, connection: Connection) -> str:
+        """How far the task is: the id of its last document, or the empty string."""
+        import sqlalchemy as sa
+
+        query = sa.select(self.positions.c.change_seq).where(self.positions.c.task == self.task)
+        return connection.scalar(query.with_for_update()) or ""
+
+    def advance(self, connection: Connection, former: str, change_seq: str) -> None:
+        """Notes how far the task is now."""
+        table = self.positions
+        if former:
+            connection.execute(table.update().where(table.c.task == self.task).values(change_seq=change_seq))
+        else:
+            connection.execute(table.insert().values(task=self.task, change_seq=change_seq))
+
+    def record(self, connection: Connection, target: str) -> Record | None:
+        """What is known of a change table."""
+        row = connection.execute(self.records.select().where(self.records.c.target == target)).first()
+        if row is None:
+            return None
+        columns = tuple([ChangeColumn(**one) for one in json.loads(row.columns)])
+        owner, open_partition = row.owner or "", row.open_partition
+        return Record(
+            target=target, owner=owner, table=row.source, version=row.version, columns=columns, partition=open_partition
+        )
+
+    def keep(self, connection: Connection, record: Record, *, former: Record | None) -> None:
+        """Notes what a change table looks like now."""
+        table = self.records
+        columns = json.dumps([_plain(column) for column in record.columns], ensure_ascii=False)
+        values = {"owner": record.owner, "source": record.table, "version": record.version, "columns": columns}
+        if former is None:
+            connection.execute(table.insert().values(target=record.target, **values))
+        else:
+            connection.execute(table.update().where(table.c.target == record.target).values(**values))
+
+    def tell_ddl(
+        self, connection: Connection, record: Record, change_seq: str, kind: str, columns: dict[str, Any]
+    ) -> None:
+        """Adds a line to the DDL history."""
+        details = {
+            "owner": record.owner,
+            "table": record.table,
+            "tableNewName": None,
+            "version": record.version,
+            "columns": columns,
+        }
+        connection.execute(
+            self.history.insert().values(
+                **self._whose(record.owner, record.table),
+                change_seq=change_seq,
+                timestamp=moment_of(change_seq),
+                table_version=record.version,
+                ddl_type=kind,
+                details=json.dumps(details, ensure_ascii=False),
+            )
+        )
+
+    def open_partitions(self, connection: Connection, opened: dict[str, str], change_seq: str) -> None:
+        """Notes the partitions that rows are in now; those that none can come into any more become visible."""
+        table = self.records
+        for row in connection.execute(table.select().where(table.c.open_partition.is_not(None))).all():
+            partition = read_partition(row.open_partition)
+            if opened.get(row.target, row.open_partition) != row.open_partition or partition.closed_by(change_seq):
+                values = self._whose(row.owner, row.source) | {"partition_name": row.open_partition}
+                values |= {"partition_start_time": partition.start, "partition_end_time": partition.end}
+                connection.execute(self.partitions.insert().values(**values))
+                self._set_partition(connection, row.target, None)
+        for target, partition_name in opened.items():
+            self._set_partition(connection, target, partition_name)
+
+    def refuse(self, connection: Connection, document: str, refused: Iterable[tuple[str, Position, str]]) -> None:
+        """Notes which events of a document the target did not take: target, event, and why."""
+        rows = [
+            {"task": self.task, "document": document, "position": written(position), "target": target, "note": note}
+            for target, position, note in refused
+        ]
+        if rows:
+            connection.execute(self.refusals.insert(), rows)
+
+    def refused(self, connection: Connection, document: str) -> Sequence[Outcome]:
+        """What of a document was refused when it came first."""
+        table = self.refusals
+        query = table.select().where(table.c.task == self.task, table.c.document == document)
+        return [refusal(_position(row.position), row.note) for row in connection.execute(query)]
+
+    def _set_partition(self, connection: Connection, target: str, name: str | None) -> None:
+        table = self.records
+        connection.execute(table.update().where(table.c.target == target).values(open_partition=name))
+
+    def _whose(self, owner: str | None, table: str) -> dict[str, Any]:
+        return {"server_name": SERVER, "task_name": self.task, "table_owner": owner or "", "table_name": table}
+
+
+def refusal(position: Position, note: str) -> Outcome:
+    """The outcome of an event whose rows the target does not take."""
+    return Outcome(position=position, status=Status.ERROR, reason=Reason.REFUSED, note=note)
+
+
+def moment_of(change_seq: str) -> dt.datetime | None:
+    """The time in a change_seq."""
+    from datetime import datetime
+
+    digits = ChangeSeq.parse(change_seq).time
+    return datetime.strptime(f"{digits}0000", "%Y%m%d%H%M%S%f") if digits != "0" * TIME_DIGITS else None
+
+
+def _position(text: str) -> Position:
+    return tuple(int(part) for part in text.split("."))
+
+
+def _plain(column: ChangeColumn) -> dict[str, Any]:
+    return {"name": column.name, "type": column.type, "header": column.header, "key": column.key}

@@ -1,0 +1,224 @@
+"""Makes and alters change tables as their source tables change; never takes a column or a row away.
+
+Law: the bits of a mask are the places of the columns in the change table as it stands. Where that has another order
+than the source, because columns came in the middle or went, masks are put into the target's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from eventlog.errors import ExpressionError, shortened
+from eventlog.qlik.changeseq import START
+from eventlog.qlik.rows import ChangeColumn, RowBlock
+from eventlog.sinks.tables.control import Control, Record
+from eventlog.sinks.tables.types import target_type
+from eventlog.sqltypes import Category, category
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Table
+
+REPLICATE_TYPES: Final = {
+    Category.STRING: "STRING",
+    Category.OCTET: "BYTES",
+    Category.INT: "INT8",
+    Category.STATE: "BOOLEAN",
+    Category.NUMBER: "NUMERIC",
+    Category.DATE: "DATE",
+    Category.TIME: "TIME",
+    Category.TIMESTAMP: "DATETIME",
+}
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """How blocks get into a change table: which of their columns, and where each stands in the target."""
+
+    table: Any
+    columns: tuple[ChangeColumn, ...]
+    taken: tuple[int, ...]
+    """Places in the block of the columns that the target has."""
+    places: dict[int, int]
+    """The place in the target of each place in the block; a mask's bits follow it."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether masks can stay as they are."""
+        return all(place == there for place, there in self.places.items()) and len(self.places) == len(self.columns)
+
+
+class Evolution:
+    """Brings the change tables of a task to what blocks need."""
+
+    def __init__(self, control: Control, schema: str | None, *, apply: bool, index: bool) -> None:
+        self._control = control
+        self._schema = schema
+        self._apply = apply
+        self._index = index
+        self._shapes: dict[str, Shape] = {}
+
+    def forget(self) -> None:
+        """Looks at every table anew; what a transaction did that was rolled back is not there."""
+        self._shapes.clear()
+
+    def shape(self, connection: Connection, block: RowBlock, change_seq: str) -> Shape:
+        """How the block gets in, after what had to be made or altered; ExpressionError where it cannot."""
+        known = self._shapes.get(block.target)
+        if known is None or known.columns != block.columns:
+            known = self._shapes[block.target] = self._evolved(connection, block, change_seq or START.text)
+        return known
+
+    def _evolved(self, connection: Connection, block: RowBlock, change_seq: str) -> Shape:
+        self._check_names(connection, block)
+        former = self._control.record(connection, block.target)
+        record = Record(
+            target=block.target,
+            owner=block.table.schema or "",
+            table=block.table.name,
+            version=1 if former is None else former.version,
+            columns=block.columns,
+        )
+        there = self._columns_there(connection, block.target)
+        if former is not None and (former.owner, former.table) != (record.owner, record.table):
+            whose = f"{former.owner}.{former.table}" if former.owner else former.table
+            raise ExpressionError(
+                f"{block.target} is the change table of {whose} already; choose another suffix or schema"
+            )
+        if there is None:
+            self._create(connection, block)
+            self._note(connection, record, former, change_seq, "CREATE_TABLE", _all_added(block.columns))
+        else:
+            self._alter(connection, block, record, former, there, change_seq)
+        return self._shaped(connection, block)
+
+    def _check_names(self, connection: Connection, block: RowBlock) -> None:
+        """Refuses names that the target would cut or not take."""
+        limit = connection.dialect.max_identifier_length
+        for name in (block.target, *[column.name for column in block.columns]):
+            if len(name.encode()) > limit or not name or "\0" in name:
+                raise ExpressionError(
+                    f"the target cannot hold the name {shortened(name)!r}; it has room for {limit} bytes"
+                )
+        folded = [column.name.casefold() for column in block.columns]
+        doubled = [name for name in folded if folded.count(name) > 1]
+        if doubled:
+            raise ExpressionError(f"two of its columns are called {doubled[0]!r} but for upper and lower case")
+
+    def _columns_there(self, connection: Connection, target: str) -> list[str] | None:
+        import sqlalchemy as sa
+
+        inspector = sa.inspect(connection)
+        if not inspector.has_table(target, self._schema):
+            return None
+        return [column["name"] for column in inspector.get_columns(target, self._schema)]
+
+    def _create(self, connection: Connection, block: RowBlock) -> None:
+        import sqlalchemy as sa
+
+        table = self._table(block.target, block.columns)
+        table.create(connection)
+        sequence = next(
+            (column.name for column in block.columns if column.header and "change_seq" in column.name), None
+        )
+        if self._index and sequence is not None:
+            sa.Index(f"{block.target}_seq"[-connection.dialect.max_identifier_length :], table.c[sequence]).create(
+                connection
+            )
+
+    def _alter(
+        self,
+        connection: Connection,
+        block: RowBlock,
+        record: Record,
+        former: Record | None,
+        there: Sequence[str],
+        change_seq: str,
+    ) -> None:
+        have = {name.casefold() for name in there}
+        missing = [column for column in block.columns if column.name.casefold() not in have]
+        if former is None and any(column.header for column in missing):
+            raise ExpressionError(f"{block.target} is there and is no change table: it has no column {missing[0].name}")
+        known = {} if former is None else {column.name: column for column in former.columns}
+        retyped = [c for c in block.columns if c.name in known and known[c.name].type != c.type and c not in missing]
+        gone = [name for name in known if name not in {column.name for column in block.columns}]
+        if former is not None and not (missing or retyped or gone):
+            return
+        told = {
+            column.name: _told(column, "ADD", place) for place, column in enumerate(block.columns) if column in missing
+        }
+        told |= {column.name: _told(column, "ALTER", 0) for column in retyped}
+        told |= {name: _told(known[name], "DROP", 0) for name in gone}
+        if self._apply:
+            self._run(connection, block.target, missing, retyped)
+        from msgspec.structs import replace
+
+        version = record.version + 1 if former is not None else 1
+        self._note(connection, replace(record, version=version), former, change_seq, "ALTER_TABLE", told)
+
+    def _run(
+        self, connection: Connection, target: str, missing: Sequence[ChangeColumn], retyped: Sequence[ChangeColumn]
+    ) -> None:
+        import sqlalchemy as sa
+        from alembic.migration import MigrationContext
+        from alembic.operations import Operations
+
+        operations = Operations(MigrationContext.configure(connection))
+        for column in missing:
+            added: sa.Column[Any] = sa.Column(column.name, target_type(column.type), nullable=True)
+            operations.add_column(target, added, schema=self._schema)
+        if connection.dialect.supports_alter:  # elsewhere a column takes values of any type
+            for column in retyped:
+                kind = target_type(column.type)
+                operations.alter_column(target, column.name, type_=kind, schema=self._schema, existing_nullable=True)
+
+    def _note(
+        self,
+        connection: Connection,
+        record: Record,
+        former: Record | None,
+        change_seq: str,
+        kind: str,
+        columns: dict[str, Any],
+    ) -> None:
+        self._control.keep(connection, record, former=former)
+        self._control.tell_ddl(connection, record, change_seq, kind, columns)
+
+    def _shaped(self, connection: Connection, block: RowBlock) -> Shape:
+        there = self._columns_there(connection, block.target) or []
+        places = {name.casefold(): place for place, name in enumerate(there)}
+        own = {place: places.get(column.name.casefold()) for place, column in enumerate(block.columns)}
+        taken = tuple([place for place, there in own.items() if there is not None])
+        actual = {column.name.casefold(): column.name for column in block.columns}
+        names = {name.casefold(): name for name in there}
+        columns = [block.columns[place] for place in taken]
+        table = self._table(block.target, columns, {actual[key]: names[key] for key in actual if key in names})
+        known = {place: there for place, there in own.items() if there is not None}
+        return Shape(table=table, columns=block.columns, taken=taken, places=known)
+
+    def _table(self, target: str, columns: Sequence[ChangeColumn], names: dict[str, str] | None = None) -> Table:
+        import sqlalchemy as sa
+
+        found = names or {}
+        made: list[sa.Column[Any]] = [sa.Column(found.get(c.name, c.name), target_type(c.type)) for c in columns]
+        return sa.Table(target, sa.MetaData(schema=self._schema), *made)
+
+
+def _all_added(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
+    return {column.name: _told(column, "ADD", place) for place, column in enumerate(columns)}
+
+
+def _told(column: ChangeColumn, action: str, place: int) -> dict[str, Any]:
+    """A column as the DDL history tells it."""
+    return {
+        "columnNewName": None,
+        "action": action,
+        "type": REPLICATE_TYPES[category(column.type)],
+        "length": 0,
+        "precision": 0,
+        "scale": 0,
+        "primaryKeyPosition": column.key,
+        "nullable": True,
+        "ordinal": place + 1,
+    }

@@ -1,0 +1,157 @@
+"""Rows into change tables: by COPY where the driver has it, else by INSERT; rows that are refused are found by halving.
+
+A change is taken or refused as a whole: its before image does not stay without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from eventlog.errors import shortened
+from eventlog.model import Position
+from eventlog.qlik.masks import bits_of_bytes, bits_of_hex, bits_to_bytes, bits_to_hex
+from eventlog.qlik.rows import ChangeRow, RowBlock
+from eventlog.sinks.tables.evolve import Shape
+from eventlog.sinks.tables.types import as_stored
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+Refused = tuple[tuple[Position, ...], str]
+Rows = Sequence[ChangeRow]
+
+
+class Filling:
+    """Puts one block into its change table."""
+
+    def __init__(self, connection: Connection, shape: Shape, block: RowBlock) -> None:
+        self._connection = connection
+        self._shape = shape
+        self._positions = block.positions
+        self._rows = self._suited(block)
+        self._preparer = connection.dialect.identifier_preparer
+
+    def run(self) -> list[Refused]:
+        """Inserts the rows, and says which changes the target refused."""
+        return list(self._inserted(0, len(self._rows)))
+
+    def _inserted(self, start: int, end: int) -> Iterator[Refused]:
+        """Inserts rows; where one of them is refused, each half by itself."""
+        why = self._try(self._rows[start:end])
+        if why is None:
+            return
+        middle = self._between(start, end)
+        if middle is None:
+            yield self._positions[start], why
+            return
+        yield from self._inserted(start, middle)
+        yield from self._inserted(middle, end)
+
+    def _between(self, start: int, end: int) -> int | None:
+        """A place near the middle where one change ends and another begins."""
+        positions, middle = self._positions, (start + end) // 2
+        after = next((p for p in range(max(middle, start + 1), end) if positions[p] is not positions[p - 1]), None)
+        if after is not None:
+            return after
+        return next((p for p in range(middle, start, -1) if positions[p] is not positions[p - 1]), None)
+
+    def _try(self, rows: Rows) -> str | None:
+        """Why the target refuses one of the rows; None when they are in."""
+        from sqlalchemy.exc import DataError, IntegrityError, InterfaceError, StatementError
+
+        drivers: Any = self._connection.dialect.loaded_dbapi
+        data_errors = (DataError, IntegrityError, drivers.DataError, drivers.IntegrityError)
+        savepoint = self._connection.begin_nested()
+        try:
+            self._send(rows)
+        except (*data_errors, OverflowError, ValueError, TypeError) as error:
+            savepoint.rollback()
+            return said(error)
+        except (StatementError, drivers.Error) as error:
+            original = getattr(error, "orig", error)
+            unbound = isinstance(error, InterfaceError) or not isinstance(error, StatementError)
+            if not (_is_of_data(original) or (unbound and isinstance(original, TypeError | ValueError))):
+                raise
+            savepoint.rollback()
+            return said(original)
+        savepoint.commit()
+        return None
+
+    def _send(self, rows: Rows) -> None:
+        cursor: Any = self._connection.connection.cursor()
+        try:
+            if hasattr(cursor, "copy"):
+                with cursor.copy(self._copying()) as copy:
+                    write = copy.write_row
+                    for row in rows:
+                        write(row)
+                return
+        finally:
+            cursor.close()
+        names = [column.name for column in self._shape.table.columns]
+        self._connection.execute(self._shape.table.insert(), [dict(zip(names, row, strict=True)) for row in rows])
+
+    def _copying(self) -> str:
+        table = self._shape.table
+        columns = ", ".join(self._preparer.quote(column.name) for column in table.columns)
+        return f"COPY {self._preparer.format_table(table)} ({columns}) FROM STDIN"
+
+    def _suited(self, block: RowBlock) -> Rows:
+        """The rows with the columns that the target has, the masks in its order, values as it stores them."""
+        shape, rows = self._shape, block.rows
+        mask = next(
+            (place for place, column in enumerate(block.columns) if _is_mask(column.name, header=column.header)), None
+        )
+        changes: dict[int, Callable[[Any], Any]] = {}
+        if mask is not None and not shape.ordered:
+            changes[mask] = _Reordered(shape.places)
+        for place, column in enumerate(block.columns):
+            stored = as_stored(column.type, self._connection.dialect.name)
+            if stored is not None:
+                changes[place] = stored
+        whole = len(shape.taken) == len(block.columns)
+        if not changes:
+            return rows if whole else [tuple([row[place] for place in shape.taken]) for row in rows]
+        return [tuple([_changed(row[place], changes.get(place)) for place in shape.taken]) for row in rows]
+
+
+class _Reordered(dict[Any, Any]):
+    """Masks in the order of the target's columns, each worked out once."""
+
+    def __init__(self, places: dict[int, int]) -> None:
+        super().__init__()
+        self._places = places
+
+    def __call__(self, mask: Any) -> Any:
+        return self[mask]
+
+    def __missing__(self, mask: Any) -> Any:
+        text = isinstance(mask, str)
+        bits = bits_of_hex(mask) if text else bits_of_bytes(mask)
+        moved = sum(1 << there for place, there in self._places.items() if bits >> place & 1)
+        found = self[mask] = bits_to_hex(moved) if text else bits_to_bytes(moved)
+        return found
+
+
+def _changed(value: Any, change: Callable[[Any], Any] | None) -> Any:
+    return value if change is None or value is None else change(value)
+
+
+def _is_mask(name: str, *, header: bool) -> bool:
+    return header and name.endswith("change_mask")
+
+
+def _is_of_data(error: BaseException | None) -> bool:
+    """Whether Oracle speaks of a value: too large for its column, no number, no date, out of range."""
+    first: Any = next(iter(getattr(error, "args", ())), None)
+    code = getattr(first, "code", None)
+    return code in {1400, 1426, 1438, 1722, 1830, 1840, 1841, 1843, 1847, 1858, 1861, 12899, 2290, 1461, 1465}
+
+
+def said(error: BaseException) -> str:
+    """What the database says is wrong, in a line."""
+    original = getattr(error, "orig", None) or error
+    args = getattr(original, "args", ())
+    text = str(args[1]) if len(args) > 1 and isinstance(args[0], int) else str(original)
+    return shortened(" ".join(text.split()), 300).rstrip(".")

@@ -1,0 +1,256 @@
+"""Change tables in every database: rows, masks, refusals, repeats, tables that follow their sources, partitions."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import Engine, text
+
+from eventlog.errors import SinkError
+from eventlog.model import Edit, Op, Outcome, Reason, Status
+from eventlog.qlik.rows import RowsDocument
+from eventlog.schema import Catalog, Column, Table
+from eventlog.sinks.database import DatabaseSettings, DatabaseSink
+from tests.changerows import AT, CATALOG, USR, documents, told
+
+ADD = told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5")
+UPDATE = told(2, Op.MODIFY, 1, fname=("Jack", "John"))
+DELETE = told(3, Op.DELETE, 1)
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def strict_engine(request: pytest.FixtureRequest) -> Engine:
+    """Databases that hold columns to their types; SQLite does not."""
+    found: Engine = request.getfixturevalue(request.param)
+    return found
+
+
+def sink(engine: Engine, **chosen: Any) -> DatabaseSink:
+    return DatabaseSink(DatabaseSettings(url="", **chosen), engine)
+
+
+def rows(engine: Engine, query: str) -> list[tuple[Any, ...]]:
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(text(query))]
+
+
+def wider(*columns: Column) -> Catalog:
+    return Catalog([replace(USR, columns=(*USR.columns, *columns))])
+
+
+DATA = "SELECT header__change_oper, idu, fname FROM usr__ct ORDER BY header__change_seq, header__change_oper"
+
+
+def test_rows_are_there_as_they_were_finished(engine: Engine) -> None:
+    made = documents(ADD, UPDATE, DELETE)
+    assert list(sink(engine).write(made)) == []
+    assert rows(engine, DATA) == [("I", 1, "Jack"), ("B", 1, "Jack"), ("U", 1, "John"), ("D", 1, None)]
+    [(mask, pay, photo, since, seq)] = rows(
+        engine,
+        "SELECT header__change_mask, pay, photo, since, header__change_seq FROM usr__ct WHERE header__change_oper = 'I'",
+    )
+    assert (bytes(mask), Decimal(pay), bytes(photo)) == (b"\x80\x0f", Decimal("1.50"), b"\xaa\xaa")
+    assert str(since).startswith("2026-01-02 03:04:05.5")
+    assert seq == made[0].blocks[0].rows[0][0]
+
+
+def test_a_repeat_does_nothing_and_a_restart_knows_the_last(engine: Engine) -> None:
+    [first] = documents(ADD)
+    [second] = documents(UPDATE, after=first.id)
+    sink(engine).write([first, second])
+    again = sink(engine)
+    assert again.last() == second.id
+    again.write([first, second])
+    assert [row[0] for row in rows(engine, DATA)] == ["I", "B", "U"]
+
+
+def test_two_tasks_have_positions_of_their_own(engine: Engine) -> None:
+    [made] = documents(ADD)
+    sink(engine).write([made])
+    assert sink(engine, task="other").last() == ""
+
+
+def refused(*outcomes: Outcome) -> list[tuple[Any, ...]]:
+    assert all((one.status, one.reason) == (Status.ERROR, Reason.REFUSED) for one in outcomes)
+    return [one.position for one in outcomes]
+
+
+def test_a_row_that_the_target_refuses_is_set_aside_and_the_rest_goes_on(strict_engine: Engine) -> None:
+    engine = strict_engine
+    long = told(2, Op.MODIFY, 1, fname=("Jack", "a name that is too long"))
+    made = documents(ADD, long, told(3, Op.ADD, 2, fname="Ida"), told(4, Op.ADD, 3, pay="123456789012"))
+    outcomes = sink(engine).write(made)
+    assert refused(*outcomes) == [(2,), (4,)]
+    assert "usr__ct: " in str(outcomes[0].note)
+    assert rows(engine, DATA) == [("I", 1, "Jack"), ("I", 2, "Ida")]
+    assert refused(*sink(engine).write(made)) == [(2,), (4,)]  # told again after a crash
+
+
+def test_by_option_it_stops_and_nothing_of_the_document_is_there(strict_engine: Engine) -> None:
+    made = documents(ADD, told(2, Op.ADD, 2, fname="a name that is too long"))
+    stopping = sink(strict_engine, on_refused="stop")
+    with pytest.raises(SinkError, match="usr__ct does not take a row") as stopped:
+        stopping.write(made)
+    assert not stopped.value.may_pass
+    assert stopping.last() == sink(strict_engine).last() == ""
+
+
+def test_columns_that_come_are_added_and_masks_follow_the_target(engine: Engine) -> None:
+    first = documents(ADD)
+    sink(engine).write(first)
+    middle = Catalog(
+        [replace(USR, columns=(*USR.columns[:1], Column(name="nick", type="varchar(9)"), *USR.columns[1:]))]
+    )
+    sink(engine).write(documents(told(2, Op.ADD, 2, nick="x"), catalog=middle, after=first[-1].id))
+    [(mask, nick)] = rows(engine, "SELECT header__change_mask, nick FROM usr__ct WHERE idu = 2")
+    assert (bytes(mask), nick) == (b"\x80\x10", "x")  # the sixth column of the target, after seven headers
+    kinds = rows(engine, "SELECT ddl_type, table_version, details FROM attrep_ddl_history ORDER BY table_version")
+    assert [kind[:2] for kind in kinds] == [("CREATE_TABLE", 1), ("ALTER_TABLE", 2)]
+    assert json.loads(kinds[1][2])["columns"]["nick"]["action"] == "ADD"
+
+
+def test_columns_that_go_stay_in_the_target(engine: Engine) -> None:
+    first = documents(ADD)
+    sink(engine).write(first)
+    fewer = Catalog([replace(USR, columns=(*USR.columns[:1], *USR.columns[2:]))])
+    again = documents(told(2, Op.ADD, 2, pay="2"), catalog=fewer, after=first[-1].id, mask="binary")
+    sink(engine).write(again)
+    [(fname, mask)] = rows(engine, "SELECT fname, header__change_mask FROM usr__ct WHERE idu = 2")
+    assert (fname, bytes(mask)) == (None, b"\x80\x02")
+    [_, (details,)] = rows(engine, "SELECT details FROM attrep_ddl_history ORDER BY table_version")
+    assert {name: column["action"] for name, column in json.loads(details)["columns"].items()} == {"fname": "DROP"}
+
+
+def test_a_column_that_grows_is_altered(strict_engine: Engine) -> None:
+    first = documents(ADD)
+    sink(strict_engine).write(first)
+    grown = Column(name="fname", type="varchar(40)")
+    wide = Catalog([replace(USR, columns=(USR.columns[0], grown, *USR.columns[2:]))])
+    long = told(2, Op.ADD, 2, fname="a name that is rather long")
+    assert list(sink(strict_engine).write(documents(long, catalog=wide, after=first[-1].id))) == []
+    assert rows(strict_engine, DATA)[-1][2] == "a name that is rather long"
+
+
+def test_where_ddl_is_ignored_new_columns_are_left_out(engine: Engine) -> None:
+    first = documents(ADD)
+    sink(engine).write(first)
+    news = documents(told(2, Op.ADD, 2, fname="x", nick="y"), catalog=wider(Column(name="nick")), after=first[-1].id)
+    assert list(sink(engine, ddl="ignore").write(news)) == []
+    [(mask,)] = rows(engine, "SELECT header__change_mask FROM usr__ct WHERE idu = 2")
+    assert bytes(mask) == b"\x80\x01"
+
+
+def test_a_table_that_is_no_change_table_is_left_alone(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE usr__ct (a INTEGER)"))
+    outcomes = sink(engine).write(documents(ADD, told(2, Op.ADD, 1, "grp", name="staff")))
+    assert refused(*outcomes) == [(1,)]
+    assert "is no change table" in str(outcomes[0].note)
+    assert rows(engine, "SELECT name FROM grp__ct") == [("staff",)]
+
+
+def test_two_source_tables_do_not_share_a_change_table(engine: Engine) -> None:
+    sink(engine).write(documents(ADD))
+    other = Catalog([replace(USR, schema="hr")])
+    change = replace(UPDATE, row=replace(UPDATE.row, schema="hr"))
+    [outcome] = sink(engine).write(documents(change, catalog=other, after=sink(engine).last()))
+    assert "is the change table of usr already" in str(outcome.note)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "FNAME"])
+def test_names_that_the_target_cannot_hold_are_refused(engine: Engine, name: str) -> None:
+    if len(name) > 9 and engine.dialect.name == "sqlite":
+        name *= 40  # it takes names of any length, and SQLAlchemy 9999 characters
+    outcomes = sink(engine).write(
+        documents(ADD, told(2, Op.ADD, 1, "grp"), catalog=_with_group(wider(Column(name=name))))
+    )
+    assert refused(*outcomes) == [(1,)]
+    assert len(str(outcomes[0].note)) < 250
+
+
+def _with_group(catalog: Catalog) -> Catalog:
+    return Catalog([*catalog, CATALOG.tables[1]])
+
+
+def test_partitions_become_visible_when_they_are_over(engine: Engine) -> None:
+    made = documents(ADD, told(2, Op.ADD, 1, "grp"), told(3, Op.ADD, 2, minutes=60), partition_every=60, size=1)
+    sink(engine).write(made)
+    found = rows(engine, "SELECT partition_name, table_name, partition_start_time FROM attrep_cdc_partitions")
+    assert sorted(row[:2] for row in found) == [("20240506T070000_20240506T080000", name) for name in ("grp", "usr")]
+    assert {str(row[2])[:19] for row in found} == {"2024-05-06 07:00:00"}
+    named = rows(engine, "SELECT DISTINCT header__partition_name FROM usr__ct ORDER BY 1")
+    assert [name for (name,) in named] == ["20240506T070000_20240506T080000", "20240506T080000_20240506T090000"]
+
+
+def test_hex_masks_follow_the_target_too(engine: Engine) -> None:
+    first = documents(ADD, mask="hex")
+    sink(engine).write(first)
+    middle = Catalog(
+        [replace(USR, columns=(*USR.columns[:1], Column(name="nick", type="varchar(9)"), *USR.columns[1:]))]
+    )
+    sink(engine).write(documents(told(2, Op.ADD, 2, nick="x"), catalog=middle, after=first[-1].id, mask="hex"))
+    assert rows(engine, "SELECT header__change_mask FROM usr__ct WHERE idu = 2") == [("1080",)]
+
+
+EVERY = Table(
+    name="every",
+    columns=(
+        Column(name="k", type="bigint", key=1),
+        Column(name="n", type="numeric"),
+        Column(name="w", type="numeric(30,0)"),
+        Column(name="f", type="double precision"),
+        Column(name="b", type="boolean"),
+        Column(name="d", type="date"),
+        Column(name="t", type="time"),
+        Column(name="z", type="timestamptz"),
+        Column(name="x", type="text"),
+        Column(name="l", type="varchar(1000)"),
+    ),
+)
+
+
+def test_values_of_every_type_come_in_and_out(engine: Engine) -> None:
+    change = replace(told(1, Op.ADD, 7), row=replace(ADD.row, table="every", key="k=7"))
+    cells = {
+        "n": "1.25",
+        "w": "123456789012345678901234567890",
+        "f": "0.5",
+        "b": "t",
+        "d": "2026-01-02",
+        "t": "03:04:05",
+        "z": "2026-01-02 03:04:05+01",
+        "x": "tab\tline\nback\\slash 'quote' é",
+        "l": "",
+    }
+    change = replace(change, edits=tuple([Edit(column=name, new=cell) for name, cell in cells.items()]))
+    assert list(sink(engine).write(documents(change, catalog=Catalog([EVERY])))) == []
+    [found] = rows(engine, "SELECT n, w, f, b, d, x, l, z FROM every__ct")
+    assert (Decimal(found[0]), Decimal(found[1]), found[2], bool(found[3])) == (
+        Decimal("1.25"),
+        Decimal(cells["w"]),
+        0.5,
+        True,
+    )
+    assert (str(found[4]), found[5], found[6]) == ("2026-01-02", cells["x"], "")
+    at = found[7] if isinstance(found[7], dt.datetime) else dt.datetime.fromisoformat(str(found[7]))
+    assert (at if at.tzinfo is None else at.astimezone(dt.UTC).replace(tzinfo=None)) == dt.datetime(2026, 1, 2, 2, 4, 5)
+
+
+def test_a_failing_document_leaves_the_position_where_it_was(engine: Engine) -> None:
+    [first] = documents(ADD)
+    found = sink(engine)
+    found.write([first])
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE eventlog_refused"))
+        connection.execute(text("DROP TABLE eventlog_position"))
+    [second] = documents(UPDATE, after=first.id)
+    with pytest.raises(SinkError, match="database of the change tables"):
+        found.write([second])
+    assert found.last() == first.id
+    assert isinstance(second, RowsDocument)
+    assert second.blocks[0].rows[0][6] == AT
