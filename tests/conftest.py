@@ -7,7 +7,8 @@ from importlib.util import find_spec
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = [name for name in ("tests.servers", "tests.servers_mysql", "tests.servers_oracle") if find_spec(name)]
+SERVERS = ("tests.servers", "tests.servers_mysql", "tests.servers_oracle", "tests.servers_kafka")
+pytest_plugins = [name for name in SERVERS if find_spec(name)]
 
 # Shared machines stutter, so time limits per example would fail at random; the blob makes a failure repeatable elsewhere.
 settings.register_profile(

@@ -219,9 +219,10 @@ class KafkaSink:
             raise ConfigError("output.topic is missing: it takes documents that are no messages.")
         positions = tuple(position for positions in document.covers.values() for position in positions)
         headers: tuple[Header, ...] = (("id", document.id.encode()),)
-        return [
-            Message(topic=self._settings.topic, key=None, value=document.body, positions=positions, headers=headers)
-        ]
+        key = (
+            self._settings.transactional_id.encode()
+        )  # one key, one partition: documents are right only in their order
+        return [Message(topic=self._settings.topic, key=key, value=document.body, positions=positions, headers=headers)]
 
     def _hear(self, error: KafkaError) -> None:
         """Keeps what the client says by the way: why nobody answers is said only there."""

@@ -12,7 +12,7 @@ from struct import Struct as Packing
 from typing import Any, Final
 
 from eventlog.errors import ExpressionError
-from eventlog.qlik.messages.jsonvalues import clock, instant, plain
+from eventlog.qlik.messages.jsonvalues import clock, instant, plain, to_json
 from eventlog.qlik.messages.typemap import MessageType
 from eventlog.qlik.readings import shown
 
@@ -67,6 +67,8 @@ def to_avro(kind: MessageType, *, logical: bool) -> ToAvro:
         return _decimal(kind.precision, kind.scale)
     if logical and kind.name in _LOGICAL:
         return _LOGICAL[kind.name]
+    if kind.name == "NUMERIC":
+        return _numeric(kind)
     return _WAYS[kind.name]
 
 
@@ -100,6 +102,12 @@ def _between(low: int, high: int) -> ToAvro:
         raise ExpressionError(f"{shown(value)} is outside {low} to {high}; correct the column's type in the schema")
 
     return write
+
+
+def _numeric(kind: MessageType) -> ToAvro:
+    """Numbers as the text that JSON has for them."""
+    write = to_json(kind) or plain
+    return lambda value: text(write(value))
 
 
 def _decimal(precision: int, scale: int) -> ToAvro:
@@ -142,7 +150,6 @@ _WAYS: dict[str, ToAvro] = {
     **dict.fromkeys(("INT1", "INT2", "INT4", "UINT1", "UINT2"), _INT),
     **dict.fromkeys(("INT8", "UINT4"), _LONG),
     "UINT8": lambda value: text(str(value)),
-    "NUMERIC": lambda value: text(plain(value)),
     "REAL4": _real,
     "REAL8": lambda value: SOME + _double(value),
     **dict.fromkeys(("STRING", "CLOB", "NCLOB"), text),

@@ -60,7 +60,7 @@ class JsonCoder:
         try:
             row = _encode(dict(zip(names, data, strict=True)))
             former = b"null" if before is None else _encode(dict(zip(names, before, strict=True)))
-        except (UnicodeEncodeError, OverflowError):
+        except UnicodeEncodeError:
             raise self._misfit([*data, *(before or ())]) from None
         return b"".join((self._open, row, b',"beforeData":', former, _OPERATIONS[operation]))
 
@@ -91,7 +91,7 @@ class JsonCoder:
         for place, value in enumerate(values):
             try:
                 _encode(value)
-            except (UnicodeEncodeError, OverflowError):
+            except UnicodeEncodeError:
                 problem = ExpressionError(f"{shown(value)} cannot be written as JSON; correct the value")
                 return named(problem, self._names[place % len(self._names)])
         return ExpressionError("the name of a column cannot be written as JSON; rename it")

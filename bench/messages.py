@@ -1,0 +1,187 @@
+"""How fast changes become messages, in JSON and in Avro, and how fast they reach a broker on this machine."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+from bench.broker import local_broker
+from bench.measure import Benchmark, Contestant, Target, Timings
+from eventlog.model import Change, Edit, Op, RowId, Transaction
+from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.shape import shape_of
+from eventlog.qlik.messages.write import MessageFormat
+from eventlog.schema import Catalog, Column, Table
+
+PROMISED = 150_000
+OF_FASTAVRO = 0.5
+OF_BARE = 0.6
+COLUMNS = ("fname", "lname", "mail", "phone", "city", "title")
+UPDATED = 2
+TABLE = Table(
+    schema="indirect",
+    name="usr",
+    columns=(Column(name="idu", type="integer", key=1), *(Column(name=n, type="varchar(64)") for n in COLUMNS)),
+)
+CATALOG = Catalog([TABLE])
+_runs = count(1)
+
+
+def benchmark(*, quick: bool) -> Benchmark:
+    """From changes in memory to the values of messages, and from there to a broker that is started for it."""
+    size = 1_000 if quick else 100_000
+    made = list(changes(size))
+    images = list(changes(size, whole=True))
+    sent = [document.messages for document in encoded(made, "json")]
+    schema, records = _records(made)
+    contestants = [
+        Contestant(name="JSON", run=partial(_encode, made, "json"), units=size),
+        Contestant(name="JSON, whole images", run=partial(_encode, images, "json"), units=size),
+        Contestant(name="Avro", run=partial(_encode, made, "avro"), units=size),
+        Contestant(name="fastavro.schemaless_writer", run=partial(_fastavro, schema, records), units=size),
+    ]
+    servers = local_broker("indirect.usr")
+    if servers is not None:
+        pairs = [(message.topic, message.value, message.key) for messages in sent for message in messages]
+        contestants += [
+            Contestant(name="bare producer", run=partial(_bare, servers, pairs), units=size, floor=True),
+            Contestant(name="changes to the broker", run=partial(_published, servers, made), units=size),
+        ]
+    return Benchmark(
+        name="messages",
+        question="how fast do changes become messages, and reach Kafka?",
+        unit="message",
+        contestants=contestants,
+        targets=partial(_targets, with_broker=servers is not None),
+        note=(
+            f"Each object is inserted ({len(COLUMNS)} columns) and updated ({UPDATED} of them, old and new values noted);"
+            " whole images hold all columns before and after. fastavro writes the same records from dictionaries that are"
+            " ready. The bare producer sends the same bytes with the same settings: idempotent, acknowledged by all, but"
+            " neither transactions nor marks; both send to Apache Kafka on this machine, which shares its cores."
+        ),
+    )
+
+
+def changes(number: int, *, whole: bool = False) -> Iterator[Change]:
+    """Objects that are inserted and then updated, four changes to a transaction."""
+    time = dt.datetime(2025, 3, 23, 10, 57, 19)
+    transaction = Transaction(id=0, time=time)
+    for place in range(number):
+        if place % 4 == 0:
+            transaction = Transaction(id=place, time=time)
+        idu, again = divmod(place, 2)
+        yield Change(
+            row=RowId("indirect", "usr", f"idu={idu}"),
+            op=Op.MODIFY if again else Op.ADD,
+            edits=_updated(place, whole=whole) if again else _inserted(place),
+            positions=((place + 1,),),
+            time=time,
+            whole=whole,
+            transaction=transaction,
+            place=place % 4 + 1,
+            last=place % 4 == 3,
+        )
+
+
+def encoded(made: Sequence[Change], encoding: Any) -> Iterator[MessagesDocument]:
+    """The documents of the changes."""
+    form = MessageFormat(settings=MessageSettings(encoding=encoding), body=False)
+    for document in form.encode(made, CATALOG):
+        assert isinstance(document, MessagesDocument)
+        yield document
+
+
+def _inserted(place: int) -> tuple[Edit, ...]:
+    return tuple([Edit(column=name, new=f"new {place}") for name in COLUMNS])
+
+
+def _updated(place: int, *, whole: bool) -> tuple[Edit, ...]:
+    old = f"new {place - 1}"
+    changed = [Edit(column=name, old=old, new=f"newer {place}") for name in COLUMNS[:UPDATED]]
+    same = [Edit(column=name, old=old, new=old) for name in COLUMNS[UPDATED:]] if whole else []
+    return (*changed, *same)
+
+
+def _encode(made: Sequence[Change], encoding: str) -> int:
+    return sum(len(message.value or b"") for document in encoded(made, encoding) for message in document.messages)
+
+
+def _records(made: Sequence[Change]) -> tuple[Any, list[Any]]:
+    import fastavro
+
+    schema = fastavro.parse_schema(shape_of(TABLE, MessageSettings(encoding="avro")).data_schema)
+    values = [message.value or b"" for document in encoded(made, "avro") for message in document.messages]
+    return schema, [fastavro.schemaless_reader(io.BytesIO(value), schema, None) for value in values]
+
+
+def _fastavro(schema: Any, records: Sequence[Any]) -> int:
+    import fastavro
+
+    written = 0
+    for record in records:
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, schema, record)
+        written += len(stream.getvalue())
+    return written
+
+
+def _bare(servers: str, pairs: Sequence[tuple[str, bytes | None, bytes | None]]) -> int:
+    from confluent_kafka import Producer
+
+    producer = Producer(
+        {"bootstrap.servers": servers, "enable.idempotence": True, "partitioner": "murmur2_random", "log_level": 2}
+    )
+    for topic, value, key in pairs:
+        while True:
+            try:
+                producer.produce(topic, value, key)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    assert producer.flush(60) == 0
+    return len(pairs)
+
+
+def _published(servers: str, made: Sequence[Change]) -> int:
+    from eventlog.sinks.kafka import KafkaSink
+    from eventlog.sinks.kafka_settings import KafkaSettings
+
+    sink = KafkaSink(KafkaSettings(servers=servers, transactional_id=f"bench-{next(_runs)}"))
+    documents = encoded(made, "json")
+    number = 0
+    while chunk := [document for _, document in zip(range(100), documents, strict=False)]:
+        assert not sink.write(chunk)
+        number += sum(len(document.messages) for document in chunk)
+    sink.close()
+    return number
+
+
+def _targets(timings: Timings, *, with_broker: bool) -> list[Target]:
+    json, avro, fast = timings["JSON"].rate, timings["Avro"].rate, timings["fastavro.schemaless_writer"].rate
+    found = [
+        Target(
+            promise=f"{PROMISED:,} messages/s in JSON on one core",
+            measured=f"{json:,.0f} messages/s",
+            reached=json >= PROMISED,
+        ),
+        Target(
+            promise=f"Avro at {OF_FASTAVRO:g} times the rate of fastavro's bare writer",
+            measured=f"{avro / fast:.2f} times",
+            reached=avro >= OF_FASTAVRO * fast,
+        ),
+    ]
+    if with_broker:
+        share = timings["changes to the broker"].rate / timings["bare producer"].rate
+        found.append(
+            Target(
+                promise=f"into a broker at {OF_BARE:g} times the rate of a bare producer that sends the same bytes",
+                measured=f"{share:.2f} times",
+                reached=share >= OF_BARE,
+            )
+        )
+    return found

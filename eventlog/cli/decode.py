@@ -1,0 +1,67 @@
+"""`eventlog decode`: annotated dumps of what other databases' change capture delivers, record by record."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from eventlog.cli.site import json_option
+from eventlog.errors import EX_DATA, OK
+
+SOURCES = {"gbase": "decode:gbase", "linter": "decode_linter:linter", "messages": "decode_messages:messages"}
+"""In which module, and under which name, the command for each kind of stream is."""
+
+
+class Sources(click.Group):
+    """Imports the command of a kind of stream only when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(SOURCES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SOURCES:
+            return None
+        module, _, name = SOURCES[cmd_name].partition(":")
+        command = getattr(import_module(f"eventlog.cli.{module}"), name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=Sources)
+def decode() -> None:
+    """Shows what a captured stream holds, record by record, also where it is damaged.
+
+    Example: eventlog decode gbase capture.bin
+    """
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--dirty", is_flag=True, help="Each line of a .hex file is one read with rubbish behind the records.")
+@click.option("--encoding", default="utf-8", show_default=True, help="The code set of the database, as gb18030.")
+@click.option("--sizes", type=click.Choice(["auto", "big", "little"]), default="auto", help="Byte order of the sizes.")
+@json_option
+def gbase(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) -> int:
+    """Shows every record of a GBase 8s or Informix stream, field by field, with its bytes.
+
+    A `.hex` file is text: one record or read a line, `#` begins a comment. Exit code 65 when anything is damaged.
+
+    Example: eventlog decode gbase capture.bin
+    """
+    import msgspec
+
+    from eventlog.sources.gbase.dump import entries
+    from eventlog.sources.gbase.files import chunks_of
+    from eventlog.sources.gbase.settings import GbaseSettings
+
+    settings = msgspec.convert({"encoding": encoding, "sizes": sizes, "dirty": dirty}, GbaseSettings)
+    found = damaged = 0
+    for entry in entries(chunks_of(file), settings):
+        found += 1
+        damaged += entry.damaged
+        click.echo(msgspec.json.encode(entry).decode() if as_json else entry.text)
+    if not as_json:
+        click.echo(f"{found} entries, {damaged} of them damaged.")
+    return EX_DATA if damaged else OK

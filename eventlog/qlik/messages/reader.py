@@ -1,0 +1,204 @@
+"""Messages read back, ours and those of other producers: recognised by their first bytes, and taken as they come.
+
+Tolerated are namespaces that Avro forbids, logical times in micros and millis, masks in either order of bytes or missing,
+a deleted row in `data` or in `beforeData`, tombstones, and the JSON of old versions.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from eventlog.errors import DataError, shortened
+from eventlog.qlik.masks import bits_of_hex, places_of
+from eventlog.qlik.messages.avroread import decoded, lenient
+
+Kind = Literal["data", "metadata", "tombstone", "unread"]
+_OLD_OPERATIONS: Final = {"F": "REFRESH", "I": "INSERT", "U": "UPDATE", "D": "DELETE"}
+
+
+class Read(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message. `row` is what it tells; of a deletion, the row that is gone. `note` says what is missing to read it."""
+
+    kind: Kind
+    table: str | None = None
+    schema_id: str | None = None
+    operation: str | None = None
+    sequence: str | None = None
+    row: Mapping[str, Any] | None = None
+    before: Mapping[str, Any] | None = None
+    changed: tuple[str, ...] | None = None
+    present: tuple[str, ...] | None = None
+    headers: Mapping[str, Any] = {}
+    content: Mapping[str, Any] | None = None
+    note: str | None = None
+
+
+class MessageReader:
+    """Reads messages; remembers the metadata that it meets, for the data after them.
+
+    `registered` gives the schema of a number; `schema` is that of Avro without envelope.
+    """
+
+    def __init__(self, registered: Callable[[int], str] | None = None, schema: str | None = None) -> None:
+        self._registered = registered
+        self._schema = None if schema is None else lenient(schema)
+        self._known: dict[str, dict[str, Any]] = {}
+        self._numbered: dict[int, dict[str, Any]] = {}
+        self._tables: dict[str, str] = {}
+
+    def read(self, value: bytes | None) -> Read:
+        """What a message says; DataError where it is none."""
+        if value is None:
+            return Read(kind="tombstone", operation="DELETE")
+        if value.startswith(b"atMSG"):
+            return self._avro_envelope(value)
+        if value.startswith(b"\x00") and len(value) > 5:
+            return self._numbered_message(value)
+        if value.lstrip()[:1] == b"{":
+            return self.read_json(_object(value))
+        if self._schema is None:
+            raise DataError("This is no JSON and has no envelope; if it is bare Avro, name its schema.")
+        return self.read_record(decoded(self._schema, value))
+
+    def read_json(self, content: Mapping[str, Any]) -> Read:
+        """What a message says that is an object of JSON already."""
+        if content.get("magic") == "atMSG":
+            return self._envelope(content, content.get("message"))
+        if "headers" in content and ("data" in content or "beforeData" in content):
+            return _data(content, None, None)
+        if "op" in content and "data" in content:
+            return _legacy(content)
+        raise DataError(f"This object is no message: it has the fields {shortened(', '.join(content))}.")
+
+    def read_record(self, content: Mapping[str, Any]) -> Read:
+        """What a record of Avro says, of an envelope or of a bare message."""
+        if "magic" in content:
+            return self._avro_envelope_of(content)
+        return _data(content, None, None)
+
+    def _numbered_message(self, value: bytes) -> Read:
+        number = int.from_bytes(value[1:5], "big")
+        if self._registered is None:
+            return Read(kind="unread", schema_id=str(number), note="its schema stands in a registry; name the registry")
+        if number not in self._numbered:
+            self._numbered[number] = lenient(self._registered(number))
+        space = str(self._numbered[number].get("namespace", ""))
+        return _data(decoded(self._numbered[number], value[5:]), ".".join(space.split(".")[-2:]) or None, str(number))
+
+    def _avro_envelope(self, value: bytes) -> Read:
+        from eventlog.qlik.messages.schemas import ENVELOPE
+
+        return self._avro_envelope_of(decoded(ENVELOPE, value))
+
+    def _avro_envelope_of(self, envelope: Mapping[str, Any]) -> Read:
+        schema_id, text = envelope["messageSchemaId"], envelope["messageSchema"]
+        schema = lenient(text) if text else self._known.get(schema_id or "") or self._schema
+        if schema is None:
+            note = "its metadata message was not met yet" if schema_id else "nothing says its schema; name it"
+            return Read(kind="unread", schema_id=schema_id, note=note)
+        return self._envelope(envelope, decoded(schema, envelope["message"]))
+
+    def _envelope(self, envelope: Mapping[str, Any], message: Any) -> Read:
+        if not isinstance(message, Mapping):
+            raise DataError("The envelope holds no message.")
+        schema_id = envelope.get("messageSchemaId")
+        if envelope.get("type") == "MD":
+            return self._metadata(message)
+        return _data(message, self._tables.get(schema_id or ""), schema_id)
+
+    def _metadata(self, message: Mapping[str, Any]) -> Read:
+        lineage = message.get("lineage") or {}
+        schema_id = str(message.get("schemaId"))
+        table = ".".join([str(part) for part in (lineage.get("schema"), lineage.get("table")) if part])
+        self._tables[schema_id] = table
+        if message.get("dataSchema"):
+            self._known[schema_id] = lenient(str(message["dataSchema"]))
+        return Read(kind="metadata", table=table, schema_id=schema_id, content=dict(message))
+
+
+def masks(headers: Mapping[str, Any], columns: int) -> tuple[int | None, int | None]:
+    """The bits of changeMask and columnMask; for bytes, in the order in which columnMask names columns that there are."""
+    changed, present = headers.get("changeMask"), headers.get("columnMask")
+    order: Literal["little", "big"] = "little"
+    if isinstance(present, bytes):
+        little, big = int.from_bytes(present, "little"), int.from_bytes(present, "big")
+        fits = 1 << columns
+        if little >= fits > big or (big == fits - 1 != little):
+            order = "big"
+    return _bits(changed, order), _bits(present, order)
+
+
+def _bits(mask: Any, order: Literal["little", "big"]) -> int | None:
+    if mask is None:
+        return None
+    return int.from_bytes(mask, order) if isinstance(mask, bytes) else bits_of_hex(str(mask))
+
+
+def _data(message: Mapping[str, Any], table: str | None, schema_id: str | None) -> Read:
+    data, before = message.get("data"), message.get("beforeData")
+    headers = message.get("headers") or {}
+    row = data if data is not None else before
+    if not isinstance(row, Mapping):
+        raise DataError("The message holds no row, neither in data nor in beforeData.")
+    names = list(row)
+    changed, present = masks(headers, len(names))
+    named = ".".join([str(message[key]) for key in ("schema", "table") if message.get(key)])
+    return Read(
+        kind="data",
+        table=table or named or None,
+        schema_id=headers.get("externalSchemaId") or schema_id,
+        operation=headers.get("operation"),
+        sequence=headers.get("changeSequence") or None,
+        row=row,
+        before=before if data is not None else None,
+        changed=_columns(changed, names),
+        present=_columns(present, names),
+        headers=headers,
+    )
+
+
+def _columns(bits: int | None, names: list[str]) -> tuple[str, ...] | None:
+    """The columns of a mask; bits beyond the last one are left out, for the table may have become wider."""
+    return None if bits is None else tuple([names[place] for place in places_of(bits) if place < len(names)])
+
+
+def _legacy(message: Mapping[str, Any]) -> Read:
+    def row(cells: Any) -> dict[str, Any] | None:
+        if not cells:
+            return None
+        found = {name: value for cell in cells for name, value in cell.items()}
+        return {name: None if value == "NULL" else value for name, value in found.items()}
+
+    data, before = row(message.get("data")), row(message.get("bu_data"))
+    headers = {name: message[name] for name in ("task_name", "stream_position", "ts") if name in message}
+    return Read(
+        kind="data",
+        table=".".join([str(message[name]) for name in ("schema", "table") if message.get(name)]) or None,
+        operation=_OLD_OPERATIONS.get(str(message["op"]), str(message["op"])),
+        sequence=message.get("change_seq") or None,
+        row=data if data is not None else before,
+        before=before if data is not None else None,
+        headers=headers,
+    )
+
+
+def _object(value: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(value, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"This is no JSON: {error}.") from None
+
+
+def bytes_of(text: str) -> bytes:
+    """The value that stands as text in a line: JSON as it is, anything else in Base64."""
+    if text.lstrip().startswith("{"):
+        return text.encode()
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except binascii.Error:
+        return text.encode()

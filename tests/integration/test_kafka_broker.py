@@ -1,0 +1,190 @@
+"""The Kafka sink against a real broker: once and whole, whatever fails; and what independent readers find there."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from typing import Any
+
+import msgspec
+import pytest
+
+from eventlog.errors import SinkError
+from eventlog.model import Document, Reason, Status
+from eventlog.qlik.messages.reader import MessageReader
+from eventlog.schema import Column
+from eventlog.sinks.kafka import KafkaSink
+from tests.messages import documents, inserted, orders, updated
+from tests.servers import absent
+from tests.servers_kafka import Broker, consumed, settings
+
+
+def numbers(broker: Broker, topic: str) -> list[int]:
+    """The numbers of the orders in a topic, in its order."""
+    return [msgspec.json.decode(one.value or b"")["data"]["order_id"] for one in consumed(broker.servers, topic)]
+
+
+def test_what_is_written_is_there_once_after_a_restart(broker: Broker) -> None:
+    topic, ours = broker.topic(), settings(broker.servers)
+    batch = documents([inserted(n, customer="Ada") for n in range(1, 11)], topic=topic, batch_size=3)
+    sink = KafkaSink(ours)
+    assert list(sink.write(batch[:2])) == []
+    sink.close()
+    again = KafkaSink(ours)
+    assert again.last() == batch[1].id
+    again.write(batch)
+    again.write(batch)
+    assert numbers(broker, topic) == list(range(1, 11))
+    again.close()
+
+
+def test_a_batch_that_was_cut_off_is_not_there_by_halves(broker: Broker) -> None:
+    topic, ours = broker.topic(), settings(broker.servers)
+    [first, second] = documents([inserted(n, customer="Ada") for n in (1, 2, 3, 4)], topic=topic, batch_size=2)
+    dying = KafkaSink(ours)
+    dying.write([first])
+    dying._send(second.messages)
+    producer = dying._producer
+    assert producer is not None
+    producer.flush(10)  # the broker has them, and nobody commits
+    heir = KafkaSink(ours)
+    assert heir.last() == first.id
+    assert numbers(broker, topic) == [1, 2]
+    heir.write([first, second])
+    assert numbers(broker, topic) == [1, 2, 3, 4]
+    heir.close()
+
+
+def test_of_two_publishers_with_one_name_the_later_one_writes(broker: Broker) -> None:
+    topic, ours = broker.topic(), settings(broker.servers)
+    former, later = KafkaSink(ours), KafkaSink(ours)
+    first = documents([inserted(1, customer="Ada")], topic=topic)
+    former.write(first)
+    assert later.last() == first[-1].id
+    second = documents([inserted(2, customer="Ada")], topic=topic, after=first[-1].id)
+    with pytest.raises(SinkError, match=r"same output\.transactional_id") as caught:
+        former.write(second)
+    assert not caught.value.may_pass
+    later.write(second)
+    assert numbers(broker, topic) == [1, 2]
+    later.close()
+
+
+def test_a_message_that_is_too_large_is_set_aside_and_the_rest_goes_on(broker: Broker) -> None:
+    topic = broker.topic(max_message_bytes="2000")
+    notes = {2: "x" * 5000, 5: "y" * 3000}
+    batch = documents([inserted(n, note=notes.get(n, "")) for n in range(1, 7)], topic=topic, batch_size=3)
+    sink = KafkaSink(settings(broker.servers))
+    said = sink.write(batch)
+    assert [(one.position, one.status, one.reason) for one in said] == [
+        ((number,), Status.ERROR, Reason.REFUSED) for number in (2, 5)
+    ]
+    assert "raise the broker's limit" in (said[0].note or "")
+    assert numbers(broker, topic) == [1, 3, 4, 6]
+    assert sink.last() == batch[-1].id
+    sink.close()
+
+
+def test_a_topic_that_is_missing_is_said_and_made_where_that_is_wanted(broker: Broker) -> None:
+    batch = documents([inserted(1, customer="Ada")], topic="nobody.made.this")
+    sink = KafkaSink(settings(broker.servers))
+    with pytest.raises(SinkError, match=r"has no topic nobody\.made\.this.*create_topics"):
+        sink.write(batch)
+    sink.close()
+    making = KafkaSink(settings(broker.servers, create_topics=True, partitions=2))
+    assert list(making.write(batch)) == []
+    assert numbers(broker, "nobody.made.this") == [1]
+    making.close()
+
+
+def test_a_row_keeps_its_partition_and_its_order(broker: Broker) -> None:
+    topic = broker.topic(partitions=4)
+    changes = [updated(n % 20, customer=("", f"{n:04d}")) for n in range(200)]
+    sink = KafkaSink(settings(broker.servers, compression="zstd"))
+    sink.write(documents(changes, topic=topic))
+    found = consumed(broker.servers, topic)
+    places = {(one.key, one.partition) for one in found}
+    assert len(places) == 20 == len({key for key, _ in places})
+    assert len({partition for _, partition in places}) > 1
+    for key, _ in places:
+        told = [msgspec.json.decode(one.value or b"")["data"]["customer"] for one in found if one.key == key]
+        assert told == sorted(told)
+    sink.close()
+
+
+def test_metadata_are_told_before_the_data_and_again_when_a_column_is_added(broker: Broker) -> None:
+    topic, about, ours = broker.topic(), broker.topic(), settings(broker.servers)
+    how: dict[str, Any] = {"mode": "metadata", "encoding": "avro", "topic": topic, "metadata_topic": about}
+    sink = KafkaSink(ours)
+    first = documents([inserted(1, customer="Ada"), inserted(2, customer="Bob")], **how)
+    sink.write(first)
+    sink.close()
+    wider = orders(Column(name="rank", type="integer"))
+    second = documents([inserted(3, customer="Eve", rank=7)], wider, first[-1].id, **how)
+    again = KafkaSink(ours)
+    again.write(second)
+    again.write(documents([inserted(4, customer="Joe", rank=8)], wider, second[-1].id, **how))
+    reader = MessageReader()
+    told = [reader.read(one.value) for one in consumed(broker.servers, about)]
+    assert [(one.content or {})["lineage"]["tableVersion"] for one in told] == [1, 2]
+    read = [reader.read(one.value) for one in consumed(broker.servers, topic)]
+    assert [(one.row or {})["order_id"] for one in read] == [1, 2, 3, 4]
+    assert "rank" not in (read[0].row or {})
+    assert (read[-1].row or {})["rank"] == 8
+    again.close()
+
+
+def test_other_documents_go_to_the_topic_that_is_named(broker: Broker) -> None:
+    topic = broker.topic()
+    sink = KafkaSink(settings(broker.servers, topic=topic))
+    sink.write([Document(id="1", body=b"<nds/>", covers={})])
+    assert [one.value for one in consumed(broker.servers, topic)] == [b"<nds/>"]
+    sink.close()
+
+
+def test_kcat_reads_what_was_written(broker: Broker) -> None:
+    kcat = shutil.which("kcat")
+    if kcat is None:
+        absent("kafka", "there is no kcat")
+    topic = broker.topic()
+    sink = KafkaSink(settings(broker.servers))
+    sink.write(documents([inserted(1, customer="Ada"), inserted(2, customer="Żółć")], topic=topic))
+    command = [
+        kcat,
+        "-b",
+        broker.servers,
+        "-t",
+        topic,
+        "-C",
+        "-e",
+        "-q",
+        "-f",
+        "%k %s\\n",
+        "-X",
+        "isolation.level=read_committed",
+    ]
+    lines = subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.splitlines()
+    assert [line.partition(b" ")[0] for line in lines] == [b"1", b"2"]
+    assert msgspec.json.decode(lines[1].partition(b" ")[2])["data"]["customer"] == "Żółć"
+    sink.close()
+
+
+def test_a_broker_that_goes_and_comes_back_has_everything_once(broker: Broker) -> None:
+    topic = broker.topic()
+    batch = documents([inserted(n, customer="Ada") for n in range(1, 7)], topic=topic, batch_size=2)
+    sink = KafkaSink(settings(broker.servers, timeout=3.0))
+    sink.write(batch[:1])
+    broker.stop()
+    try:
+        with pytest.raises(SinkError, match="does not") as caught:
+            sink.write(batch[1:2])
+        assert caught.value.may_pass
+        with pytest.raises(SinkError, match="does not"):
+            sink.last()
+    finally:
+        broker.start()
+    back = KafkaSink(settings(broker.servers, transactional_id=sink._settings.transactional_id, timeout=30.0))
+    back.write(batch)
+    assert numbers(broker, topic) == [1, 2, 3, 4, 5, 6]
+    assert back.last() == batch[-1].id
+    back.close()

@@ -1,0 +1,101 @@
+"""The Kafka sink against librdkafka's stand-in, which every machine has: what needs no broker that aborts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import msgspec
+import pytest
+
+from eventlog.errors import ConfigError, SinkError
+from eventlog.model import Document, Reason
+from eventlog.sinks.kafka import KafkaSink
+from eventlog.sinks.registry import MemoryRegistry
+from tests.messages import documents, inserted
+from tests.servers import free_port
+from tests.servers_kafka import consumed, settings
+
+
+def test_messages_come_with_key_and_value(mock_cluster: str) -> None:
+    sink = KafkaSink(settings(mock_cluster))
+    assert sink.last() == ""
+    batch = documents([inserted(1, customer="Ada"), inserted(2, customer="Bob")], topic="mock.keys")
+    assert list(sink.write(batch)) == []
+    found = {one.key: one.value for one in consumed(mock_cluster, "mock.keys")}
+    assert found == {message.key: message.value for message in batch[0].messages}
+    sink.close()
+
+
+def test_a_full_queue_is_waited_for(mock_cluster: str) -> None:
+    sink = KafkaSink(settings(mock_cluster, options={"queue.buffering.max.messages": 7, "linger.ms": 0}))
+    sink.write(documents([inserted(n, customer="Ada") for n in range(200)], topic="mock.queue"))
+    assert len(consumed(mock_cluster, "mock.queue")) == 200
+    sink.close()
+
+
+def test_what_our_own_limit_refuses_is_set_aside_at_once(mock_cluster: str) -> None:
+    sink = KafkaSink(settings(mock_cluster, max_message_bytes=2000))
+    batch = documents(
+        [inserted(1, note="x" * 3000), inserted(2, note="y"), inserted(3, note="z" * 1560)], topic="mock.size"
+    )
+    said = sink.write(batch)
+    assert (1,) in {one.position for one in said}
+    assert {one.reason for one in said} == {Reason.REFUSED}
+    told = [msgspec.json.decode(one.value or b"")["data"]["order_id"] for one in consumed(mock_cluster, "mock.size")]
+    assert 2 in told
+    assert 1 not in told
+    sink.close()
+
+
+def test_nobody_answers_at_the_start() -> None:
+    sink = KafkaSink(settings(f"127.0.0.1:{free_port()}", timeout=0.5))
+    with pytest.raises(SinkError, match=r"does not answer.*tried again") as caught:
+        sink.last()
+    assert caught.value.may_pass
+    with pytest.raises(SinkError):
+        sink.write([Document(id="1", body=b"", covers={})])
+    sink.close()
+
+
+def test_documents_that_are_no_messages_need_a_topic(mock_cluster: str) -> None:
+    sink = KafkaSink(settings(mock_cluster))
+    with pytest.raises(ConfigError, match=r"output\.topic is missing"):
+        sink.write([Document(id="1", body=b"", covers={})])
+
+
+def test_metadata_bear_the_time_at_which_they_were_sent(mock_cluster: str) -> None:
+    clock = dt.datetime(2024, 5, 6, 7, 0, 0, 125_000, tzinfo=dt.UTC)
+    sink = KafkaSink(settings(mock_cluster), clock=lambda: clock)
+    sink.write(documents([inserted(1)], mode="metadata", topic="mock.md.data", metadata_topic="mock.md"))
+    [told] = consumed(mock_cluster, "mock.md")
+    lineage = msgspec.json.decode(told.value or b"")["message"]["lineage"]
+    assert lineage == {
+        "server": "eventlog",
+        "task": "eventlog",
+        "schema": "shop",
+        "table": "orders",
+        "tableVersion": 1,
+        "timestamp": "2024-05-06T07:00:00.125",
+    }
+    sink.close()
+
+
+def test_a_registry_in_memory_numbers_keys_and_values(mock_cluster: str) -> None:
+    how: dict[str, Any] = {"mode": "registry", "encoding": "avro", "avro_key": True, "topic": "mock.registry"}
+    sink = KafkaSink(settings(mock_cluster, registry="mock://numbers"))
+    sink.write(documents([inserted(1, customer="Ada")], **how))
+    registry = MemoryRegistry.named("numbers")
+    [found] = consumed(mock_cluster, "mock.registry")
+    key, value = found.key or b"", found.value or b""
+    assert sorted(registry.subjects) == ["mock.registry-key", "mock.registry-value"]
+    assert key[:5] == b"\0" + registry.subjects["mock.registry-key"][0].to_bytes(4, "big")
+    assert value[:5] == b"\0" + registry.subjects["mock.registry-value"][0].to_bytes(4, "big")
+    assert registry.schema_of(int.from_bytes(key[1:5], "big")).startswith('{"type":"record","name":"KeyRecord"')
+    sink.close()
+
+
+def test_numbered_messages_need_a_registry(mock_cluster: str) -> None:
+    sink = KafkaSink(settings(mock_cluster))
+    with pytest.raises(ConfigError, match=r"output\.registry is missing"):
+        sink.write(documents([inserted(1)], mode="registry", encoding="avro", topic="mock.none"))

@@ -1,0 +1,91 @@
+"""A schema registry by HTTP: numbers, what it refuses, and what happens when it does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from eventlog.errors import ConfigError, ExpressionError, SinkError
+from eventlog.model import Reason, Status
+from eventlog.qlik.messages.reader import MessageReader
+from eventlog.schema import Catalog, Column, Table
+from eventlog.sinks.kafka import KafkaSink
+from eventlog.sinks.kafka_settings import KafkaSettings
+from eventlog.sinks.registry import registry_of
+from tests.messages import ORDERS, documents, inserted, orders
+from tests.registry_server import PASSWORD, USER, RegistryServer
+from tests.servers import free_port
+from tests.servers_kafka import consumed, settings
+
+
+@pytest.fixture
+def server() -> Iterator[RegistryServer]:
+    with RegistryServer() as running:
+        yield running
+
+
+def with_registry(url: str, password: str = PASSWORD) -> KafkaSettings:
+    return settings("127.0.0.1:1", registry=url, registry_user=USER, registry_password=password, registry_timeout=2.0)
+
+
+def test_a_schema_has_one_number_and_the_number_gives_it_back(server: RegistryServer) -> None:
+    registry = registry_of(with_registry(server.url))
+    first, second = '{"type":"record","name":"A","fields":[]}', '{"type":"record","name":"B","fields":[]}'
+    assert [registry.number_of("s/ü", first), registry.number_of("t", second), registry.number_of("s/ü", first)] == [
+        1,
+        2,
+        1,
+    ]
+    assert (registry.schema_of(1), sorted(server.subjects)) == (first, ["s/ü", "t"])
+    with pytest.raises(ExpressionError, match="no schema with the number 9"):
+        registry.schema_of(9)
+
+
+def test_who_may_not_is_told_so_without_the_password(server: RegistryServer) -> None:
+    with pytest.raises(SinkError, match=r"refuses us \(401\)") as caught:
+        registry_of(with_registry(server.url, "wrong")).number_of("s", "{}")
+    assert not caught.value.may_pass
+    assert "wrong" not in str(caught.value)
+
+
+def test_a_registry_that_does_not_answer_may_come_back(server: RegistryServer) -> None:
+    with pytest.raises(SinkError, match="does not answer") as caught:
+        registry_of(with_registry(f"http://127.0.0.1:{free_port()}")).number_of("s", "{}")
+    assert caught.value.may_pass
+    server.broken = b"<html>"
+    with pytest.raises(SinkError, match="no JSON"):
+        registry_of(with_registry(server.url)).number_of("s", "{}")
+
+
+@pytest.mark.parametrize("url", ["localhost:8081", "ftp://host", "http://user:secret@host"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        registry_of(with_registry(url))
+    assert "secret" not in str(caught.value)
+
+
+def test_a_column_that_is_added_is_compatible_and_one_whose_type_changes_is_set_aside(
+    server: RegistryServer, mock_cluster: str
+) -> None:
+    how: dict[str, Any] = {"mode": "registry", "encoding": "avro", "topic": "mock.evolving"}
+    own = {"registry": server.url, "registry_user": USER, "registry_password": PASSWORD}
+    sink = KafkaSink(settings(mock_cluster, **own))
+    assert list(sink.write(documents([inserted(1, customer="Ada")], **how))) == []
+    wider = orders(Column(name="rank", type="integer"))
+    assert list(sink.write(documents([inserted(2, rank=3)], wider, sink.last(), **how))) == []
+    columns = tuple(
+        [Column(name=c.name, type="integer" if c.name == "amount" else c.type, key=c.key) for c in ORDERS.columns]
+    )
+    other = Catalog([Table(schema="shop", name="orders", columns=columns)])
+    [said] = sink.write(documents([inserted(3, amount=1)], other, sink.last(), **how))
+    assert (said.position, said.status, said.reason) == ((3,), Status.ERROR, Reason.REFUSED)
+    assert "incompatible" in (said.note or "")
+    reader = MessageReader(registry_of(with_registry(server.url)).schema_of)
+    read = sorted(
+        [reader.read(one.value) for one in consumed(mock_cluster, "mock.evolving")], key=lambda one: one.sequence or ""
+    )
+    assert [(one.table, (one.row or {})["order_id"]) for one in read] == [("shop.orders", 1), ("shop.orders", 2)]
+    assert (read[1].row or {})["rank"] == 3
+    sink.close()

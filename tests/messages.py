@@ -1,0 +1,85 @@
+"""Changes for tests of messages: one table of the reference, and what happens to its rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from typing import Any
+
+from eventlog.model import Change, Edit, Op, Refusal, RowId, Transaction
+from eventlog.qlik.messages.document import Message, MessagesDocument
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.write import MessageFormat
+from eventlog.schema import Catalog, Column, Table
+
+ORDERS = Table(
+    schema="shop",
+    name="orders",
+    columns=(
+        Column(name="order_id", type="bigint", key=1, nullable=False),
+        Column(name="customer", type="varchar(40)", nullable=False),
+        Column(name="amount", type="numeric(10,2)"),
+        Column(name="placed_on", type="date"),
+        Column(name="note", type="varchar(200)"),
+    ),
+)
+CATALOG = Catalog([ORDERS])
+COMMITTED = dt.datetime(2024, 5, 6, 7, 8, 9, 120_000)
+HAPPENED = dt.datetime(2024, 5, 6, 7, 8, 8, 950_000)
+
+
+def orders(*extra: Column) -> Catalog:
+    """The table with further columns at its end."""
+    return Catalog([Table(schema="shop", name="orders", columns=(*ORDERS.columns, *extra))])
+
+
+def inserted(number: int, **values: Any) -> Change:
+    """A new order."""
+    return change(number, Op.ADD, tuple([Edit(column=name, new=value) for name, value in values.items()]))
+
+
+def updated(number: int, **values: tuple[Any, Any]) -> Change:
+    """An order whose columns had the first values and have the second ones."""
+    edits = tuple([Edit(column=name, old=old, new=new) for name, (old, new) in values.items()])
+    return change(number, Op.MODIFY, edits)
+
+
+def change(number: int, op: Op, edits: tuple[Edit, ...] = (), **facts: Any) -> Change:
+    """A whole image of an order's change, the first one of its transaction."""
+    known: dict[str, Any] = {
+        "row": RowId("shop", "orders", f"order_id={number}"),
+        "positions": ((number,),),
+        "time": HAPPENED,
+        "whole": True,
+        "transaction": Transaction(id=30064772072, time=COMMITTED),
+        "place": 1,
+        "last": True,
+        "stream": f"log:{number}",
+    }
+    return Change(op=op, edits=edits, **{**known, **facts})
+
+
+def encoded(
+    changes: Iterable[Change], catalog: Catalog = CATALOG, after: str = "", **settings: Any
+) -> list[MessagesDocument | Refusal]:
+    """What the format makes of the changes."""
+    form = MessageFormat(settings=MessageSettings(**settings), body=False)
+    return list(form.encode(changes, catalog, after))
+
+
+def documents(
+    changes: Iterable[Change], catalog: Catalog = CATALOG, after: str = "", **settings: Any
+) -> list[MessagesDocument]:
+    """The documents of changes none of which is refused."""
+    found = encoded(changes, catalog, after, **settings)
+    return [one for one in found if isinstance(one, MessagesDocument)]
+
+
+def messages(changes: Iterable[Change], catalog: Catalog = CATALOG, **settings: Any) -> list[Message]:
+    """The messages of changes none of which is refused."""
+    return [message for document in documents(changes, catalog, **settings) for message in document.messages]
+
+
+def refusals(changes: Iterable[Change], catalog: Catalog = CATALOG, **settings: Any) -> list[str]:
+    """Why changes are refused."""
+    return [one.note for one in encoded(changes, catalog, **settings) if isinstance(one, Refusal)]

@@ -1,0 +1,217 @@
+"""Kafka for tests: `broker`, a real one that can be stopped and started, and `mock_cluster`, librdkafka's own stand-in.
+
+The broker's jars are in the folder that EVENTLOG_KAFKA_JARS names, else Maven fetches them once into the user's cache;
+it runs on the system's Java. EVENTLOG_REQUIRE=kafka makes its absence a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from msgspec import Struct
+
+from eventlog.sinks.kafka_settings import KafkaSettings
+from tests.servers import absent, free_port, required
+
+POM = Path(__file__).parent / "kafka" / "pom.xml"
+QUIET = {"log_level": 0}
+_numbers = count(1)
+
+
+class Found(Struct, frozen=True):
+    """A message as a consumer finds it that reads what was committed."""
+
+    key: bytes | None
+    value: bytes | None
+    partition: int
+
+
+class Broker:
+    """A broker with KRaft, alone; what it holds stays when it is stopped and started again."""
+
+    def __init__(self, jars: Path, folder: Path) -> None:
+        self._jars = jars
+        self._folder = folder
+        self.servers = f"127.0.0.1:{free_port()}"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._configure()
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        with (self._folder / "broker.log").open("ab") as log:
+            self._process = subprocess.Popen(self._java("kafka.Kafka", self._settings), stdout=log, stderr=log)
+        deadline = time.monotonic() + 60
+        admin = AdminClient({"bootstrap.servers": self.servers, **QUIET})
+        while True:
+            try:
+                admin.list_topics(timeout=1)
+                return
+            except KafkaException:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    absent("kafka", (self._folder / "broker.log").read_text(errors="replace")[-500:])
+
+    def stop(self) -> None:
+        """Kills it, as a machine that fails does."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def topic(self, *, partitions: int = 1, **config: str) -> str:
+        """A new topic."""
+        name = f"t{next(_numbers)}"
+        named = {key.replace("_", "."): value for key, value in config.items()}
+        admin = AdminClient({"bootstrap.servers": self.servers, **QUIET})
+        admin.create_topics([NewTopic(name, partitions, 1, config=named)])[name].result()
+        return name
+
+    @property
+    def _settings(self) -> Path:
+        return self._folder / "server.properties"
+
+    def _java(self, main: str, *arguments: str | Path) -> list[str]:
+        java = shutil.which("java") or "java"
+        options = ["-Xmx300m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        return [java, *options, "-cp", f"{self._jars}/*", main, *map(str, arguments)]
+
+    def _configure(self) -> None:
+        controller = f"127.0.0.1:{free_port()}"
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{controller}",
+            "listeners": f"PLAINTEXT://{self.servers},CONTROLLER://{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": str(self._folder / "data"),
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "1",
+            "auto.create.topics.enable": "false",
+        }
+        self._settings.write_text("".join([f"{name}={value}\n" for name, value in settings.items()]))
+        form = self._java("kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", self._settings)
+        made = subprocess.run(form, capture_output=True, text=True, check=False)
+        if made.returncode:
+            absent("kafka", made.stderr[-500:])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of the broker run in one process, which has it."""
+    for item in items:
+        if "broker" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("kafka"))
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """A real broker, started when the first test asks."""
+    jars = jars_here()
+    if jars is None and "kafka" not in required():
+        absent("kafka", "EVENTLOG_KAFKA_JARS names no folder of jars, and EVENTLOG_REQUIRE does not ask Maven for them")
+    with running(jars or _fetched()) as made:
+        yield made
+
+
+@contextmanager
+def running(jars: Path) -> Iterator[Broker]:
+    """A broker in a folder of its own, both gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-kafka-", dir="/tmp"))
+    made = Broker(jars, folder)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def mock_cluster() -> Iterator[str]:
+    """The servers of a stand-in inside this process."""
+    with stand_in() as servers:
+        yield servers
+
+
+@contextmanager
+def stand_in() -> Iterator[str]:
+    """The servers of librdkafka's own cluster; it makes topics when they are asked for, and keeps aborted messages."""
+    keeper = Producer({"bootstrap.servers": "", "test.mock.num.brokers": 1, **QUIET})
+    brokers = keeper.list_topics(timeout=10).brokers.values()
+    yield ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
+    keeper.flush(0)
+
+
+def settings(servers: str, **others: object) -> KafkaSettings:
+    """Settings of an output that no other test has."""
+    own = {"transactional_id": f"test-{next(_numbers)}-{os.getpid()}", "timeout": 15.0}
+    return KafkaSettings(servers=servers, **{**own, **others})  # type: ignore[arg-type]  # each test names what it sets
+
+
+def consumed(servers: str, topic: str) -> list[Found]:
+    """Everything in the topic that was committed."""
+    options = {"isolation.level": "read_committed", "enable.partition.eof": True, "group.id": "test", **QUIET}
+    consumer = Consumer({"bootstrap.servers": servers, "fetch.wait.max.ms": 20, **options})
+    left = set(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in left])
+    found: list[Found] = []
+    while left:
+        message = consumer.poll(20)
+        assert message is not None, f"{topic} does not come to an end"
+        error = message.error()
+        if error is None:
+            found.append(Found(message.key(), message.value(), message.partition() or 0))
+        else:
+            assert error.code() == KafkaError._PARTITION_EOF, error
+            left.discard(message.partition() or 0)
+    consumer.close()
+    return found
+
+
+def jars_here() -> Path | None:
+    """The folder of the broker's jars, where it is there and something can run them."""
+    folder = Path(os.environ["EVENTLOG_KAFKA_JARS"]) if "EVENTLOG_KAFKA_JARS" in os.environ else _cache()
+    return folder if folder.is_dir() and shutil.which("java") is not None else None
+
+
+def _cache() -> Path:
+    return Path.home() / ".cache" / "eventlog" / "kafka-3.9.1"
+
+
+def _fetched() -> Path:
+    """The folder, filled by Maven."""
+    maven, folder = shutil.which("mvn"), _cache()
+    if maven is None or shutil.which("java") is None:
+        absent("kafka", "there is no Maven that fetches its jars, or no Java that runs them")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    coming = Path(tempfile.mkdtemp(dir=folder.parent))
+    command = [maven, "-B", "-q", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={coming}"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    if run.returncode:
+        shutil.rmtree(coming)
+        absent("kafka", run.stdout.strip()[-500:])
+    coming.rename(folder)
+    return folder
+
+
+def _cluster_id() -> str:
+    """22 characters of Base64, as a cluster's id has them."""
+    import base64
+
+    return base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
