@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -14,8 +15,13 @@ import click
 import msgspec
 from msgspec import Struct
 
-from eventlog.config import FilesOutput, HttpOutput, PublisherConfig, SourceConfig, StdoutOutput
+from eventlog.config import PublisherConfig, SourceConfig
 from eventlog.model import Kind
+from eventlog.outputs import KINDS
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.settings import ChangeTableSettings
+from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.linter.settings import LinterSettings
 from eventlog.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
 from eventlog.websettings import WebConfig
 
@@ -25,11 +31,15 @@ MADE = "<!-- Written by docs/generate.py; ./dev docs writes it anew. -->\n"
 MEANINGS: dict[str, dict[str, Any]] = tomllib.loads((DOCS / "configuration.toml").read_text(encoding="utf-8"))
 TABLES: dict[str, tuple[type[Struct], ...]] = {
     "source": (SourceConfig,),
+    "source.gbase": (GbaseSettings,),
+    "source.linter": (LinterSettings,),
     "publisher": (PublisherConfig,),
     "web": (WebConfig,),
-    "output": (FilesOutput, StdoutOutput, HttpOutput),
+    "output": KINDS,
+    "output.change_tables": (ChangeTableSettings,),
+    "output.messages": (MessageSettings,),
 }
-"""The sections of the configuration; an output is one of several kinds."""
+"""The sections of the configuration; an output is one of several kinds, and formats have tables of their own in it."""
 
 CONFIGURATION = """\
 Settings come from a TOML file and from the environment, which wins. Commands read the file that `--config` or
@@ -57,7 +67,14 @@ path = "out/"
 
 def pages() -> dict[Path, str]:
     """Every generated page: where it stands and what it should say."""
+    sys.path.insert(0, str(DOCS))  # the modules beside this one
+    import derived
+    import grammars
+
     made = {FOLDER / "rules.md": rules_page(), FOLDER / "configuration.md": configuration_page()}
+    for name in ("errors", "metrics", "grammars"):
+        made[FOLDER / f"{name}.md"] = f"{MADE}\n{getattr(derived, f'{name}_page')()}"
+    made |= grammars.pictures(FOLDER / "grammar")
     if find_spec("eventlog.cli.main"):
         made[FOLDER / "cli.md"] = commands_page()
     return made
@@ -88,11 +105,20 @@ def configuration_page() -> str:
 def _sections() -> Iterator[str]:
     for section, kinds in TABLES.items():
         yield f"## [[{section}]]\n" if section == "output" else f"## [{section}]\n"
-        yield f"{MEANINGS[section]['about']}\n"
+        said = said_of(section)
+        yield f"{said['about']}\n"
         for kind in kinds:
             if section == "output":
                 yield f'### sink = "{kind.__struct_config__.tag}"\n'
-            yield from _keys(kind, MEANINGS[section])
+            yield from _keys(kind, said)
+
+
+def said_of(section: str) -> dict[str, Any]:
+    """What is said of a section, and of the tables in it."""
+    found = MEANINGS
+    for name in section.split("."):
+        found = found[name]
+    return found
 
 
 def _keys(kind: type[Struct], said: Mapping[str, Any]) -> Iterator[str]:
@@ -112,6 +138,10 @@ def _type(kind: Any) -> str:
     """A type as people write it in TOML."""
     if get_origin(kind) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(kind))
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return "a table, see below"
+    if get_origin(kind) is dict or get_origin(kind) is Mapping:
+        return "a table"
     if get_origin(kind) is tuple:
         return f"list of {_type(get_args(kind)[0])}s"
     if get_origin(kind) in (Union, UnionType):
@@ -122,7 +152,7 @@ def _type(kind: Any) -> str:
 def _default(value: Any) -> str:
     if value is msgspec.NODEFAULT:
         return "required"
-    if value is None or value == "":
+    if value is None or value == "" or isinstance(value, Struct):
         return ""
     return f"`{msgspec.json.encode(value).decode()}`"  # the same in TOML, for all that stands there
 
@@ -168,4 +198,5 @@ def _context(command: click.Command, name: str, parent: click.Context | None = N
 
 if __name__ == "__main__":
     for page, content in pages().items():
+        page.parent.mkdir(exist_ok=True)
         page.write_text(content)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from eventlog.backoff import Backoff
-from eventlog.config import Config, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
+from eventlog.config import Config
 from eventlog.delivery import Output, Strictness
 from eventlog.errors import ConfigError, EventlogError
+from eventlog.outputs import DatabaseOutput, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
 from eventlog.pipeline import Pipeline
 from eventlog.rules import Options
 from eventlog.schema import Catalog
-from eventlog.seams import PiecewiseFormat
+from eventlog.seams import Format, PiecewiseFormat
 from eventlog.sql.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -162,14 +163,47 @@ def _output(output: OutputConfig, config: Config) -> Output:
     from eventlog.sinks.http import HttpSink
     from eventlog.sinks.stdout import StdoutSink
 
-    xds = xds_of(config)
+    form = _format(output, config)
+    if isinstance(output, DatabaseOutput):
+        return _into_tables(output, form)
     if isinstance(output, FilesOutput):
         folder = Path(output.path)
-        return Output(format=xds, sink=FileSink(folder, xds.suffix), name=_named(f"files {folder.resolve()}"))
+        if output.format == "change-tables":
+            return _into_row_files(output, folder, form)
+        return Output(format=form, sink=FileSink(folder, form.suffix), name=_named(f"files {folder.resolve()}"))
     if isinstance(output, HttpOutput):
         place = urlsplit(output.url)._replace(query="", fragment="").geturl()
-        return Output(format=xds, sink=HttpSink(output), name=_named(f"http {place}"), answers=True)
-    return Output(format=xds, sink=StdoutSink(), name="stdout")
+        return Output(format=form, sink=HttpSink(output), name=_named(f"http {place}"), answers=True)
+    return Output(format=form, sink=StdoutSink(), name="stdout")
+
+
+def _into_tables(output: DatabaseOutput, form: Format) -> Output:
+    from eventlog.sinks.database import DatabaseSink
+    from eventlog.sql.connect import read_url
+
+    place = read_url(output.url).set(password=None).render_as_string(hide_password=True)
+    name = _named(f"database {place} {output.schema or ''} {output.task}")
+    return Output(format=form, sink=DatabaseSink(output), name=name)
+
+
+def _into_row_files(output: FilesOutput, folder: Path, form: Format) -> Output:
+    from eventlog.sinks.changefiles import ChangeTableFiles
+
+    stop = output.on_refused == "stop"
+    sink = ChangeTableFiles(folder, output.file_format, output.task, stop=stop)
+    return Output(format=form, sink=sink, name=_named(f"change tables {folder.resolve()}"))
+
+
+def _format(output: OutputConfig, config: Config) -> Format:
+    if output.format == "messages":
+        from eventlog.qlik.messages.write import MessageFormat
+
+        return MessageFormat(settings=output.messages)
+    if output.format == "change-tables":
+        from eventlog.qlik.changetable import ChangeTableFormat
+
+        return ChangeTableFormat(settings=output.change_tables)
+    return xds_of(config)
 
 
 def _named(place: str) -> str:

@@ -18,10 +18,23 @@ from msgspec import Struct
 
 from eventlog.discreet import Discreet
 from eventlog.errors import ConfigError
-from eventlog.sinks.address import HttpSettings
+from eventlog.outputs import KINDS, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
+from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.linter.settings import LinterSettings
 from eventlog.suggest import did_you_mean
 from eventlog.timetable import read_times
 from eventlog.websettings import WebConfig
+
+__all__ = [
+    "Config",
+    "FilesOutput",
+    "HttpOutput",
+    "OutputConfig",
+    "PublisherConfig",
+    "SourceConfig",
+    "StdoutOutput",
+    "load",
+]
 
 Choice = Literal["auto", "new", "old"]
 
@@ -40,7 +53,7 @@ class SourceConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """
 
     url: str = ""
-    kind: Literal["log"] = "log"
+    kind: Literal["log", "gbase", "linter"] = "log"
     log: str = "event_log"
     columns: Choice | tuple[str, ...] = "auto"
     user: str | None = None
@@ -49,6 +62,14 @@ class SourceConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tables: tuple[str, ...] = ()
     statement_timeout: float | None = None
     lock_timeout: float | None = None
+    schema_file: str = ""
+    gbase: GbaseSettings = GbaseSettings()
+    linter: LinterSettings = LinterSettings()
+
+    @property
+    def marks(self) -> Path:
+        """The file that keeps the position of a stream."""
+        return Path(self.gbase.marks if self.kind == "gbase" else self.linter.marks)
 
     def __post_init__(self) -> None:
         for name in ("statement_timeout", "lock_timeout"):
@@ -97,28 +118,6 @@ class PublisherConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields
         within("publisher.retry_longest", self.retry_longest, self.retry_first, 86_400)
         within("publisher.lease", self.lease, 0.5, 3_600)
         read_times(self.time_of_day)
-
-
-class FilesOutput(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):
-    """Documents as files in a folder."""
-
-    path: str
-    format: Literal["xds"] = "xds"
-
-
-class StdoutOutput(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="stdout"):
-    """Documents on standard output."""
-
-    format: Literal["xds"] = "xds"
-
-
-class HttpOutput(HttpSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="http"):
-    """Documents POSTed to an address, whose answers say what becomes of the rows."""
-
-    format: Literal["xds"] = "xds"
-
-
-OutputConfig = FilesOutput | StdoutOutput | HttpOutput
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -186,7 +185,7 @@ _SECTIONS: dict[str, tuple[type[Struct], ...]] = {
     "source": (SourceConfig,),
     "publisher": (PublisherConfig,),
     "web": (WebConfig,),
-    "output": (FilesOutput, StdoutOutput, HttpOutput),
+    "output": KINDS,
 }
 
 

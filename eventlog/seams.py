@@ -71,10 +71,6 @@ class Foresight(Protocol):
 class Stream(Source, Protocol):
     """A source that stands by itself, beside any log: it keeps its position in a file of marks."""
 
-    @property
-    def address(self) -> str:
-        """Where its events come from, without a password."""
-
     def close(self) -> None:
         """Gives back what it holds."""
 

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
-from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, SnapshotRows
+from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, SnapshotRows, Target
 from eventlog.model import Event, Row, RowId
 from eventlog.rules import Options
 from eventlog.schema import Catalog
@@ -95,6 +95,7 @@ def converted(
     part_events: int = 3,
     read_back: ReadBack = None,
     jobs: int = 1,
+    target: Target | None = None,
 ) -> Summary:
     """Converts files."""
     places = (source,) if isinstance(source, Path) else source
@@ -105,13 +106,15 @@ def converted(
         options=options or Options(),
         part_events=part_events,
         read_back=read_back,
+        format=target or XdsFormat(),
     )
     return convert(ordered, jobs=jobs)
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
     """All that a conversion left."""
-    return {entry.name: entry.read_bytes() for entry in sorted(folder.iterdir())}
+    found = sorted(entry for entry in folder.rglob("*") if entry.is_file())
+    return {str(entry.relative_to(folder)): entry.read_bytes() for entry in found}
 
 
 def elements_of(folder: Path) -> str:

@@ -41,6 +41,13 @@ PART_EVENTS = 100_000
 @click.option("--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables, types and keys as JSON.")
 @click.option("--database", metavar="URL", help="The database that answers read-backs.")
 @click.option("--snapshot", metavar="DIR", type=click.Path(path_type=Path), help="Files that answer read-backs.")
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["parquet", "csv", "json", "avro"]),
+    help="Files of change tables (default: parquet) or of messages (default: json).",
+)
+@click.option("--metadata-topic", metavar="NAME", help="Metadata messages too, into a topic of this name.")
 @click.option("--part-events", type=click.IntRange(1), default=PART_EVENTS, show_default=True, metavar="N")
 @click.option("--coalesce", is_flag=True, help="One change for each lifetime of an object.")
 @click.option("--strict", is_flag=True, help="Exit with 65 when there were bad rows.")
@@ -55,7 +62,8 @@ PART_EVENTS = 100_000
 )
 @json_option
 def convert(**given: Any) -> int:
-    """Converts rows of an event log, from files (Parquet, JSON lines, CSV) or a database, to part files of documents.
+    """Converts rows of an event log, from files (Parquet, JSON lines, CSV) or a database, to part files: XDS documents,
+    change tables or messages.
 
     INPUT is a file, a folder, a pattern or a database URL. DEST is complete when it holds _SUCCESS.
 

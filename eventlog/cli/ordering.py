@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,14 +15,20 @@ from eventlog.convert.settings import (
     DatabaseRows,
     FilesInput,
     LogInput,
+    MessageFiles,
     SnapshotRows,
+    TableFiles,
+    Target,
 )
 from eventlog.errors import DataError, UsageError
+from eventlog.outputs import DatabaseOutput, FilesOutput, StdoutOutput
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.rules import Options
 from eventlog.schema import Catalog, catalog_from_json
 
-if TYPE_CHECKING:
-    from eventlog.xds.write import XdsFormat
+FORMATS = {"xds": (), "change-tables": ("parquet", "csv"), "messages": ("json", "avro")}
+"""The files that a target can be written to, by their names on the command line."""
 
 SPARK_FROM = 256_000_000
 """Bytes of input from which on Spark is worth its start."""
@@ -47,6 +52,8 @@ class Order(Struct, frozen=True, kw_only=True):
     schema: Path | None
     database: str | None
     snapshot: Path | None
+    file_format: str | None
+    metadata_topic: str | None
     part_events: int
     coalesce: bool
     strict: bool
@@ -71,7 +78,7 @@ def conversion_of(order: Order) -> Conversion:
         destination=order.out,
         catalog=_catalog(order, config, read_back),
         options=_options(order, config),
-        format=_format(config),
+        format=_format(order, config),
         part_events=order.part_events,
         read_back=read_back,
         overwrite=order.overwrite,
@@ -90,6 +97,12 @@ def _refuse(order: Order) -> None:
         raise UsageError(f"--from {order.source} cannot be read yet; today there is {', '.join(INPUTS)}.")
     if order.target not in TARGETS:
         raise UsageError(f"--to {order.target} cannot be written yet; today there is {', '.join(TARGETS)}.")
+    known = FORMATS[order.target]
+    if order.file_format is not None and order.file_format not in known:
+        what = f"it takes {' or '.join(known)}" if known else "it has no choice of files"
+        raise UsageError(f"--format {order.file_format} does not go with --to {order.target}; {what}.")
+    if order.metadata_topic is not None and order.target != "messages":
+        raise UsageError("--metadata-topic goes with --to messages.")
     if order.mark and not order.from_database:
         raise UsageError("--mark marks the rows of a database, and INPUT is none.")
     if any("://" in place for place in order.inputs) and not order.from_database:
@@ -163,10 +176,25 @@ def _options(order: Order, config: Config) -> Options:
     )
 
 
-def _format(config: Config) -> XdsFormat:
+def _format(order: Order, config: Config) -> Target:
+    """What is written: as the configuration's outputs of this format have it, and the command line over them."""
+    if order.target == "change-tables":
+        tables = [one.change_tables for one in config.output if isinstance(one, FilesOutput | DatabaseOutput)]
+        settings = tables[0] if tables else ChangeTableSettings()
+        return TableFiles(settings=settings, file_format="csv" if order.file_format == "csv" else "parquet")
+    if order.target == "messages":
+        return MessageFiles(settings=_messages(order, config))
     from eventlog.assembly import xds_of
 
     return replace(xds_of(config), batch_size=1)  # parts have a size of their own
+
+
+def _messages(order: Order, config: Config) -> MessageSettings:
+    outputs = [one.messages for one in config.output if isinstance(one, FilesOutput | StdoutOutput)]
+    found = outputs[0] if outputs else MessageSettings()
+    if order.file_format in ("json", "avro"):
+        found = replace(found, encoding="avro" if order.file_format == "avro" else "json")
+    return replace(found, mode="metadata", metadata_topic=order.metadata_topic) if order.metadata_topic else found
 
 
 def _size(order: Order) -> int:

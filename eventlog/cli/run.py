@@ -52,7 +52,8 @@ def run(
     from eventlog.daemon.vitals import Vitals
 
     config = _with_folder(site.config, out)
-    site.url  # noqa: B018  # says what is missing before anything is opened
+    if config.source.kind == "log":
+        site.url  # noqa: B018  # says what is missing before anything is opened
     systemd = Systemd()
     vitals = Vitals(watched=http is not None, on_move=systemd.alive)
     journal = _journal(config, log_format, log_level, lasting=not (once or until_empty))
@@ -88,7 +89,7 @@ def _journal(config: Config, style: Style | None, level: str, *, lasting: bool) 
     from eventlog.sql.connect import read_url
 
     chosen: Style = style or ("json" if lasting and not sys.stderr.isatty() else "console")
-    password = read_url(config.source.url).password
+    password = read_url(config.source.url).password if config.source.url else None
     return journal(chosen, level=level, secrets=[str(password)] if password else [])
 
 

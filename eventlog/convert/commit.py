@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.convert.parts import OUTCOMES_FILE, cannot_write
 from eventlog.convert.unmarked import MARKING, UNMARKED
@@ -25,6 +26,9 @@ from eventlog.errors import SinkError, UsageError
 SUCCESS = "_SUCCESS"
 WORK = "_temporary-eventlog"
 STAGED = "output"
+MOVING = "moving"
+"""Names the folders that are on their way from or to the destination, for who comes after a crash."""
+
 LOCK = "lock"
 _ours = re.compile(rf"part-\d{{5,}}\.xml|{re.escape(OUTCOMES_FILE)}|{SUCCESS}|{UNMARKED}|{MARKING}|{WORK}").fullmatch
 
@@ -39,6 +43,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     statuses: Mapping[str, int] = {}
     outcomes: Mapping[str, int] = {}
     """Rows by status and reason, such as "W vanished"."""
+    folders: tuple[str, ...] = ()
+    """The folders that were made, where the output is more than part files side by side."""
 
     @property
     def bad(self) -> int:
@@ -99,10 +105,14 @@ class Destination:
             staged = sorted(self.staged.iterdir())
             for file in staged:
                 _flush(file)
+            folders = tuple(entry.name for entry in staged if entry.is_dir())
+            if folders:
+                write_file(self.work / MOVING, msgspec.json.encode(folders))
             for file in staged:
                 file.replace(self.folder / file.name)
             flush_folder(self.folder)
-            write_file(self.folder / SUCCESS, msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n")
+            told = msgspec.json.encode(replace(summary, folders=folders))
+            write_file(self.folder / SUCCESS, msgspec.json.format(told, indent=2) + b"\n")
         except OSError as error:
             raise cannot_write(self.folder, error) from error
         self.discard()
@@ -122,7 +132,7 @@ class Destination:
             hint = "Give its own command once more, with --mark, to mark the others; or move the folder away."
             raise UsageError(message, hint=hint)
         unfinished = WORK in names and SUCCESS not in names
-        strange = {name for name in names if not _ours(name)}
+        strange = {name for name in names - self._folders() if not _ours(name)}
         if not overwrite and (strange or (names and not unfinished)):
             raise UsageError(f"{self.folder} is not empty.", hint="Choose another folder, or say --overwrite.")
 
@@ -142,16 +152,45 @@ class Destination:
             if entry.name != LOCK and not resume:
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
+    def _folders(self) -> set[str]:
+        """The folders that a former conversion made here, or an interrupted one."""
+        found = set[str]()
+        if (self.folder / SUCCESS).is_file():
+            found.update(summary_in(self.folder).folders)
+        if (self.work / MOVING).is_file():
+            found.update(msgspec.json.decode((self.work / MOVING).read_bytes(), type=list[str]))
+        return found
+
     def _remove_former(self) -> None:
         """Removes the output of a former conversion, `_SUCCESS` first; other files are nobody's business."""
+        folders = self._folders()
+        if folders:
+            write_file(self.work / MOVING, msgspec.json.encode(sorted(folders)))
         (self.folder / SUCCESS).unlink(missing_ok=True)
+        for name in folders:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
         for entry in list(self.folder.iterdir()):
             if entry.name != WORK and _ours(entry.name):
                 entry.unlink()
 
 
-def _flush(file: Path) -> None:
-    descriptor = os.open(file, os.O_RDONLY)
+def merge(source: Path, target: Path) -> None:
+    """Moves the files of a folder into another one, into folders of the same names."""
+    for entry in sorted(source.iterdir()):
+        there = target / entry.name
+        if entry.is_dir():
+            there.mkdir(exist_ok=True)
+            merge(entry, there)
+        else:
+            entry.replace(there)
+    source.rmdir()
+
+
+def _flush(entry: Path) -> None:
+    """Brings a file to the disk, or a folder with all that is in it."""
+    for inner in sorted(entry.iterdir()) if entry.is_dir() else ():
+        _flush(inner)
+    descriptor = os.open(entry, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -6,7 +6,7 @@ chunk should hold goes to disk once, and through the rules piece by piece (`rule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -14,18 +14,16 @@ import pyarrow as pa
 from msgspec import Struct
 
 from eventlog.convert.chunks import Spool, chunks
-from eventlog.convert.columns import OUTCOMES, PLACED, RENDERED
+from eventlog.convert.columns import OUTCOMES, PLACED
 from eventlog.convert.events import events_of, one_batch, uncut
+from eventlog.convert.forms import form_of
 from eventlog.convert.settings import Conversion
 from eventlog.convert.sift import sift
-from eventlog.errors import ExpressionError
 from eventlog.model import Change, Event, Outcome, Position, Row, RowId
 from eventlog.rules import changes_of, screen, wanted
 from eventlog.rules.flow import asked, flow
-from eventlog.rules.fold import ended
 from eventlog.rules.screen import Screened
 from eventlog.seams import RowReader
-from eventlog.xds.write import refusal_note
 
 NO_CONFLICTS = frozenset[int]()
 
@@ -39,7 +37,7 @@ class Partial(Protocol):
 
 
 class Decided(Struct, frozen=True, kw_only=True):
-    """`rendered` (RENDERED) and `outcomes` (OUTCOMES), in no order; how many rows were dropped as duplicates."""
+    """`rendered` (of the form's schema) and `outcomes` (OUTCOMES), in no order; how many rows were dropped as duplicates."""
 
     rendered: pa.RecordBatch
     outcomes: pa.RecordBatch
@@ -52,7 +50,7 @@ class Deciding:
     def __init__(self, conversion: Conversion, reader: RowReader | None = None) -> None:
         self._catalog = conversion.catalog
         self._options = conversion.options
-        self._write = conversion.format.writer(conversion.catalog)
+        self._form = form_of(conversion)
         self._reader = reader
 
     def decide(
@@ -73,7 +71,7 @@ class Deciding:
         """Decides rows (PLACED) of whole objects, in the order of (object, record_id)."""
         sifted = sift(rows, conflicts)
         screened = screen(events_of(sifted.rows), self._catalog, self._options, by_object=True)
-        rendering = _Rendering(self._write)
+        rendering = self._form.rendering(self._catalog)
         for change in self._judged(screened):
             rendering.take(change)
         outcomes = _outcomes_of(sifted.rows, screened.outcomes | rendering.refused)
@@ -90,7 +88,7 @@ class Deciding:
             return map(events_of, spool.read())
 
         rows = self._read_back(asked(events, self._catalog, self._options)) if self._reader is not None else None
-        rendering = _Rendering(self._write)
+        rendering = self._form.rendering(self._catalog)
         for outcomes in flow(events, rows, rendering.take, catalog=self._catalog, options=self._options):
             yield Decided(rendered=rendering.rendered(), outcomes=_outcomes(outcomes))
         spool.remove()
@@ -102,7 +100,7 @@ class Deciding:
         for piece in uncut(pieces):
             sifted = sift(piece, conflicts)
             if len(sifted.outcomes) or sifted.duplicates:
-                empty = _Rendering(self._write).rendered()
+                empty = self._form.rendering(self._catalog).rendered()
                 over.append(Decided(rendered=empty, outcomes=sifted.outcomes, duplicates=sifted.duplicates))
             yield sifted.rows
 
@@ -128,35 +126,6 @@ class Deciding:
     def _answers(self, row: RowId) -> bool:
         reader: object = self._reader
         return reader.answers(row) if isinstance(reader, Partial) else True
-
-
-class _Rendering:
-    """Collects what the writer makes of changes, and the refusals of those that it cannot express."""
-
-    def __init__(self, write: Callable[[Change], str]) -> None:
-        self._write = write
-        self._positions: list[int] = []
-        self._texts: list[str] = []
-        self.refused: dict[Position, Outcome] = {}
-
-    def take(self, change: Change) -> str | None:
-        """Renders a change; the answer is why it cannot be."""
-        try:
-            text = self._write(change)
-        except ExpressionError as error:
-            note = refusal_note(change, error)
-            for position in change.positions:
-                self.refused[position] = ended(position, note)
-            return note
-        self._texts.append(text)
-        self._positions.append(change.positions[-1][0])
-        return None
-
-    def rendered(self) -> pa.RecordBatch:
-        """What was rendered since this was last asked."""
-        columns = [pa.array(self._positions, pa.int64()), pa.array(self._texts, pa.large_string())]
-        self._positions, self._texts = [], []
-        return pa.RecordBatch.from_arrays(columns, schema=RENDERED)
 
 
 def _outcomes_of(rows: pa.RecordBatch, exceptions: Mapping[Position, Outcome]) -> pa.RecordBatch:

@@ -222,6 +222,7 @@ class _Run:
                 last=span.last,
                 range=span.range,
                 skipped=span.skipped,
+                stamp=latest_before(decided, span.range),
                 folder=self._folder,
                 staged=self._staged,
             )
@@ -230,6 +231,11 @@ class _Run:
         # The staged files go with an interrupted run, so their tasks are none that could be taken as done.
         written = self._crew.run(produce, [outcomes, *tasks], int, keep=False)
         return sum(written[1:])
+
+
+def latest_before(decided: Sequence[DecidedBucket], label: int) -> str:
+    """The latest time in the ranges before this one, in forms that number their changes."""
+    return max((stamp for one in decided for range_, stamp in one.stamps.items() if range_ < label), default="")
 
 
 def summary_of(rows: int, decided: Sequence[DecidedBucket], parts: int) -> Summary:

@@ -8,6 +8,8 @@ from typing import Literal
 from msgspec import Struct
 
 from eventlog.errors import ConfigError
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.rules import Options
 from eventlog.schema import Catalog
 from eventlog.xds.write import XdsFormat
@@ -20,8 +22,24 @@ PART_EVENTS = 100_000
 INPUTS = {"log": "rows of an event log"}
 """What can be read today, by the word for it."""
 
-TARGETS = {"xds": "XDS documents"}
+TARGETS = {"xds": "XDS documents", "change-tables": "rows of change tables", "messages": "messages"}
 """What can be written today, by the word for it."""
+
+
+class TableFiles(Struct, frozen=True, kw_only=True):
+    """Change tables, each a folder of part files."""
+
+    settings: ChangeTableSettings = ChangeTableSettings()
+    file_format: Literal["parquet", "csv"] = "parquet"
+
+
+class MessageFiles(Struct, frozen=True, kw_only=True):
+    """Messages, each topic a folder of part files: JSON lines or Avro's object containers, by their encoding."""
+
+    settings: MessageSettings = MessageSettings()
+
+
+Target = XdsFormat | TableFiles | MessageFiles
 
 
 class FilesInput(Struct, frozen=True, kw_only=True):
@@ -60,7 +78,7 @@ class Conversion(Struct, frozen=True, kw_only=True):
     destination: Path
     catalog: Catalog | None = None
     options: Options = Options()
-    format: XdsFormat = XdsFormat()
+    format: Target = XdsFormat()
     part_events: int = PART_EVENTS
     read_back: DatabaseRows | SnapshotRows | None = None
     overwrite: bool = False
@@ -73,6 +91,11 @@ class Conversion(Struct, frozen=True, kw_only=True):
             raise ConfigError(
                 "handle_future_events is on; a conversion takes rows in the order of record_id.",
                 hint="Switch it off for the conversion.",
+            )
+        if self.catalog is None and not isinstance(self.format, XdsFormat):
+            raise ConfigError(
+                "Change tables and messages need to know tables, columns and keys.",
+                hint="Say --schema FILE (`eventlog catalog` writes it).",
             )
         if self.read_back is not None and self.catalog is None:
             raise ConfigError(

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
-from eventlog.convert.columns import OBJECT, OUTCOMES, RENDERED
+from eventlog.convert.columns import OBJECT, OUTCOMES
 from eventlog.convert.conflicts import conflicts_of
 from eventlog.convert.decide import Deciding
 from eventlog.convert.events import one_batch
+from eventlog.convert.forms import STAMP, Parts, form_of
 from eventlog.convert.order import by_range
-from eventlog.convert.parts import OUTCOMES_FILE, write_outcomes, write_parts
+from eventlog.convert.parts import OUTCOMES_FILE, write_outcomes
 from eventlog.convert.place import bucket_of
 from eventlog.convert.readback import PlacedTable, reader_of
 from eventlog.convert.scatter import write_by
@@ -54,12 +57,13 @@ class Decide(Struct, frozen=True, kw_only=True):
 
 
 class DecidedBucket(Struct, frozen=True, kw_only=True):
-    """What came of a bucket; `outcomes` counts rows by status and reason."""
+    """What came of a bucket; `outcomes` counts rows by status and reason, `stamps` are the latest times by range."""
 
     rendered: Sheaf
     ended: Sheaf
     outcomes: dict[str, int]
     duplicates: int = 0
+    stamps: dict[int, str] = {}
 
 
 class Write(Struct, frozen=True, kw_only=True):
@@ -73,6 +77,8 @@ class Write(Struct, frozen=True, kw_only=True):
     range: int
     skipped: int
     """Changes of that range that belong to parts before."""
+    stamp: str = ""
+    """The latest time in the ranges before, in forms that number their changes."""
     folder: str
     staged: str
 
@@ -113,7 +119,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
     duplicates = 0
     with (
         reader_of(task.conversion, task.snapshot, task.bucket) as reader,
-        _by_ranges(folder / f"{task.name}-changes.arrow", RENDERED, task.boundaries) as rendered,
+        _by_ranges(folder / f"{task.name}-changes.arrow", form_of(task.conversion).schema, task.boundaries) as rendered,
         _by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.boundaries) as ended,
     ):
         for decided in Deciding(task.conversion, reader).decide(ordered, spool, conflicts):
@@ -123,7 +129,11 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
             counted.update(_counted(decided.outcomes))
             advance(len(decided.outcomes) + decided.duplicates)
     return DecidedBucket(
-        rendered=rendered.finished(), ended=ended.finished(), outcomes=dict(counted), duplicates=duplicates
+        rendered=rendered.finished(),
+        ended=ended.finished(),
+        outcomes=dict(counted),
+        duplicates=duplicates,
+        stamps=rendered.stamps,
     )
 
 
@@ -132,13 +142,10 @@ def produce(task: Write | WriteOutcomes) -> int:
     if isinstance(task, WriteOutcomes):
         return write_outcomes(Path(task.staged) / OUTCOMES_FILE, _outcomes(task))
     settings = task.conversion
-    return write_parts(
-        Path(task.staged),
-        _texts(task),
-        first_part=task.first // settings.part_events,
-        part_events=settings.part_events,
-        form=settings.format,
-    )
+    found = _Found(task)
+    rendered = found.batches()
+    parts = Parts(first=task.first, part_events=settings.part_events, stamp=found.stamp)
+    return form_of(settings).write(Path(task.staged), rendered, parts)
 
 
 class ByRanges:
@@ -150,6 +157,7 @@ class ByRanges:
         self._boundaries = boundaries
         self._kept: list[pa.RecordBatch] = []
         self._size = 0
+        self.stamps: dict[int, str] = {}
 
     def take(self, rows: pa.RecordBatch) -> None:
         """Takes rows in no order."""
@@ -169,6 +177,8 @@ class ByRanges:
             rows = rows.filter(positions.is_valid())
         for label, part in by_range(rows, self._boundaries):
             self._writer.write(label, part)
+            if STAMP in self._schema.names:
+                self.stamps[label] = max(self.stamps.get(label, ""), latest(part))
 
     def finished(self) -> Sheaf:
         """What was written."""
@@ -194,19 +204,49 @@ def _counted(outcomes: pa.RecordBatch) -> dict[str, int]:
     return {f"{row['status']} {row['reason']}": row["count_all"] for row in table.to_pylist()}
 
 
-def _texts(task: Write) -> Iterator[pa.Array]:
-    """The texts of the task's changes, in the order of their positions."""
-    skipped, left = task.skipped, task.last - task.first
-    label = task.range
-    while left > 0:
-        spill = Path(task.folder) / f"{task.name}.spill"
-        for batch in in_order(read_label(task.rendered, label), BY_POSITION, spill):
-            texts = batch.column("text").slice(skipped, left)
-            skipped = max(0, skipped - len(batch))
-            left -= len(texts)
-            if len(texts):
-                yield texts
-        label += 1
+class _Found:
+    """What was written of a task's changes, in the order of their positions; `stamp` is the latest time before them."""
+
+    def __init__(self, task: Write) -> None:
+        self._task = task
+        self._batches = self._in_order()
+        self.stamp = task.stamp
+        self._first: list[pa.RecordBatch] = []
+        self._skip()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The changes."""
+        left = self._task.last - self._task.first
+        for batch in chain(self._first, self._batches):
+            found = batch.slice(0, left)
+            left -= len(found)
+            if len(found):
+                yield found
+            if not left:
+                return
+
+    def _skip(self) -> None:
+        skipped = self._task.skipped
+        while skipped > 0:
+            batch = next(self._batches)
+            passed = batch.slice(0, skipped)
+            skipped -= len(passed)
+            if STAMP in batch.schema.names:
+                self.stamp = max(self.stamp, latest(passed))
+            self._first = [batch.slice(len(passed))]
+
+    def _in_order(self) -> Iterator[pa.RecordBatch]:
+        label = self._task.range
+        last = max((label for sheaf in self._task.rendered for label in sheaf.labels), default=label)
+        while label <= last:
+            spill = Path(self._task.folder) / f"{self._task.name}.spill"
+            yield from in_order(read_label(self._task.rendered, label), BY_POSITION, spill)
+            label += 1
+
+
+def latest(rows: pa.RecordBatch) -> str:
+    """The latest of the times."""
+    return str(pc.max(rows.column(STAMP)).as_py() or "")
 
 
 def _outcomes(task: WriteOutcomes) -> Iterator[pa.RecordBatch]:

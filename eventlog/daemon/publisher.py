@@ -55,7 +55,7 @@ class Publisher:
         self.stopped = Flag()
         self._outputs = outputs_of(config) if outputs is None else outputs
         try:
-            self.post: Post = post_of(config, engine)
+            self.post: Post = post_of(config, self.journal, engine)
         except BaseException:
             self._close_outputs()
             raise
@@ -231,7 +231,7 @@ class Publisher:
         if former is not None:
             former.forget()
         pipeline = None if former is None else former.pipeline
-        return Relay(self.post.pipeline(self._outputs, self.vitals.moved, pipeline))
+        return Relay(self.post.pipeline(self._outputs, self.vitals.moved, pipeline), former)
 
     def _end_relay(self) -> None:
         relay, self._relay = self._relay, None

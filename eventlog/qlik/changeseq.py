@@ -65,13 +65,18 @@ class Sequencer:
 
     def next(self, change: Change) -> str:
         """The change's value: its commit time, else its own, unless that lies before the last one's."""
-        transaction = change.transaction
-        when = change.time if transaction is None or transaction.time is None else transaction.time
+        when = time_of(change)
         if when is not self._seen:  # the changes of one transaction share one time
             self._seen = when
             self._time = max(self._time, time_digits(when))
         self._number += 1
         return f"{self._time}{self._number:019d}"
+
+
+def time_of(change: Change) -> dt.datetime | str | None:
+    """When the change was committed, else when it was made."""
+    transaction = change.transaction
+    return change.time if transaction is None or transaction.time is None else transaction.time
 
 
 def time_digits(when: dt.datetime | str | None) -> str:

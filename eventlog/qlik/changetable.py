@@ -159,6 +159,14 @@ class ChangeTables:
             raise found
         return found
 
+    def named(self, table: Table) -> ChangeTable | None:
+        """The change table of a source table; None where it was not chosen or there is none."""
+        name = table.schema, table.name
+        if name not in self._made:
+            self._made[name] = self._look_up(*name)
+        found = self._made[name]
+        return found if isinstance(found, ChangeTable) else None
+
     def _look_up(self, schema: str | None, name: str) -> ChangeTable | ExpressionError | None:
         if self._chosen and not self._chosen & {name, f"{schema}.{name}"}:
             return None

@@ -48,3 +48,9 @@ class RowsDocument(Document, frozen=True, kw_only=True):
 def by_column(rows: Sequence[ChangeRow], columns: int) -> list[tuple[Any, ...]]:
     """The cells of each column, for what is written column by column."""
     return list(zip(*rows, strict=True)) if rows else [()] * columns
+
+
+def folder_of(table: Table, target: str) -> str:
+    """The folder of a change table; what could lead out of it is no part of a name."""
+    whole = f"{table.schema}.{target}" if table.schema else target
+    return whole.replace("/", "%2f").replace("\0", "%00")

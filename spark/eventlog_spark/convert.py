@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.conflicts import may_conflict
-from eventlog.convert.local import Unwatched, Watch, summary_of
+from eventlog.convert.local import Unwatched, Watch, latest_before, summary_of
 from eventlog.convert.plan import part_spans
 from eventlog.convert.scatter import Scattered
 from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows
@@ -121,16 +121,17 @@ class Run:
 
     def _written(self, buckets: Sequence[DecidedBucket], places: tuple[int, ...]) -> int:
         """Writes everything; says how many parts there are."""
-        rendered, ended = tuple(one.rendered for one in buckets), tuple(one.ended for one in buckets)
+        ended = tuple(one.ended for one in buckets)
         outcomes = WriteOutcomes(
             name="outcomes", ended=ended, labels=unnumbered(places) + 1, folder=self._folder, staged=self._staged
         )
-        tasks: list[Write | WriteOutcomes] = [outcomes, *self._parts(rendered)]
+        tasks: list[Write | WriteOutcomes] = [outcomes, *self._parts(buckets)]
         found = self._collected("writing", len(tasks), partial(produced, tasks))
         counts = [msgspec.json.decode(answer, type=int) for answer in found]
         return sum(counts) - sum(sum(sheaf.rows) for sheaf in ended)
 
-    def _parts(self, rendered: tuple[Sheaf, ...]) -> Iterator[Write]:
+    def _parts(self, buckets: Sequence[DecidedBucket]) -> Iterator[Write]:
+        rendered = tuple(one.rendered for one in buckets)
         counted = Counter[int]()
         for sheaf in rendered:
             counted.update(sheaf.counted())
@@ -143,6 +144,7 @@ class Run:
                 last=span.last,
                 range=span.range,
                 skipped=span.skipped,
+                stamp=latest_before(buckets, span.range),
                 folder=self._folder,
                 staged=self._staged,
             )

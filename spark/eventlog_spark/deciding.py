@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.convert.commit import merge
 from eventlog.convert.conflicts import NUMBERS
 from eventlog.convert.readback import PlacedTable
 from eventlog.convert.settings import Conversion
@@ -169,9 +170,7 @@ def _produce(task: Write | WriteOutcomes) -> int:
     attempt = staged.with_name(f"{staged.name}-{task.name}-{uuid4().hex}")
     attempt.mkdir()
     count = produce(replace(task, name=f"{task.name}-{attempt.name}", staged=str(attempt)))
-    for file in sorted(attempt.iterdir()):
-        file.replace(staged / file.name)
-    attempt.rmdir()
+    merge(attempt, staged)
     return count
 
 

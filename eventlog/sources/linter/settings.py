@@ -50,12 +50,10 @@ class ReadingSettings(Discreet, frozen=True, kw_only=True, forbid_unknown_fields
 class LinterSettings(ReadingSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The queue of a live database.
 
-    `schema_file` describes the source's tables and `marks` is the file that keeps the position. Without a SQLAlchemy
-    URL, `driver` names a module with the DB-API and `connect` what its `connect` takes. `arrival` is the column by
+    `marks` is the file that keeps the position. Without a SQLAlchemy URL, `driver` names a module with the DB-API and `connect` what its `connect` takes. `arrival` is the column by
     which a receiving queue is ordered. `delete_handled` deletes transactions that are published whole.
     """
 
-    schema_file: str = ""
     queue: str = ""
     marks: str = "linter-marks.json"
     driver: str = ""
@@ -72,6 +70,9 @@ class LinterSettings(ReadingSettings, frozen=True, kw_only=True, forbid_unknown_
                 "source.linter.delete_handled removes whole transactions, and destination names one of those they are for.",
                 hint="Leave one of the two out.",
             )
+
+        if self.delete_handled and self.variant == "receiving":
+            raise ConfigError("source.linter.delete_handled cannot tell the nodes of a receiving queue apart.")
 
     @property
     def table(self) -> str:

@@ -1,0 +1,130 @@
+"""Forms: how a conversion's changes are written one by one, wherever that may be, and put into part files afterwards.
+
+What was written of a change travels as a row of Arrow whose first column is its position. In some forms each change is
+numbered: `stamp`, the 16 digits of its time, is then another column, and numbers are given out when parts are written,
+from what is known of all changes before: how many there are, and the latest of their times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+import pyarrow as pa
+from msgspec import Struct
+
+from eventlog.convert.settings import Conversion, MessageFiles, TableFiles
+from eventlog.errors import ExpressionError
+from eventlog.model import Change, Outcome, Position
+from eventlog.rules.fold import ended
+from eventlog.schema import Catalog
+
+STAMP: Final = "stamp"
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """Which parts are written: change number `first` of all (from 0) begins part number `first` ÷ `part_events`.
+
+    `stamp` is the latest time of all changes before it, in forms that number them.
+    """
+
+    first: int
+    part_events: int
+    stamp: str = ""
+
+
+class Form(Protocol):
+    """How changes are written."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of what was written; the first is `position`."""
+
+    def rendering(self, catalog: Catalog | None) -> Rendering:
+        """What writes changes one by one."""
+
+    def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
+        """Writes parts of changes that come in the order of their positions; says how many."""
+
+
+class Rendering(Protocol):
+    """Collects what was written of changes, and the refusals of those that the form cannot express."""
+
+    refused: dict[Position, Outcome]
+
+    def take(self, change: Change) -> str | None:
+        """Writes a change; the answer is why it cannot be written."""
+
+    def rendered(self) -> pa.RecordBatch:
+        """What was written since this was last asked."""
+
+
+def form_of(conversion: Conversion) -> Form:
+    """The form that was ordered; its modules are loaded only now."""
+    target = conversion.format
+    if isinstance(target, TableFiles):
+        from eventlog.convert.rowform import TableForm
+
+        return TableForm(target, conversion.catalog)
+    if isinstance(target, MessageFiles):
+        from eventlog.convert.messageform import MessageForm
+
+        return MessageForm(target, conversion.catalog)
+    from eventlog.convert.textform import TextForm
+
+    return TextForm(target)
+
+
+class Cells:
+    """A rendering whose changes become cells: `write` gives those after the position, or None where nothing is told."""
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        write: Callable[[Change], tuple[object, ...] | None],
+        note: Callable[[Change, ExpressionError], str],
+    ) -> None:
+        self.refused: dict[Position, Outcome] = {}
+        self._schema = schema
+        self._write = write
+        self._note = note
+        self._cells: list[tuple[object, ...]] = []
+
+    def take(self, change: Change) -> str | None:
+        """Writes a change; the answer is why it cannot be written."""
+        try:
+            cells = self._write(change)
+        except ExpressionError as error:
+            note = self._note(change, error)
+            self.refused |= refusals(change, note)
+            return note
+        if cells is not None:
+            self._cells.append(cells)
+        return None
+
+    def rendered(self) -> pa.RecordBatch:
+        """What was written since this was last asked."""
+        columns = zip(*self._cells, strict=True) if self._cells else [()] * len(self._schema)
+        found = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
+        self._cells = []
+        return pa.RecordBatch.from_arrays(found, schema=self._schema)
+
+
+def refusals(change: Change, note: str) -> Mapping[Position, Outcome]:
+    """The outcomes of a change that cannot be written."""
+    return {position: ended(position, note) for position in change.positions}
+
+
+def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[tuple[bool, pa.RecordBatch]]:
+    """What was written in runs that end where a part ends, or earlier; each with whether it begins a part."""
+    room = 0
+    for several in rendered:
+        start = 0
+        while start < len(several):
+            begins = not room
+            room = room or part_events
+            run = several.slice(start, room)
+            yield begins, run
+            start += len(run)
+            room -= len(run)

@@ -1,0 +1,113 @@
+"""Change tables: each change one or two rows, each table a folder of part files, Parquet or CSV."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from eventlog.convert.forms import STAMP, Cells, Parts, in_parts
+from eventlog.convert.parts import cannot_write
+from eventlog.convert.settings import TableFiles
+from eventlog.errors import DataError, ExpressionError
+from eventlog.model import Change
+from eventlog.qlik.changeseq import time_digits, time_of
+from eventlog.qlik.changetable import ChangeTable, ChangeTables, finished, refusal_note
+from eventlog.qlik.partitions import Partition
+from eventlog.qlik.rows import ChangeRow, folder_of
+from eventlog.schema import Catalog
+from eventlog.sinks.fitting import Fitting
+from eventlog.sinks.rowfiles import file_bytes
+
+SCHEMA: Final = pa.schema(
+    [("position", pa.int64()), (STAMP, pa.string()), ("table", pa.int32()), ("rows", pa.large_binary())]
+)
+
+
+class TableForm:
+    """Writes the rows that the daemon would write."""
+
+    schema = SCHEMA
+
+    def __init__(self, target: TableFiles, catalog: Catalog | None) -> None:
+        self._target = target
+        self._sources = list(catalog or ())
+        self._tables = ChangeTables(target.settings, catalog)
+
+    def rendering(self, catalog: Catalog | None) -> Cells:
+        """What writes changes one by one."""
+        places = {(table.schema, table.name): place for place, table in enumerate(self._sources)}
+        tables = ChangeTables(self._target.settings, catalog)
+        fittings: dict[int, Fitting] = {}
+
+        def write(change: Change) -> tuple[object, ...] | None:
+            table = tables.of(change)
+            rows = _rows(table, change)
+            if table is None or not rows:
+                return None
+            if self._target.file_format == "parquet":
+                fitting = fittings.get(id(table))
+                if fitting is None:
+                    fitting = fittings[id(table)] = Fitting(table.columns)
+                fitting.check(rows)
+            place = places[change.row.schema, change.row.table]
+            return change.positions[-1][0], time_digits(time_of(change)), place, pickle.dumps(rows, 5)
+
+        return Cells(SCHEMA, write, refusal_note)
+
+    def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
+        """Writes parts of changes that come in the order of their positions; says how many."""
+        part, number, stamp = parts.first // parts.part_events - 1, parts.first, parts.stamp
+        gathered = _Gathered()
+        for begins, run in in_parts(rendered, parts.part_events):
+            if begins:
+                self._store(folder, part, gathered)
+                part, gathered = part + 1, _Gathered()
+            for came, place, rows in zip(*(run.column(name).to_pylist() for name in SCHEMA.names[1:]), strict=True):
+                number, stamp = number + 1, max(stamp, came)
+                gathered.add(self._table(place), pickle.loads(rows), f"{stamp}{number:019d}", self._tables)  # noqa: S301  # a stage of this conversion wrote them
+        self._store(folder, part, gathered)
+        return part + 1 - parts.first // parts.part_events
+
+    def _table(self, place: int) -> ChangeTable:
+        table = self._tables.named(self._sources[place])
+        assert table is not None, "a table that was not chosen has no rows"
+        return table
+
+    def _store(self, folder: Path, part: int, gathered: _Gathered) -> None:
+        form = self._target.file_format
+        try:
+            for (table, partition), rows in gathered.rows.items():
+                place = folder / folder_of(table.table, table.target)
+                place = place / partition.name if partition is not None else place
+                place.mkdir(parents=True, exist_ok=True)
+                (place / f"part-{part:05d}.{form}").write_bytes(file_bytes(table.columns, rows, form))
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+
+
+class _Gathered:
+    """The rows of one part."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[ChangeTable, Partition | None], list[ChangeRow]] = {}
+
+    def add(self, table: ChangeTable, rows: tuple[ChangeRow, ...], change_seq: str, tables: ChangeTables) -> None:
+        """Takes the rows of one change."""
+        partition = tables.partitions.of(change_seq) if tables.partitions is not None else None
+        self.rows.setdefault((table, partition), []).extend(
+            [finished(row, change_seq, table, partition) for row in rows]
+        )
+
+
+def _rows(table: ChangeTable | None, change: Change) -> tuple[ChangeRow, ...]:
+    """The rows of a change; what is wrong with its key is told as all else is that cannot be written."""
+    try:
+        return () if table is None else table.rows(change)
+    except ExpressionError:
+        raise
+    except DataError as error:
+        raise ExpressionError(str(error).rstrip(".")) from None

@@ -1,0 +1,49 @@
+"""What an output of the configuration can be: its sink's own keys, and how documents look that go there."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from eventlog.discreet import Discreet
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.settings import ChangeTableSettings
+from eventlog.sinks.address import HttpSettings
+from eventlog.sinks.database import DatabaseSettings
+
+
+class FilesOutput(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):
+    """Documents as files in a folder."""
+
+    path: str
+    format: Literal["xds", "change-tables", "messages"] = "xds"
+    file_format: Literal["parquet", "csv"] = "parquet"
+    task: str = "eventlog"
+    on_refused: Literal["set-aside", "stop"] = "set-aside"
+    change_tables: ChangeTableSettings = ChangeTableSettings()
+    messages: MessageSettings = MessageSettings()
+
+
+class StdoutOutput(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="stdout"):
+    """Documents on standard output."""
+
+    format: Literal["xds", "messages"] = "xds"
+    messages: MessageSettings = MessageSettings()
+
+
+class HttpOutput(HttpSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="http"):
+    """Documents POSTed to an address, whose answers say what becomes of the rows."""
+
+    format: Literal["xds"] = "xds"
+
+
+class DatabaseOutput(
+    DatabaseSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="database"
+):
+    """Change tables in a database."""
+
+    format: Literal["change-tables"] = "change-tables"
+    change_tables: ChangeTableSettings = ChangeTableSettings()
+
+
+OutputConfig = FilesOutput | StdoutOutput | HttpOutput | DatabaseOutput
+KINDS = (FilesOutput, StdoutOutput, HttpOutput, DatabaseOutput)

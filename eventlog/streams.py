@@ -1,0 +1,63 @@
+"""Builds what a configuration names where changes come from a stream: its source, and the way of its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from eventlog.backoff import Backoff
+from eventlog.config import Config
+from eventlog.delivery import Output, Strictness
+from eventlog.errors import ConfigError
+from eventlog.marks import FileMarks
+from eventlog.pipeline import Pipeline
+from eventlog.rules import Options
+from eventlog.schema import Catalog, catalog_from_json
+from eventlog.seams import Stream
+
+Report = Callable[[str], None]
+
+
+def stream_of(config: Config, report: Report) -> Stream:
+    """The stream, opened; `report` gets what is odd about it."""
+    schema = _schema(config.source.schema_file)
+    if config.source.kind == "gbase":
+        from eventlog.sources.gbase.source import gbase_source
+
+        settings = config.publisher
+        backoff = Backoff(first=settings.retry_first, longest=settings.retry_longest)
+        return gbase_source(config.source.gbase, schema, report=report, backoff=backoff)
+    from eventlog.sources.linter.queue import open_session
+    from eventlog.sources.linter.source import LinterSource
+
+    linter = config.source.linter
+    marks = FileMarks(config.source.marks)
+    return LinterSource(open_session(config.source.url, linter), marks, schema, linter, report)
+
+
+def stream_pipeline_of(
+    stream: Stream, config: Config, outputs: Sequence[Output], pulse: Callable[[], None]
+) -> Pipeline:
+    """The way of a stream's batches: nothing is read back, for every image is whole."""
+    publisher = config.publisher
+    return Pipeline(
+        source=stream,
+        reader=None,
+        catalog=None,
+        outputs=outputs,
+        options=Options(user=config.source.user, allow_loopback=publisher.allow_loopback),
+        limit=publisher.query_limit,
+        strictness=Strictness(on_retry=publisher.on_retry, on_error=publisher.on_error),
+        max_attempts=publisher.max_attempts,
+        pulse=pulse,
+    )
+
+
+def _schema(file: str) -> Catalog | None:
+    """The tables that a schema file describes."""
+    if not file:
+        return None
+    try:
+        return catalog_from_json(Path(file).read_bytes(), origin=file)
+    except OSError as error:
+        raise ConfigError(f"The schema file {file} cannot be read: {error.strerror}.") from None

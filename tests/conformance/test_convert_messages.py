@@ -1,0 +1,122 @@
+"""Bulk conversion to messages: what the daemon's format gives, numbered alike, however it is cut and by whoever."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog.convert import plan
+from eventlog.convert.settings import MessageFiles
+from eventlog.errors import ConfigError
+from eventlog.model import Refusal
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.write import MessageFormat
+from eventlog.rules import decide
+from tests.converting import converted, files_of, row_of, write_parquet, write_snapshot
+from tests.strategies import CATALOG, History, histories
+
+PLAIN = MessageSettings(topic="{table}")
+AVRO = MessageSettings(topic="{table}", encoding="avro")
+ENVELOPED = MessageSettings(topic="all", encoding="avro", mode="metadata", metadata_topic="meta")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_steps() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "BUCKET_ROWS", 4)
+        patch.setattr(plan, "RANGE_ROWS", 4)
+        patch.setattr(plan, "SPAN_EVENTS", 2)
+        yield
+
+
+def of_the_daemon(history: History, form: MessageSettings) -> list[bytes]:
+    """The values of the messages that the daemon's format writes when it reads everything at once."""
+    changes = decide(history.events, dict(history.table), catalog=CATALOG).changes
+    documents = MessageFormat(settings=form, body=False).encode(changes, CATALOG)
+    told = [one for one in documents if not isinstance(one, Refusal)]
+    return [message.value or b"" for document in told for message in document.messages]
+
+
+def values(out: Path) -> list[bytes]:
+    """The values in the files of one topic after the other."""
+    return [line for path in sorted(out.glob("*/part-*.jsonl")) for line in path.read_bytes().splitlines()]
+
+
+def by_number(found: list[bytes]) -> list[bytes]:
+    return sorted(found, key=lambda value: json.loads(value)["headers"]["changeSequence"])
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    with path.open("rb") as file:
+        return [record for record in fastavro.reader(file) if isinstance(record, dict)]
+
+
+@given(histories(), st.integers(1, 4))
+@settings(max_examples=20)
+def test_histories_give_the_daemons_messages(history: History, part_events: int) -> None:
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        source = write_parquet(place / "log.parquet", [row_of(event) for event in history.events])
+        rows, form = write_snapshot(place / "snapshot", history.table), MessageFiles(settings=PLAIN)
+        converted(source, place / "out", catalog=CATALOG, part_events=part_events, read_back=rows, target=form)
+        assert by_number(values(place / "out")) == of_the_daemon(history, PLAIN)
+
+
+@given(histories())
+@settings(max_examples=15)
+def test_containers_hold_the_same_values(history: History) -> None:
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        source = write_parquet(place / "log.parquet", [row_of(event) for event in history.events])
+        rows, form = write_snapshot(place / "snapshot", history.table), MessageFiles(settings=AVRO)
+        converted(source, place / "out", catalog=CATALOG, part_events=3, read_back=rows, target=form)
+        read = [record for path in place.glob("out/*/part-*.avro") for record in records(path)]
+        assert len(read) == len(of_the_daemon(history, AVRO))
+        numbers = [record["headers"]["changeSequence"][16:] for record in read]
+        assert sorted(numbers) == [f"{number:019d}" for number in range(1, len(read) + 1)]
+
+
+def test_two_processes_write_the_same_files_and_each_tables_metadata_once(tmp_path: Path) -> None:
+    rows = [
+        {**row, "record_id": number, "table_key": f"idu={number % 5}"}
+        for number, row in enumerate([_inserted()] * 40, start=1)
+    ]
+    source = write_parquet(tmp_path / "log.parquet", rows)
+    form = MessageFiles(settings=ENVELOPED)
+    one = converted(source, tmp_path / "one", catalog=CATALOG, target=form, part_events=7)
+    two = converted(source, tmp_path / "two", catalog=CATALOG, target=form, part_events=7, jobs=2)
+    assert one == two
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+    (metadata,) = (tmp_path / "one" / "meta").iterdir()
+    described = records(metadata)
+    assert {record["type"] for record in described} == {"MD"}
+    assert len(described) == len(CATALOG.tables)
+
+
+def test_messages_need_a_schema(tmp_path: Path) -> None:
+    source = write_parquet(tmp_path / "log.parquet", [_inserted()])
+    with pytest.raises(ConfigError, match="need to know tables"):
+        converted(source, tmp_path / "out", catalog=None, target=MessageFiles())
+
+
+def _inserted() -> dict[str, Any]:
+    return {
+        "record_id": 1,
+        "status": "N",
+        "event_type": 1,
+        "event_time": "2026-01-01T00:00:00",
+        "perpetrator": None,
+        "table_name": "usr",
+        "table_key": "idu=1",
+        "column_name": "fname",
+        "old_value": None,
+        "new_value": "Jack",
+    }
