@@ -21,7 +21,9 @@ from eventlog.seams import Sink
 from eventlog.sinks.address import HttpSettings
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.http import HttpSink
+from eventlog.sinks.kafka import KafkaSink
 from eventlog.sinks.stdout import StdoutSink
+from tests.servers_kafka import consumed, settings, stand_in
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -64,8 +66,22 @@ def http(_folder: Path) -> Place:
     )
 
 
-SINKS = {"files": files, "http": http, "stdout": stdout}
-REMEMBERS = ["files"]
+def kafka(_folder: Path) -> Place:
+    """A topic of librdkafka's own cluster; tests/integration/test_kafka_broker.py has a real one."""
+    cluster = ExitStack()
+    servers = cluster.enter_context(stand_in())
+    own = settings(servers, topic="documents")
+    opened = ExitStack()
+    cluster.callback(opened.close)
+    return Place(
+        open=lambda: opened.enter_context(closing(KafkaSink(own))),
+        kept=lambda: [one.value or b"" for one in consumed(servers, own.topic)],
+        leave=cluster.close,
+    )
+
+
+SINKS = {"files": files, "http": http, "kafka": kafka, "stdout": stdout}
+REMEMBERS = ["files", "kafka"]
 """Sinks that recognise a repeated document and know their last one after a restart; a stream cannot."""
 
 
@@ -77,8 +93,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 
 @pytest.fixture(params=REMEMBERS)
-def lasting(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    return SINKS[request.param](tmp_path)
+def lasting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    found = SINKS[request.param](tmp_path)
+    yield found
+    found.leave()
 
 
 def document(number: int, body: bytes | None = None) -> Document:
@@ -130,9 +148,10 @@ def test_the_last_document_is_known_after_a_restart(lasting: Place) -> None:
 
 @pytest.mark.parametrize("survivors", [0, 1, 2])
 def test_after_a_crash_a_beginning_of_the_batch_is_there_and_nothing_by_halves(
-    lasting: Place, survivors: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, survivors: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The power goes between writing the temporary files and giving them their names."""
+    lasting = files(tmp_path)
     sink = lasting.open()
     sink.write([document(1)])
     left = survivors
