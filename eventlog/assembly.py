@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
 from eventlog.backoff import Backoff
 from eventlog.config import Config
 from eventlog.delivery import Output, Strictness
-from eventlog.errors import ConfigError, EventlogError
-from eventlog.outputs import DatabaseOutput, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
 from eventlog.pipeline import Pipeline
 from eventlog.rules import Options
 from eventlog.schema import Catalog
-from eventlog.seams import Format, PiecewiseFormat
+from eventlog.seams import PiecewiseFormat
 from eventlog.sql.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -26,10 +21,6 @@ if TYPE_CHECKING:
     from eventlog.sources.table import LogSettings
     from eventlog.sql.names import LogNames
     from eventlog.workers import Workers
-    from eventlog.xds.write import XdsFormat
-
-LONGEST_NAME: Final = 170
-"""Characters in the name of an output; the name of its mark has a prefix and takes 200."""
 
 
 def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
@@ -129,89 +120,3 @@ def options_of(config: Config, engine: Engine) -> Options:
         coalesce=publisher.coalesce,
         future=publisher.handle_future_events,
     )
-
-
-def outputs_of(config: Config) -> list[Output]:
-    """The outputs; without any, documents go to standard output."""
-    outputs: list[Output] = []
-    try:
-        for output in config.output or (StdoutOutput(),):
-            outputs.append(_output(output, config))
-            _refuse_twins(outputs)
-    except EventlogError:
-        for made in outputs:
-            made.sink.close()
-        raise
-    return outputs
-
-
-def xds_of(config: Config) -> XdsFormat:
-    """The XDS format with the publisher's settings."""
-    from eventlog.xds.write import XdsFormat
-
-    publisher = config.publisher
-    return XdsFormat(
-        batch_size=publisher.batch_size,
-        time_syntax=publisher.time_syntax,
-        enable_refs=publisher.enable_refs,
-        schema_name=config.source.schema,
-    )
-
-
-def _output(output: OutputConfig, config: Config) -> Output:
-    from eventlog.sinks.files import FileSink
-    from eventlog.sinks.http import HttpSink
-    from eventlog.sinks.stdout import StdoutSink
-
-    form = _format(output, config)
-    if isinstance(output, DatabaseOutput):
-        return _into_tables(output, form)
-    if isinstance(output, FilesOutput):
-        folder = Path(output.path)
-        if output.format == "change-tables":
-            return _into_row_files(output, folder, form)
-        return Output(format=form, sink=FileSink(folder, form.suffix), name=_named(f"files {folder.resolve()}"))
-    if isinstance(output, HttpOutput):
-        place = urlsplit(output.url)._replace(query="", fragment="").geturl()
-        return Output(format=form, sink=HttpSink(output), name=_named(f"http {place}"), answers=True)
-    return Output(format=form, sink=StdoutSink(), name="stdout")
-
-
-def _into_tables(output: DatabaseOutput, form: Format) -> Output:
-    from eventlog.sinks.database import DatabaseSink
-    from eventlog.sql.connect import read_url
-
-    place = read_url(output.url).set(password=None).render_as_string(hide_password=True)
-    name = _named(f"database {place} {output.schema or ''} {output.task}")
-    return Output(format=form, sink=DatabaseSink(output), name=name)
-
-
-def _into_row_files(output: FilesOutput, folder: Path, form: Format) -> Output:
-    from eventlog.sinks.changefiles import ChangeTableFiles
-
-    stop = output.on_refused == "stop"
-    sink = ChangeTableFiles(folder, output.file_format, output.task, stop=stop)
-    return Output(format=form, sink=sink, name=_named(f"change tables {folder.resolve()}"))
-
-
-def _format(output: OutputConfig, config: Config) -> Format:
-    if output.format == "messages":
-        from eventlog.qlik.messages.write import MessageFormat
-
-        return MessageFormat(settings=output.messages)
-    if output.format == "change-tables":
-        from eventlog.qlik.changetable import ChangeTableFormat
-
-        return ChangeTableFormat(settings=output.change_tables)
-    return xds_of(config)
-
-
-def _named(place: str) -> str:
-    """The name of an output: the same as long as it is the same place, and never too long for a mark."""
-    return place if len(place) <= LONGEST_NAME else f"{place[:100]} {sha256(place.encode()).hexdigest()}"
-
-
-def _refuse_twins(outputs: Sequence[Output]) -> None:
-    *others, last = outputs
-    if any(other.name == last.name for other in others):
-        raise ConfigError(f"Two outputs go to {last.name}; each needs a place of its own.")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from eventlog.assembly import pipeline_of, xds_of
+from eventlog.assembly import pipeline_of
 from eventlog.config import Config
+from eventlog.destinations import xds_of
 from eventlog.errors import DataError, ExpressionError
 from eventlog.model import Change, Event, Outcome, Status
 from eventlog.pipeline import Pipeline

@@ -9,6 +9,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.sinks.address import HttpSettings
 from eventlog.sinks.database import DatabaseSettings
+from eventlog.sinks.kafka_settings import KafkaSettings
 
 
 class FilesOutput(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):
@@ -45,5 +46,12 @@ class DatabaseOutput(
     change_tables: ChangeTableSettings = ChangeTableSettings()
 
 
-OutputConfig = FilesOutput | StdoutOutput | HttpOutput | DatabaseOutput
-KINDS = (FilesOutput, StdoutOutput, HttpOutput, DatabaseOutput)
+class KafkaOutput(KafkaSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="kafka"):
+    """Messages into the topics of a Kafka, or XDS documents into one."""
+
+    format: Literal["messages", "xds"] = "messages"
+    messages: MessageSettings = MessageSettings()
+
+
+OutputConfig = FilesOutput | StdoutOutput | HttpOutput | DatabaseOutput | KafkaOutput
+KINDS = (FilesOutput, StdoutOutput, HttpOutput, DatabaseOutput, KafkaOutput)

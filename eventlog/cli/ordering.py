@@ -184,7 +184,7 @@ def _format(order: Order, config: Config) -> Target:
         return TableFiles(settings=settings, file_format="csv" if order.file_format == "csv" else "parquet")
     if order.target == "messages":
         return MessageFiles(settings=_messages(order, config))
-    from eventlog.assembly import xds_of
+    from eventlog.destinations import xds_of
 
     return replace(xds_of(config), batch_size=1)  # parts have a size of their own
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 from structlog.stdlib import BoundLogger
 
-from eventlog.assembly import outputs_of
 from eventlog.backoff import Backoff
 from eventlog.config import Config, load
 from eventlog.daemon.heartbeat import Heartbeat
@@ -22,6 +21,7 @@ from eventlog.daemon.posts import post_of
 from eventlog.daemon.rest import Rest
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery import Output
+from eventlog.destinations import outputs_of
 from eventlog.errors import MachineError, OccupiedError, SinkError
 from eventlog.journal import library_journal
 from eventlog.pipeline import Report

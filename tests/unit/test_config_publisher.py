@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from eventlog.assembly import log_settings_of, outputs_of
+from eventlog.assembly import log_settings_of
 from eventlog.config import Config, FilesOutput, HttpOutput, PublisherConfig, StdoutOutput, from_settings
+from eventlog.destinations import outputs_of
 from eventlog.errors import ConfigError
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.assembly import outputs_of
 from eventlog.config import Config, HttpOutput, from_settings
+from eventlog.destinations import outputs_of
 from eventlog.errors import ConfigError
 from eventlog.sinks.address import HttpSettings, trust
 from eventlog.sinks.http import HttpSink
