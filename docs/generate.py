@@ -20,9 +20,9 @@ from eventlog.model import Kind
 from eventlog.outputs import KINDS
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
+from eventlog.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.linter.settings import LinterSettings
-from eventlog.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
 from eventlog.websettings import WebConfig
 
 DOCS = Path(__file__).resolve().parent
@@ -67,9 +67,8 @@ path = "out/"
 
 def pages() -> dict[Path, str]:
     """Every generated page: where it stands and what it should say."""
-    sys.path.insert(0, str(DOCS))  # the modules beside this one
-    import derived
-    import grammars
+    sys.path.insert(0, str(DOCS.parent))  # this is run as a script, and its neighbours are modules
+    from docs import derived, grammars
 
     made = {FOLDER / "rules.md": rules_page(), FOLDER / "configuration.md": configuration_page()}
     for name in ("errors", "metrics", "grammars"):

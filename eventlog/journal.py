@@ -6,6 +6,7 @@ Law: a record never holds a password, whoever put it into a message.
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 from collections.abc import Iterable, MutableMapping
@@ -60,7 +61,7 @@ def _renderer(style: Style, stream: TextIO) -> Any:
     if style == "json":
         return _in_one_line
     return structlog.dev.ConsoleRenderer(
-        colors=stream.isatty(),
+        colors=stream.isatty() and not os.environ.get("NO_COLOR"),
         event_key="action",
         timestamp_key="time",
         sort_keys=False,

@@ -17,6 +17,9 @@ TOP: Final = 8
 GAP: Final = 120.0
 """Seconds without a sample that break the curve: nobody measured then."""
 
+TINY: Final = 1e-9
+"""Less than this is nothing."""
+
 MINUTES: Final = (60, 45, 30, 15, 0)
 
 Points = Sequence[tuple[float, float]]
@@ -52,7 +55,7 @@ def bar(part: float) -> Markup:
 
 def ceiling(value: float) -> float:
     """The next round number from which a scale can be read: 1, 2 or 5 with noughts."""
-    if value <= 0:
+    if value < TINY:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in (1, 2, 5, 10) if value <= step * power * (1 + 1e-9))

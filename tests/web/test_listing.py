@@ -1,0 +1,183 @@
+"""Lists: pages in order, nothing twice and nothing left out, and never more than a stretch of the log read for one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event, text
+
+from eventlog.sql.install import install
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+from eventlog.web import listing as module
+from eventlog.web.listing import Cursor, Filters, Listing, has_number_index, listing, one_row
+from tests.conformance.event_logs import LogTable, installed
+from tests.conformance.test_rowcare_poll import fill
+
+NAMES = LogNames()
+FILTERS = {
+    "all": Filters(),
+    "errors": Filters(letters="EF"),
+    "waiting": Filters(letters="N"),
+    "reason": Filters(reason="published"),
+    "object": Filters(table="usr", key="idu=7"),
+    "words": Filters(text="nowhere"),
+    "waiting words": Filters(letters="N", text="nowhere"),
+}
+
+
+@pytest.fixture
+def log(engine: Engine) -> Log:
+    table = installed(engine)
+    for number in range(1, 31):
+        key = f"idu={number % 3}"
+        table.write(
+            number, key, status="E" if number % 10 == 0 else "S" if number % 2 else "N", new_value=f"50%_{number}!"
+        )
+    table.run(
+        "INSERT INTO event_log_outcome (record_id, status, reason, note, held) VALUES (10, 'E', 'refused', 'no Such', 0)"
+    )
+    table.run("INSERT INTO event_log_outcome (record_id, held) VALUES (4, 1)")
+    return Log(engine, NAMES)
+
+
+def pages(log: Log, filters: Filters, *, limit: int, numbered: bool) -> Iterator[Listing]:
+    cursor: Cursor | None = Cursor()
+    while cursor is not None:
+        found = listing(log, filters, cursor, numbered=numbered, limit=limit)
+        yield found
+        cursor = found.further
+
+
+def numbers(log: Log, filters: Filters, *, limit: int = 4, numbered: bool = True) -> list[int]:
+    return [row.record_id for found in pages(log, filters, limit=limit, numbered=numbered) for row in found.rows]
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+@pytest.mark.parametrize("limit", [1, 4, 30, 100])
+def test_pages_have_every_row_once_the_newest_first(log: Log, limit: int, numbered: bool) -> None:
+    assert numbers(log, Filters(), limit=limit, numbered=numbered) == list(range(30, 0, -1))
+
+
+@pytest.mark.parametrize("numbered", [True, False])
+@pytest.mark.parametrize(
+    "filters, expected",
+    [
+        (Filters(letters="E"), [30, 20, 10]),
+        (Filters(letters="NE"), list(range(30, 0, -2))),
+        (Filters(letters="N"), [n for n in range(30, 0, -1) if n % 2 == 0 and n % 10]),
+        (Filters(reason="held"), [4]),
+        (Filters(reason="refused"), [10]),
+        (Filters(reason="published", key="idu=1"), [25, 19, 13, 7, 1]),
+        (Filters(table="USR", key="idu=1", letters="E"), [10]),
+        (Filters(table="elsewhere"), []),
+        (Filters(text="50%_7!"), [7]),
+        (Filters(text="NO SUCH"), [10]),
+        (Filters(text="%"), list(range(30, 0, -1))),
+        (Filters(text="5__"), []),
+        (Filters(text="fname", letters="E"), [30, 20, 10]),
+    ],
+    ids=str,
+)
+def test_filters_find_what_they_say(log: Log, filters: Filters, expected: list[int], numbered: bool) -> None:
+    assert numbers(log, filters, numbered=numbered) == expected
+
+
+def test_short_stretches_lose_nothing(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REACH", 3)
+    assert numbers(log, Filters()) == list(range(30, 0, -1))
+    assert numbers(log, Filters(letters="E")) == [30, 20, 10]
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    found = list(pages(log, Filters(letters="E"), limit=4, numbered=True))
+    assert [row.record_id for page in found for row in page.rows] == [30, 20, 10]
+    assert max(len(page.rows) for page in found) == 1  # without patience, one stretch a page
+
+
+def test_an_empty_log_has_one_empty_page(engine: Engine) -> None:
+    installed(engine)
+    for numbered in (True, False):
+        found = listing(Log(engine, NAMES), Filters(), Cursor(), numbered=numbered)
+        assert (found.rows, found.further) == ((), None)
+
+
+def test_a_row_is_shown_whole_and_one_that_is_not_there_not_at_all(log: Log) -> None:
+    found = one_row(log, 10)
+    assert found is not None
+    assert (found.record_id, found.new_value, found.note) == (10, "50%_10!", "no Such")
+    assert one_row(log, 31) is None
+
+
+def test_the_index_of_numbers_is_looked_for(sqlite: Engine, postgresql: Engine) -> None:
+    install(sqlite)
+    install(postgresql)
+    assert has_number_index(sqlite, NAMES)
+    assert not has_number_index(postgresql, NAMES)  # it has one of waiting rows alone
+    LogTable(postgresql).run("CREATE INDEX event_log_number ON event_log (record_id)")
+    assert has_number_index(postgresql, NAMES)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_postgresql_reads_a_stretch_whatever_is_asked_for(postgresql: Engine, indexed: bool) -> None:
+    _fill(postgresql, indexed=indexed)
+    log = Log(postgresql, NAMES)
+    for asked, filters in FILTERS.items():
+        for statement, parameters in _sent(log, filters, numbered=indexed):
+            with postgresql.connect() as connection:
+                plan = connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {statement}", parameters).scalar_one()
+            nodes = list(_nodes((plan if isinstance(plan, list) else json.loads(plan))[0]["Plan"]))
+            assert [node for node in nodes if "Seq Scan" in node] == [], asked
+            assert any("event_log" in node for node in nodes), asked
+
+
+def test_sqlite_reads_a_stretch_whatever_is_asked_for(sqlite: Engine) -> None:
+    _fill(sqlite, indexed=True)
+    for asked, filters in FILTERS.items():
+        for statement, parameters in _sent(Log(sqlite, NAMES), filters, numbered=True):
+            with sqlite.connect() as connection:
+                plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+            assert [step for step in plan if step.startswith("SCAN") and "stretch" not in step] == [], (asked, plan)
+            assert any(step.startswith("SEARCH entry USING") for step in plan), (asked, plan)
+
+
+def _fill(engine: Engine, *, indexed: bool) -> None:
+    """A log of processed rows, with a few that wait, and a companion that is large too."""
+    fill(engine, 60_000)
+    table = LogTable(engine)
+    table.run("UPDATE event_log SET status = 'N' WHERE record_id <= 500 OR record_id > 59500")
+    table.run(
+        "INSERT INTO event_log_outcome (record_id, status, reason) SELECT record_id, 'S', 'superseded' FROM event_log"
+    )
+    if indexed and engine.dialect.name == "postgresql":
+        table.run("CREATE INDEX event_log_number ON event_log (record_id)")
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("ANALYZE"))
+
+
+def _sent(log: Log, filters: Filters, *, numbered: bool) -> list[tuple[str, Any]]:
+    """What the database is asked about the log for a page."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if "FROM event_log AS entry" in statement:
+            sent.append((statement, parameters))
+
+    event.listen(log.engine, "before_cursor_execute", note)
+    listing(log, filters, Cursor(), numbered=numbered)
+    event.remove(log.engine, "before_cursor_execute", note)
+    assert sent
+    return sent
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[str]:
+    yield f"{plan['Node Type']} {plan.get('Relation Name', '')} {plan.get('Index Name', '')}"
+    for inner in plan.get("Plans", []):
+        yield from _nodes(inner)
+
+
+def test_pages_follow_each_other_without_gap(log: Log) -> None:
+    for one, other in pairwise(pages(log, Filters(), limit=4, numbered=True)):
+        assert one.rows[-1].record_id == other.rows[0].record_id + 1
