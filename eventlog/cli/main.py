@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any, NoReturn
@@ -36,6 +37,8 @@ COMMANDS = {
     "purge": "care",
     "validate": "validate",
     "rules": "rules",
+    "completion": "shell",
+    "man": "shell",
 }
 """In which module each command lives; the order is that of the help."""
 INTERRUPTED = 130
@@ -72,6 +75,8 @@ def main(ctx: click.Context, debug: bool) -> None:
     Try it: eventlog demo
     """
     ctx.obj = {"debug": debug}
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:
