@@ -20,6 +20,7 @@ from eventlog.sinks.kafka_frames import Frames, outcomes, too_large
 from eventlog.sinks.kafka_marks import Marks, Told, mark_messages, read_marks
 from eventlog.sinks.kafka_settings import KafkaSettings, producer_options
 from eventlog.sinks.kafka_topics import Topics
+from eventlog.xds.write import HEARTBEAT
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, KafkaException, Producer
@@ -95,13 +96,13 @@ class KafkaSink:
         return producer
 
     def _fresh(self, documents: Sequence[Document]) -> list[Document]:
-        """The documents that are not there yet, each once; ids grow from one to the next."""
+        """The documents that are not there yet, each once; ids grow from one to the next, but for heartbeats."""
         found: list[Document] = []
         last = self._marks.last
         for document in documents:
-            if document.id > last:
+            if document.id > last or document.id == HEARTBEAT:
                 found.append(document)
-                last = document.id
+                last = max(last, document.id)
         return found
 
     def _written(self, documents: Sequence[Document]) -> Sequence[Outcome]:
@@ -109,7 +110,7 @@ class KafkaSink:
 
         messages = [message for document in documents for message in self._messages(document)]
         taken, refused = self._frames.framed(messages)
-        share = self._share(taken, documents[-1].id)
+        share = self._share(taken, documents)
         try:
             self._send(share.messages)
             self._commit(share.marks)
@@ -126,7 +127,7 @@ class KafkaSink:
             return [outcome for document in documents for outcome in self._written([document])]
         taken, refused = self._frames.framed(self._messages(documents[0]))
         while True:
-            share = self._share(taken, documents[0].id)
+            share = self._share(taken, documents)
             number = self._first_refused(share)
             if number is None:
                 return outcomes(refused)
@@ -191,7 +192,7 @@ class KafkaSink:
         producer.commit_transaction(self._settings.timeout)
         self._marks = marks
 
-    def _share(self, messages: Sequence[Message], last: str) -> Share:
+    def _share(self, messages: Sequence[Message], documents: Sequence[Document]) -> Share:
         """The messages with metadata before those whose table was not told so yet."""
         tables = dict(self._marks.tables)
         found: list[Message] = []
@@ -210,6 +211,7 @@ class KafkaSink:
         assert topics is not None
         for topic in dict.fromkeys([message.topic for message in found]):
             topics.require(topic)
+        last = max(self._marks.last, *[document.id for document in documents if document.id != HEARTBEAT], "")
         return Share(messages=found, marks=Marks(last=last, tables=tables))
 
     def _messages(self, document: Document) -> Sequence[Message]:

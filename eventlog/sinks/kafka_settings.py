@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -86,7 +87,8 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
         "bootstrap.servers": settings.servers,
         "client.id": settings.transactional_id,
         "security.protocol": protocol,
-        "log_level": 2,  # what goes wrong is said by errors, not by a library on stderr
+        "log_level": 2,
+        "logger": _journal(),
     }
     if settings.sasl != "none":
         options |= {"sasl.mechanism": settings.sasl.upper(), "sasl.username": settings.user or ""}
@@ -94,6 +96,15 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
     if settings.tls:
         options |= _tls(settings)
     return options
+
+
+def _journal() -> logging.Logger:
+    """Where librdkafka writes: nowhere, unless somebody listens. What goes wrong is said by errors, not on stderr."""
+    logger = logging.getLogger("eventlog.kafka")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+        logger.propagate = False
+    return logger
 
 
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:

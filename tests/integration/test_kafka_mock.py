@@ -12,6 +12,7 @@ from eventlog.errors import ConfigError, SinkError
 from eventlog.model import Document, Reason
 from eventlog.sinks.kafka import KafkaSink
 from eventlog.sinks.registry import MemoryRegistry
+from eventlog.xds.write import HEARTBEAT
 from tests.messages import documents, inserted
 from tests.servers import free_port
 from tests.servers_kafka import consumed, settings
@@ -62,6 +63,16 @@ def test_documents_that_are_no_messages_need_a_topic(mock_cluster: str) -> None:
     sink = KafkaSink(settings(mock_cluster))
     with pytest.raises(ConfigError, match=r"output\.topic is missing"):
         sink.write([Document(id="1", body=b"", covers={})])
+
+
+def test_a_heartbeat_is_sent_whenever_it_comes(mock_cluster: str) -> None:
+    sink = KafkaSink(settings(mock_cluster, topic="mock.beats"))
+    beat = Document(id=HEARTBEAT, body=b"<beat/>", covers={})
+    sink.write([beat])
+    sink.write([Document(id="00001", body=b"<a/>", covers={}), beat])
+    assert [one.value for one in consumed(mock_cluster, "mock.beats")] == [b"<beat/>", b"<a/>", b"<beat/>"]
+    assert sink.last() == "00001"
+    sink.close()
 
 
 def test_metadata_bear_the_time_at_which_they_were_sent(mock_cluster: str) -> None:

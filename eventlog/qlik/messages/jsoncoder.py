@@ -58,8 +58,8 @@ class JsonCoder:
         """What stands before the changeSequence."""
         names = self._names
         try:
-            row = _encode(dict(zip(names, data, strict=True)))
-            former = b"null" if before is None else _encode(dict(zip(names, before, strict=True)))
+            row = _encode(dict(zip(names, data)))  # noqa: B905 - rows are made as long as names, for every change
+            former = b"null" if before is None else _encode(dict(zip(names, before)))  # noqa: B905 - as above
         except UnicodeEncodeError:
             raise self._misfit([*data, *(before or ())]) from None
         return b"".join((self._open, row, b',"beforeData":', former, _OPERATIONS[operation]))
@@ -84,7 +84,7 @@ class JsonCoder:
         ).encode()
 
     def sealed(self, head: bytes, tail: bytes, width: int) -> bytes:
-        """The head of the whole message: JSON needs no length."""
+        """The head of the whole message: JSON says no length."""
         return head
 
     def _misfit(self, values: list[Any]) -> ExpressionError:

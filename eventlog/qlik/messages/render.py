@@ -21,7 +21,7 @@ from eventlog.qlik.messages.jsoncoder import JsonCoder
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import Shape, shape_of
-from eventlog.qlik.messages.telling import Piece, Teller, Told
+from eventlog.qlik.messages.telling import Piece, Teller
 from eventlog.qlik.values import named
 from eventlog.rules.images import key_text
 from eventlog.schema import Catalog, Table
@@ -92,12 +92,14 @@ class TableRenderer:
         self.shape = shape
         settings, values = shape.settings, shape.values
         self.structure = structure_of(shape) if settings.mode == "metadata" else None
+        self._sealed = settings.encoding == "avro" and settings.mode in ("envelope", "metadata")
         self._coder = AvroCoder(shape) if settings.encoding == "avro" else JsonCoder(shape)
         ways = [self._coder.way(c, k, settings.logical_types) for c, k in zip(values.columns, shape.types, strict=True)]
         self._ways = ways
         self._teller = Teller(values, ways, self._coder.null)
         self._moments = Moments()
         self._topic, self._refs = shape.topic, (shape.value_ref, shape.key_ref)
+        self._bare = self.structure is None and shape.value_ref is None and shape.key_ref is None
         self._visible = ~shape.lobs
         self._beside_key = ~values.key_bits
         self._key_way: Literal["row", "table", "none", "avro"] = (
@@ -111,30 +113,34 @@ class TableRenderer:
 
         `stream` is how its place in the source is written, where the caller knows it already.
         """
-        op, before = change.op, None
+        op = change.op
         if op is Op.MODIFY:
-            told = self._teller.modified(change)
-            if self._only_children(change, told):
-                return None
-            name, changed = "UPDATE", told.changed & self._visible
-            if change.whole or told.had & self._beside_key:
-                before = told.before
+            former, after, changed, had, has, one = self._teller.modified(change)
+            if not change.whole and change.edits and not (changed | had | has) & self._beside_key:
+                return None  # only child tables changed
+            name = "UPDATE"
+            before = former if change.whole or had & self._beside_key else None
         elif op is Op.TRUNCATE:
             raise ExpressionError(
                 "messages have no operation that empties a table; its consumers must be told otherwise"
             )
         else:
-            told = self._teller.row(change, new=op is Op.ADD)
-            name = "INSERT" if op is Op.ADD else "DELETE"
-            changed = (told.has if op is Op.ADD else self.shape.values.key_bits or told.has) & self._visible
+            _, after, changed, _, has, one = self._teller.row(change, new=op is Op.ADD)
+            name, before = ("INSERT", None) if op is Op.ADD else ("DELETE", None)
+            if op is Op.DELETE:
+                changed = self.shape.values.key_bits or has
         coder, place = self._coder, change.place
         time, transaction = self._moments.of(change)
         stream = change.stream or stream or written(change.positions[-1])
         try:
-            head = coder.head(name, told.after, before)
+            head = coder.head(name, after, before)
             last = None if place is None else change.last
-            tail = coder.tail(time, stream, transaction, changed, told.has, place, last)
-            return self._key(change.row.key, told), coder.sealed(head, tail, WIDTH), tail
+            tail = coder.tail(time, stream, transaction, changed & self._visible, has, place, last)
+            if self._key_way == "row" and one is not None:
+                key: bytes | None = one.encode()
+            else:
+                key = self._key(change.row.key, after, one)
+            return key, coder.sealed(head, tail, WIDTH) if self._sealed else head, tail
         except UnicodeEncodeError:
             raise ExpressionError("the key or the position holds half a character, which UTF-8 cannot carry") from None
 
@@ -156,10 +162,12 @@ class TableRenderer:
         parts = parse(text).parts if text else ()
         one = parts[0][1] if len(parts) == 1 else None
         pieces: list[Piece] = self._pieces_of(row) if self._key_way == "avro" else []
-        return self._key(text, Told(pieces, pieces, 0, 0, 0, one))
+        return self._key(text, pieces, one)
 
     def message(self, key: bytes | None, value: bytes, positions: tuple[Position, ...] = ()) -> Message:
         """What was written as a message of its table."""
+        if self._bare:
+            return Message(topic=self._topic, key=key, value=value, positions=positions)
         value_schema, key_schema = self._refs
         return Message(
             topic=self._topic,
@@ -181,17 +189,13 @@ class TableRenderer:
                 raise named(error, column.name) from None
         return found
 
-    def _only_children(self, change: Change, told: Told) -> bool:
-        known = told.changed | told.had | told.has
-        return not known & self._beside_key and bool(change.edits) and not change.whole
-
-    def _key(self, key: str, told: Told) -> bytes | None:
-        """The message's key."""
+    def _key(self, key: str, row: list[Piece], one: str | None) -> bytes | None:
+        """The message's key; `one` is the value of a key of one column."""
         way = self._key_way
         if way == "row":
-            return (told.key if told.key is not None else self._joined(key)).encode()
+            return (one if one is not None else self._joined(key)).encode()
         if way == "avro":
-            return key_of(told.after, self.shape.values.key, self.shape.names)
+            return key_of(row, self.shape.values.key, self.shape.names)
         return None if way == "none" else self.shape.title.encode()
 
     def _joined(self, key: str) -> str:

@@ -7,7 +7,7 @@ written in one step, and what did not change is written once, because a message 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from eventlog.errors import ExpressionError
 from eventlog.model import ABSENT, Change, Edit
@@ -21,15 +21,10 @@ Way = tuple[type | None, Callable[[Any], Piece]]
 """The type whose values are pieces as they are, and what makes pieces of all others but NULL."""
 
 
-class Told(NamedTuple):
-    """The pieces before and after, the bits of the columns that changed and that are known, and the key's one value."""
-
-    before: list[Piece]
-    after: list[Piece]
-    changed: int
-    had: int
-    has: int
-    key: str | None
+Told = tuple[list[Piece], list[Piece], int, int, int, str | None]
+"""The pieces before and after, the bits of the columns that changed, of those that were and are known, and the key's value
+where it is one; a plain tuple, because one is made for every change.
+"""
 
 
 class Teller:
@@ -65,7 +60,7 @@ class Teller:
                 self._check(edit, error)
                 continue
             bits |= bit
-        return Told(row, row, bits, bits, bits, key)
+        return row, row, bits, bits, bits, key
 
     def modified(self, change: Change) -> Told:
         """A row that goes on."""
@@ -98,7 +93,7 @@ class Teller:
                 continue
             if new is not ABSENT and piece != after[place]:
                 changed |= bit
-        return Told(before, after, changed, had, has, key)
+        return before, after, changed, had, has, key
 
     def _keyed(self, key: str) -> tuple[list[Piece], int, str | None]:
         """A row in which only the key stands, the bits of the key, and its value where it is one."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.errors import ExpressionError
-from eventlog.model import Change, Op, Position, Refusal, RowId, written
+from eventlog.model import Change, Op, Position, Refusal, RowId
 from eventlog.qlik.changeseq import Sequencer
 from eventlog.qlik.messages.document import Message, MessagesDocument, lines
 from eventlog.qlik.messages.render import Renderer, TableRenderer
@@ -45,7 +45,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         for change in changes:
             positions = change.positions
             alone = len(positions) == 1
-            event_id = written(positions[0]) if alone else change.event_id
+            event_id = str(positions[0][0]) if alone and len(positions[0]) == 1 else change.event_id
             try:
                 writer = writer_of(change.row)
                 pieces = writer.pieces(change, event_id if alone else None)
