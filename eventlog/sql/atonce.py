@@ -40,10 +40,12 @@ def fetched_at_once(
 
 
 def _rows(driver: Any, result: Any) -> list[tuple[Any, ...]]:
-    from psycopg import errors, pq
+    from psycopg import OperationalError, errors, pq
     from psycopg.adapt import Transformer
 
     if result.status != pq.ExecStatus.TUPLES_OK:
+        if result.error_field(pq.DiagnosticField.SQLSTATE) is None:  # the library says it: the connection is gone
+            raise OperationalError(result.get_error_message())
         raise errors.error_from_result(result)
     reading = Transformer(driver)
     reading.set_pgresult(result)

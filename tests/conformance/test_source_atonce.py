@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from psycopg import DatabaseError
 from sqlalchemy import Engine, text
 
 from eventlog.errors import SourceError
@@ -50,3 +52,24 @@ def test_what_the_database_refuses_is_told_as_ever(postgresql: Engine) -> None:
     assert not told.value.may_pass
     with transaction(postgresql, "The query", lone=True) as connection:
         assert fetched_at_once(connection, text("SELECT :number"), {"number": 1}) == [("1",)]
+
+
+def ask_when_cut(engine: Engine, asked_before: int) -> None:
+    """Asks in a session that somebody has ended meanwhile."""
+    query = text("SELECT :number")
+    with transaction(engine, "The query", lone=True) as connection:
+        session = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+        with engine.begin() as other:
+            other.execute(text("SELECT pg_terminate_backend(:session)"), {"session": session})
+        for _ in range(asked_before):
+            with suppress(DatabaseError):
+                fetched_at_once(connection, query, {"number": 1})
+        fetched_at_once(connection, query, {"number": 1})
+
+
+@pytest.mark.parametrize("asked_before", [0, 1])
+def test_a_connection_that_is_cut_is_trouble_that_passes(postgresql: Engine, asked_before: int) -> None:
+    """Told by the server, and by the library alone once there is none."""
+    with pytest.raises(SourceError) as told:
+        ask_when_cut(postgresql, asked_before)
+    assert told.value.may_pass, told.value
