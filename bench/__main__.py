@@ -29,6 +29,7 @@ NAMES = (
     "spark.engines",
     "spark.growth",
     "spark.reading",
+    "web",
     "capture.insert",
     "capture.update",
     "capture.delete",

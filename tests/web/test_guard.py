@@ -74,6 +74,7 @@ def test_a_visitor_without_a_login_gets_a_session_once() -> None:
     again = admitted(guard, asked(cookie=f"{guard.cookie}={first.session}"))
     assert (first.fresh, again.fresh, again.session) == (True, False, first.session)
     assert admitted(guard, asked(cookie="\x00=;;;")).fresh
+    assert admitted(guard, asked(cookie="a,b=1")).fresh
 
 
 def test_a_proxy_says_who_asks_and_nobody_else_does() -> None:

@@ -19,6 +19,7 @@ from tests.conformance.event_logs import LogTable, installed
 from tests.conformance.test_rowcare_poll import fill
 
 NAMES = LogNames()
+COUNT = 200_000
 FILTERS = {
     "all": Filters(),
     "errors": Filters(letters="EF"),
@@ -144,12 +145,13 @@ def test_sqlite_reads_a_stretch_whatever_is_asked_for(sqlite: Engine) -> None:
 
 
 def _fill(engine: Engine, *, indexed: bool) -> None:
-    """A log of processed rows, with a few that wait, and a companion that is large too."""
-    fill(engine, 60_000)
+    """A log of processed rows, longer than any stretch, with a few that wait; and a companion that is large too."""
+    fill(engine, COUNT)
     table = LogTable(engine)
-    table.run("UPDATE event_log SET status = 'N' WHERE record_id <= 500 OR record_id > 59500")
+    table.run("UPDATE event_log SET status = 'N' WHERE record_id <= 500 OR record_id > 199500")
     table.run(
         "INSERT INTO event_log_outcome (record_id, status, reason) SELECT record_id, 'S', 'superseded' FROM event_log"
+        " WHERE record_id % 4 = 0"
     )
     if indexed and engine.dialect.name == "postgresql":
         table.run("CREATE INDEX event_log_number ON event_log (record_id)")

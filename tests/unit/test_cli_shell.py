@@ -1,0 +1,55 @@
+"""What shells and manuals are told: commands complete, the manual has every command, NO_COLOR takes the colours away."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from eventlog.cli.main import COMMANDS, main
+from eventlog.cli.shell import SHELLS, VARIABLE
+from eventlog.journal import journal
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_shell_is_told_how_to_ask(shell: str) -> None:
+    done = CliRunner().invoke(main, ["completion", shell])
+    assert done.exit_code == 0
+    assert f"{VARIABLE}={shell}_complete" in done.output
+
+
+def test_the_program_completes_what_a_shell_asks_for() -> None:
+    asked = {**os.environ, "COMP_WORDS": "eventlog requ", "COMP_CWORD": "1", VARIABLE: "bash_complete"}
+    done = subprocess.run([sys.executable, "-m", "eventlog"], env=asked, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["plain,requeue"]
+
+
+def test_the_manual_has_every_command_and_says_nothing_to_man() -> None:
+    page = CliRunner().invoke(main, ["man"]).output
+    assert page.startswith(".TH EVENTLOG 1")
+    assert [name for name in COMMANDS if f".SS eventlog {name}" not in page] == []
+    known = (".TH", ".SH", ".SS", ".B", ".TP", ".PP")
+    assert [line for line in page.splitlines() if line[:1] in (".", "'") and line.split()[0] not in known] == []
+
+
+@pytest.mark.parametrize("asked, coloured", [({"NO_COLOR": "1"}, False), ({}, True)])
+def test_no_color_means_none(asked: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    stream = Terminal()
+    journal("console", stream=stream).info("said")
+    assert ("\x1b[" in stream.getvalue()) is coloured
+    demo = CliRunner().invoke(main, ["demo"], color=True)
+    assert ("\x1b[1m" in demo.output) is coloured

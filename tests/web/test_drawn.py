@@ -1,0 +1,251 @@
+"""Pages as functions: what a reading, a list or a row says in words, for every state that it can be in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from eventlog.explain import ExplainedRow, Explanation
+from eventlog.rowcare import LogRow
+from eventlog.sources.pace import Rate
+from eventlog.status import Facts, LastError
+from eventlog.web.frame import Look, login, message, page
+from eventlog.web.html import markup
+from eventlog.web.listing import Cursor, Filters, Listing
+from eventlog.web.overview import duration, overview
+from eventlog.web.reading import Loop, Place, Reading, ReasonCount, Sample
+from eventlog.web.rowlist import kind_name, row_list
+from eventlog.web.rowpage import MANY, SHOWN, confirmation, possible, row_page, said_of
+
+NOW = 1_800_000_000.0
+LOOK = Look(log="event_log", visitor="ada", acts=True, style="/s.css", script="/l.js", proof="p")
+READS = replace(LOOK, acts=False)
+SAMPLE = Sample(at=NOW, waiting=3, oldest=7, lag=2.5, rate=10.0)
+FACTS = Facts(
+    log="event_log",
+    rows={"N": 3, "S": 5, "W": 0, "E": 0, "F": 0},
+    ignored={},
+    oldest_waiting=7,
+    lag_seconds=2.5,
+    rate=Rate(rows=600, seconds=60, per_second=10.0),
+    last_error=None,
+    triggers={},
+)
+READING = Reading(
+    log="event_log",
+    database="sqlite:///app.db",
+    now=NOW,
+    samples=(SAMPLE,),
+    facts=FACTS,
+    counted=NOW - 5,
+    publisher="somebody",
+    places=(Place(name="files out", format="xds", position="all that was read is delivered"),),
+)
+ROW = LogRow(
+    record_id=7,
+    status="N",
+    event_type="2",
+    event_time="2025-03-23 10:57:19",
+    perpetrator="app",
+    table_name="usr",
+    table_key="idu=1",
+    column_name="fname",
+    old_value="Jack",
+    new_value="John",
+    reason=None,
+    note=None,
+    attempts=None,
+    next_attempt=None,
+    document=None,
+)
+
+
+def loop(state: str, error: str | None = None) -> Loop:
+    return Loop(state=state, error=error, documents=1, last_document=NOW)
+
+
+@pytest.mark.parametrize(
+    "changes, kind, said",
+    [
+        ({}, "good", "Nothing is stuck."),
+        ({"samples": ()}, "warn", "Nothing has been measured yet."),
+        ({"trouble": "the disk is gone."}, "bad", "The log cannot be read: the disk is gone."),
+        ({"loop": loop("failing", "no route")}, "bad", "The publisher fails: no route"),
+        ({"loop": loop("failing")}, "bad", "it does not say why"),
+        ({"samples": (replace(SAMPLE, lag=900.0),)}, "bad", "has waited for 15 min."),
+        ({"samples": (replace(SAMPLE, lag=None),), "publisher": None}, "bad", "No publisher works on this log."),
+        ({"publisher": None}, "warn", "Rows wait, and no publisher works on this log."),
+        ({"facts": replace(FACTS, rows={"E": 1, "F": 1})}, "warn", "Not published: 2 rows."),
+        ({"facts": replace(FACTS, triggers={"t": "MISSING"})}, "warn", "Not current: 1 trigger."),
+        ({"facts": None, "counted": None}, "good", "Nothing is stuck."),
+    ],
+)
+def test_one_sentence_says_whether_it_flows(changes: dict[str, Any], kind: str, said: str) -> None:
+    drawn = overview(replace(READING, **changes))
+    assert f'class="verdict {kind}"' in drawn
+    assert said in drawn
+
+
+def test_an_empty_log_is_no_trouble() -> None:
+    drawn = overview(
+        replace(READING, samples=(Sample(at=NOW, waiting=0, oldest=None, lag=0.0, rate=0.0),), publisher=None)
+    )
+    assert "Nothing is stuck." in drawn
+    assert "none works on this log" in drawn
+
+
+def test_letters_reasons_outputs_and_triggers_are_told() -> None:
+    error = LastError(record_id=9, status="E", reason="refused", note=None, at="2025-03-23 10:57:19")
+    drawn = overview(
+        replace(
+            READING,
+            facts=replace(FACTS, ignored={"X": 2}, last_error=error),
+            reasons=(ReasonCount(status="E", reason="refused", rows=4), ReasonCount(status="N", reason=None, rows=1)),
+            states={"usr_insert": "CURRENT", "usr_update": "OUTDATED"},
+            in_hand="10 rows, 1 to 10",
+            loop=loop("publishing"),
+        )
+    )
+    for said in ("ignored: only N", "the format or the receiver did not take it", "OUTDATED", "10 rows, 1 to 10"):
+        assert said in drawn
+    assert 'row <a href="/rows/9">9</a>' in drawn
+    assert "The last error" in drawn
+    assert "publishing" in drawn
+    assert "No table is tracked." in overview(READING)
+
+
+def test_what_fails_stands_beside_the_outputs() -> None:
+    assert "<bdi>no route</bdi>" in overview(replace(READING, loop=loop("failing", "no route")))
+    warned = LastError(record_id=9, status="W", reason="vanished", note="gone", at=None)
+    assert "<td>none</td>" in overview(replace(READING, facts=replace(FACTS, last_error=warned)))
+
+
+def test_an_hour_of_samples_makes_a_small_page() -> None:
+    many = tuple(replace(SAMPLE, at=NOW - 3600 + 5 * step) for step in range(721))
+    assert len(overview(replace(READING, samples=many)).encode()) < 60_000
+
+
+@pytest.mark.parametrize(
+    "seconds, said",
+    [
+        (None, "unknown"),
+        (0.04, "0.0 s"),
+        (9.5, "9.5 s"),
+        (90, "90 s"),
+        (600, "10 min"),
+        (7200, "2 h"),
+        (200_000, "2 d"),
+    ],
+)
+def test_times_are_said_as_people_do(seconds: float | None, said: str) -> None:
+    assert duration(seconds) == said
+
+
+def test_a_list_says_where_it_ends_and_what_it_is_of() -> None:
+    rows = (
+        ROW,
+        replace(
+            ROW,
+            record_id=6,
+            status=None,
+            column_name=None,
+            old_value=None,
+            new_value=None,
+            table_key=None,
+            perpetrator=None,
+        ),
+    )
+    drawn = markup(row_list(Listing(rows=rows, further=Cursor(before=6)), Filters(letters="NX"), LOOK, first=False))
+    assert "2 rows, the newest first" in drawn
+    assert 'href="/rows?status=NX&amp;before=6"' in drawn
+    assert '<option value="NX" selected>NX</option>' in drawn
+    assert ">Newest</a>" in drawn
+    assert drawn.count('type="checkbox"') == 2
+    assert "checkbox" not in markup(row_list(Listing(rows=rows, further=None), Filters(), READS, first=True))
+
+
+def test_a_list_without_rows_says_whether_to_look_further() -> None:
+    further = markup(
+        row_list(Listing(rows=(), further=Cursor(place=9), ordered=False), Filters(key="k"), LOOK, first=True)
+    )
+    assert "No such row in this part of the log." in further
+    assert "Look further back" in further
+    assert "place=9" in further
+    assert "has no index of its numbers" in further
+    assert "The timeline of" in further
+    assert "No such rows." in markup(row_list(Listing(rows=(), further=None), Filters(), LOOK, first=True))
+
+
+@pytest.mark.parametrize(
+    "changes, acts",
+    [
+        ({}, ["hold", "release"]),
+        ({"reason": "held"}, ["release"]),
+        ({"reason": "held", "note": "row 3 of the same object comes first."}, ["hold", "release"]),
+        ({"status": "E"}, ["requeue"]),
+        ({"status": "X"}, []),
+    ],
+)
+def test_what_can_be_done_depends_on_the_row(changes: dict[str, Any], acts: list[str]) -> None:
+    row = replace(ROW, **changes)
+    assert possible(row) == acts
+    drawn = markup(row_page(row, explained(row, 1), LOOK))
+    assert [act for act in ("hold", "release", "requeue") if f'value="{act}"' in drawn] == acts
+    assert "<button" not in markup(row_page(row, explained(row, 1), READS))
+
+
+def explained(row: LogRow, count: int, document: str | None = "<modify/>") -> Explanation:
+    rows = tuple(
+        ExplainedRow(
+            record_id=row.record_id + at,
+            event_type=None if at == 1 else 2,
+            column=None if at == 1 else "fname",
+            old="x" * 200,
+            new=None,
+            status="S",
+            reason="published",
+            note="so" if at == 2 else None,
+        )
+        for at in range(count)
+    )
+    return Explanation(record_id=row.record_id, status="N", recorded="It waits.", rows=rows, document=document)
+
+
+def test_a_row_with_much_about_it_stays_a_page() -> None:
+    row = replace(ROW, new_value="y" * (SHOWN + 5), reason="vanished", next_attempt="soon", attempts=2, table_key=None)
+    drawn = markup(row_page(row, explained(row, 3 * MANY, None), LOOK, "1 row is held now."))
+    assert "and 5 characters more" in drawn
+    assert "further away left out." in drawn
+    assert "It makes no document." in drawn
+    assert "the next at soon" in drawn
+    assert "1 row is held now." in drawn
+    assert drawn.count("<tr>") == MANY + 2
+
+
+def test_an_act_is_asked_for_and_said() -> None:
+    drawn = markup(confirmation("requeue", [3, 4], LOOK))
+    assert "Requeue 2 rows" in drawn
+    assert 'name="proof" value="p"' in drawn
+    assert [said_of(act, 2) for act in ("hold", "release", "requeue")] == [
+        "2 rows are held now.",
+        "2 rows are released now.",
+        "2 rows are waiting again now.",
+    ]
+
+
+@pytest.mark.parametrize("number, said", [("8", "8 update field back"), ("9", "9 unknown"), (None, "None unknown")])
+def test_event_types_have_names(number: str | None, said: str) -> None:
+    assert kind_name(number) == said
+
+
+def test_the_frame_says_where_one_is_and_who_one_is() -> None:
+    drawn = page("Rows", "x", replace(LOOK, leaves=True), live=True, here="Rows").decode()
+    assert '<a href="/rows" aria-current="page">Rows</a>' in drawn
+    assert "<noscript><meta http-equiv=" in drawn
+    assert "Log out" in drawn
+    assert "read-only" in page("Rows", "x", READS).decode()
+    assert "noscript" not in message("Oh", "no", LOOK).decode()
+    assert "That was not the token." in login(LOOK, wrong=True).decode()
+    assert "That was not the token." not in login(LOOK, wrong=False).decode()
