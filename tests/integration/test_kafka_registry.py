@@ -89,3 +89,15 @@ def test_a_column_that_is_added_is_compatible_and_one_whose_type_changes_is_set_
     assert [(one.table, (one.row or {})["order_id"]) for one in read] == [("shop.orders", 1), ("shop.orders", 2)]
     assert (read[1].row or {})["rank"] == 3
     sink.close()
+
+
+def test_nothing_is_written_while_the_registry_is_away(server: RegistryServer, mock_cluster: str) -> None:
+    how: dict[str, Any] = {"mode": "registry", "encoding": "avro", "topic": "mock.away"}
+    own = {"registry": f"http://127.0.0.1:{free_port()}", "registry_timeout": 1.0}
+    batch = documents([inserted(1, customer="Ada")], **how)
+    sink = KafkaSink(settings(mock_cluster, **own))
+    with pytest.raises(SinkError, match=r"registry .* does not answer.*tried again") as caught:
+        sink.write(batch)
+    assert caught.value.may_pass
+    assert (sink.last(), consumed(mock_cluster, "mock.away")) == ("", [])
+    sink.close()

@@ -12,7 +12,7 @@ _ID_BITS: Final = (1 << 128) - 1
 
 
 class Moments:
-    """Remembers the last time and the last transaction: neighbours share them, and share the very same values."""
+    """Remembers the last time and the last transaction, which neighbours mostly share."""
 
     __slots__ = ("_text", "_transaction", "_transaction_text", "_when")
 
@@ -30,7 +30,7 @@ class Moments:
             self._transaction_text = "" if transaction is None else transaction_id(transaction)
         if when is None and transaction is not None:
             when = transaction.time
-        if when is not self._when:
+        if when is not self._when and when != self._when:
             self._when = when
             self._text = timestamp(when)
         return self._text, self._transaction_text

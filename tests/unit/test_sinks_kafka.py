@@ -1,0 +1,100 @@
+"""Kafka's settings and errors in words: what is refused, what clients get, and whether waiting helps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from eventlog.errors import ConfigError
+from eventlog.sinks.kafka_errors import in_words
+from eventlog.sinks.kafka_marks import Told, mark_messages
+from eventlog.sinks.kafka_settings import KafkaSettings, client_options, producer_options
+
+
+@pytest.mark.parametrize(
+    "settings, problem",
+    [
+        ({"servers": " "}, "output.servers is empty"),
+        ({"transactional_id": ""}, "output.transactional_id is empty"),
+        ({"timeout": 0}, "output.timeout is 0"),
+        ({"partitions": 0}, "output.partitions is 0"),
+        ({"sasl": "plain"}, "belong together"),
+        ({"user": "me"}, "belong together"),
+        ({"ca_file": "ca.pem"}, "need output.tls"),
+        ({"tls": True, "client_key": "key.pem"}, "needs output.client_certificate"),
+        ({"options": {"acks": 1}}, "output.options sets acks"),
+    ],
+)
+def test_settings_that_connect_to_nothing_are_refused(settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        KafkaSettings(**{"servers": "broker:9092", **settings})
+    assert problem in str(caught.value)
+
+
+def test_settings_keep_their_secrets() -> None:
+    settings = KafkaSettings(servers="b:1", sasl="plain", user="me", password="pa55", options={"x": "hidden"})
+    assert "pa55" not in repr(settings)
+    assert "hidden" not in repr(settings)
+
+
+def test_clients_get_who_we_are_and_whom_we_trust(tmp_path: Path) -> None:
+    authority, certificate = tmp_path / "ca.pem", tmp_path / "me.pem"
+    authority.touch()
+    certificate.touch()
+    settings = KafkaSettings(
+        servers="b:1",
+        tls=True,
+        verify=False,
+        ca_file=str(authority),
+        client_certificate=str(certificate),
+        sasl="scram-sha-512",
+        user="me",
+        password="pa55",
+    )
+    options = client_options(settings)
+    assert options["security.protocol"] == "sasl_ssl"
+    assert (options["sasl.mechanism"], options["sasl.password"]) == ("SCRAM-SHA-512", "pa55")
+    assert (options["ssl.ca.location"], options["ssl.key.location"]) == (str(authority), str(certificate))
+    assert options["enable.ssl.certificate.verification"] is False
+    authority.unlink()
+    with pytest.raises(ConfigError, match="there is no such file"):
+        client_options(settings)
+
+
+def test_nothing_that_is_set_takes_away_that_messages_are_there_once() -> None:
+    options = producer_options(KafkaSettings(servers="b:1", compression="zstd", options={"batch.size": 1000}))
+    assert (options["enable.idempotence"], options["transactional.id"]) == (True, "eventlog")
+    assert (options["batch.size"], options["compression.type"]) == (1000, "zstd")
+    assert client_options(KafkaSettings(servers="b:1"))["security.protocol"] == "plaintext"
+
+
+@pytest.mark.parametrize(
+    "code, said, may_pass",
+    [
+        (KafkaError._ALL_BROKERS_DOWN, "does not answer", True),
+        (KafkaError._FENCED, "same output.transactional_id", False),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "right to write to the topic", False),
+        (KafkaError.INVALID_REQUIRED_ACKS, "does not take messages", True),
+    ],
+)
+def test_errors_say_whether_waiting_helps(code: int, said: str, may_pass: bool) -> None:
+    error = in_words(KafkaError(code), "broker:9092")
+    assert "broker:9092" in str(error)
+    assert said in str(error)
+    assert error.may_pass is may_pass
+
+
+def test_what_was_said_before_explains_a_silence() -> None:
+    error = in_words(KafkaError(KafkaError._TIMED_OUT), "b:1", KafkaError(KafkaError._AUTHENTICATION))
+    assert "Check output.sasl" in str(error)
+    assert not error.may_pass
+
+
+def test_marks_are_messages_by_output_and_table() -> None:
+    assert dict(mark_messages("out", "7", {"shop.orders": Told("AB", 2)})) == {
+        b"out": b'{"last":"7"}',
+        b"out/shop.orders": b'{"schema_id":"AB","version":2}',
+    }
