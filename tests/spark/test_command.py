@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,12 @@ import pytest
 from eventlog.convert import local
 from eventlog.schema import catalog_to_json
 from tests.spark.inputs import Row, order, output, write_rows
+from tests.spark.processes import kill_workers
 from tests.spark.standalone import Standalone, environment, standalone
 from tests.strategies import CATALOG
+
+LIMITED = ("sh", "-c", 'ulimit -f 4000 && exec "$@"', "sh")
+"""No file can be larger than 4000 × 512 bytes; one part with all changes would be."""
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1", "--conf", "spark.driver.memory=512m")
@@ -57,10 +61,12 @@ def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
         yield started
 
 
-def command(*arguments: str, environment: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
-    """The command on its way."""
+def command(
+    *arguments: str, environment: Mapping[str, str] | None = None, through: Sequence[str] = ()
+) -> subprocess.Popen[str]:
+    """The command on its way, called through another one if need be."""
     return subprocess.Popen(
-        [sys.executable, "-m", "eventlog", "convert", "--engine", "spark", *QUICK, *arguments],
+        [*through, sys.executable, "-m", "eventlog", "convert", "--engine", "spark", *QUICK, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -94,6 +100,24 @@ def test_on_four_cores_after_a_run_that_was_killed(java: None, place: Place) -> 
     code, _, err = finished(command("--master", "local[4]", *place.arguments("four")))
     assert code == 0, err
     assert output(destination) == place.expected
+
+
+def test_a_task_that_fails_once_is_done_again(java: None, place: Place) -> None:
+    run = command("--master", "local[2,4]", *place.arguments("again"))
+    while run.poll() is None and not kill_workers(run.pid, most=1):
+        time.sleep(0.02)
+    code, _, err = finished(run)
+    assert (code, "Traceback" in err) == (0, False), err
+    assert output(place.folder / "again") == place.expected
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(java: None, place: Place) -> None:
+    """A limit on the size of files stands for a disk that is full; the parts are larger than what Spark moves."""
+    words = [*place.arguments("full"), "--part-events", "100000", "--master", "local[1]"]
+    code, _, err = finished(command(*words, through=LIMITED))
+    assert (code, "Traceback" in err) == (75, False), err
+    assert "cannot be written: " in err
+    assert not (place.folder / "full").exists()
 
 
 def test_no_java_is_a_sentence(place: Place, tmp_path: Path) -> None:

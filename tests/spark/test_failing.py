@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-import signal
 import time
-from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -17,6 +15,7 @@ from eventlog.convert import local
 from eventlog.errors import DataError, EventlogError, MachineError, UsageError
 from eventlog_spark.convert import convert
 from tests.spark.inputs import Row, order, output, write_rows
+from tests.spark.processes import kill_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +45,15 @@ def test_damage_inside_parquet_is_named_and_nothing_is_published(spark: SparkSes
     content[1_000:30_000] = bytes(29_000)
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"a\.parquet cannot be read"):
+        convert(order(tmp_path / "in", tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_quote_that_is_never_closed_is_named_with_its_line(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    text = write_rows(tmp_path / "in" / "a.csv", rows(50)).read_text().replace(",new 30\n", ',"new 30\n', 1)
+    (tmp_path / "in" / "a.csv").write_text(text)
+    with pytest.raises(DataError, match=r"a\.csv, line 31: a quote"):
         convert(order(tmp_path / "in", tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
@@ -94,36 +102,5 @@ def _kill_workers(run: Thread, destination: Path) -> None:
     """Kills the Python workers of this process's Spark, again and again while it converts."""
     while run.is_alive():
         if (destination / "_temporary-eventlog").exists():
-            for worker in _workers():
-                with suppress(ProcessLookupError):
-                    os.kill(worker, signal.SIGKILL)
+            kill_workers(os.getpid())
         time.sleep(0.05)
-
-
-def _workers() -> list[int]:
-    """Python processes below the JVM below this process, those that fork others left out."""
-    parents = {int(path.name): _parent(path) for path in Path("/proc").glob("[0-9]*")}
-    above = set(parents.values())
-
-    def mine(process: int) -> bool:
-        while process > 1:
-            process = parents.get(process, 0)
-            if process == os.getpid():
-                return True
-        return False
-
-    return [process for process in parents if process not in above and mine(process) and _is_python(process)]
-
-
-def _parent(path: Path) -> int:
-    try:
-        return int((path / "stat").read_text().rpartition(")")[2].split()[1])
-    except (OSError, IndexError):
-        return 0
-
-
-def _is_python(process: int) -> bool:
-    try:
-        return b"pyspark.daemon" in Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return False

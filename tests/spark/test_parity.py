@@ -92,3 +92,21 @@ def test_one_object_with_more_rows_than_are_held_at_once(spark: SparkSession, tm
     assert (done.changes, done.parts) == (60_000, 3)
     local.convert(order(tmp_path / "in", tmp_path / "here", part_events=25_000), jobs=1)
     assert output(tmp_path / "there") == output(tmp_path / "here")
+
+
+def test_what_spark_reads_elsewhere_and_writes_as_parquet_is_input(spark: SparkSession, tmp_path: Path) -> None:
+    """As JDBC gives rows: numbers as decimals, times as timestamps."""
+    rows = [
+        (number, "N", 1, "2026-01-01 00:00:00", "app", "usr", f"idu={number % 9}", "fname", None, f"{number}")
+        for number in range(1, 200)
+    ]
+    names = [name.upper() for name in STANDARD]
+    found = spark.createDataFrame(rows, ", ".join(f"{name} string" for name in names))
+    types = {"RECORD_ID": "decimal(38,10)", "EVENT_TYPE": "decimal(2,0)", "EVENT_TIME": "timestamp"}
+    cast = found.selectExpr(*[f"CAST({name} AS {types.get(name, 'string')}) AS {name}" for name in names])
+    cast.repartition(3).write.parquet(str(tmp_path / "in"))
+    (tmp_path / "plain").mkdir()
+    write_rows(tmp_path / "plain" / "all.parquet", rows)
+    convert(order(tmp_path / "in", tmp_path / "there"))
+    local.convert(order(tmp_path / "plain", tmp_path / "here"), jobs=1)
+    assert output(tmp_path / "there") == output(tmp_path / "here")

@@ -1,0 +1,46 @@
+"""The Python workers of a Spark that runs on this machine, for the tests that kill them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+
+def kill_workers(root: int, *, most: int | None = None) -> int:
+    """Kills Python workers below a process, all of them or so many; says how many there were."""
+    found = workers(root)[:most]
+    for worker in found:
+        with suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
+    return len(found)
+
+
+def workers(root: int) -> list[int]:
+    """Python processes below the JVM below a process, those that fork others left out."""
+    parents = {int(path.name): _parent(path) for path in Path("/proc").glob("[0-9]*")}
+    above = set(parents.values())
+
+    def below(process: int) -> bool:
+        while process > 1:
+            process = parents.get(process, 0)
+            if process == root:
+                return True
+        return False
+
+    return [process for process in parents if process not in above and below(process) and _is_python(process)]
+
+
+def _parent(path: Path) -> int:
+    try:
+        return int((path / "stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
+def _is_python(process: int) -> bool:
+    try:
+        return b"pyspark.daemon" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
