@@ -26,6 +26,7 @@ NAMES = (
     "messages",
     "memory",
     "convert",
+    "changetables",
     "spark.engines",
     "spark.growth",
     "spark.reading",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -18,9 +18,9 @@ T = TypeVar("T")
 class FileSpill(Generic[T]):
     """Chunks of one transaction in a file without a name, so that nothing of it outlives the process."""
 
-    def __init__(self, kind: type[T], folder: Path | None = None) -> None:
+    def __init__(self, kind: Any, folder: Path | None = None) -> None:
         self._encoder = msgspec.msgpack.Encoder()
-        self._decoder = msgspec.msgpack.Decoder(list[tuple[int, kind]])  # type: ignore[valid-type]  # told at run time
+        self._decoder = msgspec.msgpack.Decoder(list[tuple[int, kind]])
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # open as long as the transaction is
         self._places: list[tuple[int, int]] = []
 
@@ -50,6 +50,6 @@ class FileSpill(Generic[T]):
         self._file.close()
 
 
-def spill_to(kind: type[T], folder: Path | None = None) -> Callable[[], FileSpill[T]]:
+def spill_to(kind: Any, folder: Path | None = None) -> Callable[[], FileSpill[Any]]:
     """Makes spills for items of that kind, which msgpack must know; without a folder in the system's temporary one."""
     return lambda: FileSpill(kind, folder)

@@ -48,12 +48,18 @@ class Framer:
         self._pieces: list[bytes] = []
         self._kept = 0
         self._needed = COMMON_SIZE
-        self._damage: DamageError | None = None
+        self.damage: DamageError | None = None
+        """What is wrong with what comes next; set before anybody hears of it."""
 
     @property
     def kept(self) -> int:
         """Bytes of a record that has not come whole."""
         return self._kept
+
+    @property
+    def rest(self) -> bytes:
+        """The bytes that were not handed out."""
+        return b"".join(self._pieces)
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The records that are whole now; DamageError when what comes next is none."""
@@ -73,7 +79,7 @@ class Framer:
         self.offset += dropped
         self._pieces.clear()
         self._needed = COMMON_SIZE
-        self._damage = None
+        self.damage = None
         return dropped
 
     def close(self) -> None:
@@ -97,7 +103,7 @@ class Framer:
             if scheme != SCHEME or size > largest or (header < MOST_LEAST and header < LEAST.get(number, COMMON_SIZE)):
                 problem = self._problem(header, payload, scheme, number)
                 if problem is not None:
-                    self._damage = DamageError(problem, offset=base + at)
+                    self.damage = DamageError(problem, offset=base + at)
                     break
             if at + size > end:
                 needed = size
@@ -126,8 +132,8 @@ class Framer:
         return None
 
     def _raise_damage(self) -> None:
-        if self._damage is not None:
-            raise self._damage
+        if self.damage is not None:
+            raise self.damage
 
 
 def frames(

@@ -32,13 +32,14 @@ OVERHEAD: Final = 250
 class Committed(Struct, frozen=True, kw_only=True):
     """A committed transaction: where its commit stands, when it was, who did it, and what it did.
 
-    `open` is where the earliest transaction began that was still open then.
+    `open` is where the earliest transaction began that was still open then, `since` the earliest with this one.
     """
 
     seq: int
     time: dt.datetime | None
     user: int | None
     open: int | None
+    since: int | None
     items: Iterator[Item]
 
 
@@ -85,9 +86,11 @@ class RecordReader:
 
     def _committed(self, frame: Frame) -> Committed:
         seq, tx, seconds = _commit(frame.data, 16)
+        since = self.transactions.open
         items = self.transactions.commit(tx, seq)
         user = self._users.pop(tx, None)
-        return Committed(seq=seq, time=_moment(seconds), user=user, open=self.transactions.open, items=items)
+        left = self.transactions.open
+        return Committed(seq=seq, time=_moment(seconds), user=user, open=left, since=since, items=items)
 
     def _other(self, frame: Frame) -> None:
         self.met[frame.number] += 1

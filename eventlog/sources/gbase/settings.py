@@ -42,7 +42,7 @@ class GbaseSettings(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=T
     server: str = ""
     owner: str = "informix"
     minor_version: Literal[0, 1] = 1
-    timeout: int = 5
+    timeout: int = 1
     max_records: int = 256
     marks: str = "gbase-marks.json"
 

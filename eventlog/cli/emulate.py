@@ -1,0 +1,67 @@
+"""`eventlog emulate`: streams as other databases' change capture delivers them, for those who have no server at hand."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+SOURCES = {"gbase": "emulate:gbase", "linter": "emulate_linter:linter"}
+"""In which module, and under which name, the command for each kind of stream is."""
+
+
+class Sources(click.Group):
+    """Imports the command of a kind of stream only when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(SOURCES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SOURCES:
+            return None
+        module, _, name = SOURCES[cmd_name].partition(":")
+        command = getattr(import_module(f"eventlog.cli.{module}"), name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=Sources)
+def emulate() -> None:
+    """Writes streams of made-up changes, to try a pipeline without the database.
+
+    Example: eventlog emulate gbase --rows 1000 --out capture.bin
+    """
+
+
+@click.command()
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="The file; `.hex` gives text, one read a line."
+)
+@click.option("--rows", default=100, show_default=True, type=click.IntRange(1), help="How many rows are changed.")
+@click.option("--dialect", type=click.Choice(["gbase", "informix"]), default="gbase", show_default=True)
+@click.option(
+    "--dirty", is_flag=True, help="Rubbish of earlier reads behind each read, as programs print their buffer."
+)
+@click.option(
+    "--cut", default=65_536, show_default=True, type=click.IntRange(1), help="Bytes of a read, which may cut records."
+)
+@click.option("--seed", default=1, show_default=True, help="Another number gives other changes.")
+def gbase(out: Path, rows: int, dialect: str, dirty: bool, cut: int, seed: int) -> None:
+    """Writes a stream of GBase 8s or Informix: two tables, interleaved transactions, savepoints, rollbacks, heartbeats.
+
+    The labels are 1 for shop.customer and 2 for shop.purchase, whose keys are id.
+
+    Example: eventlog emulate gbase --rows 1000 --out capture.bin
+    """
+    from eventlog.sources.gbase.scenario import buffers, reads, shop
+
+    pieces = reads(shop(rows, seed, wide=dialect == "gbase"), cut=cut, minor=0 if dialect == "gbase" else 1)
+    pieces = buffers(pieces) if dirty else pieces
+    hexadecimal = out.suffix.lower() == ".hex"
+    count = 0
+    with out.open("wb") as file:
+        for piece in pieces:
+            file.write(piece.hex().upper().encode() + b"\n" if hexadecimal else piece)
+            count += len(piece)
+    click.echo(f"{rows} changed rows in {count} bytes: {out}")

@@ -1,0 +1,207 @@
+"""An annotated dump: every record, field by field, with its bytes; and where a damaged stream breaks."""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.errors import DamageError, DataError, shortened
+from eventlog.sources.gbase.codes import in_words
+from eventlog.sources.gbase.frames import Frame, Framer
+from eventlog.sources.gbase.layout import CapturedColumn, Layout, read_layout
+from eventlog.sources.gbase.records import COMMON, COMMON_SIZE, FIELDS, LEAST, ROWS, Record, name_of, place_of
+from eventlog.sources.gbase.rows import FIXED_HEADER, sizes_of
+from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.values import codec
+
+SHOWN: Final = 64
+"""Bytes that are shown of a piece; of more, the number."""
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """A piece of a record: where it is, its bytes, what it is, and what it says."""
+
+    offset: int
+    data: bytes
+    name: str
+    value: str = ""
+
+    @property
+    def text(self) -> str:
+        """The line as it is printed."""
+        shown = self.data[:SHOWN].hex(" ", -4)
+        more = f" … {len(self.data)} bytes" if len(self.data) > SHOWN else ""
+        said = f"{self.name} {self.value}".rstrip()
+        return f"  {self.offset:>8}  {shown + more:<36}  {said}"
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """A record with its lines; or what is no record, with the problem that makes it none."""
+
+    offset: int
+    title: str
+    lines: tuple[Line, ...] = ()
+    problem: str | None = None
+
+    @property
+    def damaged(self) -> bool:
+        """Whether something in it cannot be read."""
+        return self.problem is not None or any(line.value.startswith("!") for line in self.lines)
+
+    @property
+    def text(self) -> str:
+        """The entry as it is printed."""
+        wrong = [f"  {'!':>8}  {self.problem}"] if self.problem else []
+        return "\n".join([f"@{self.offset} {self.title}", *(line.text for line in self.lines), *wrong])
+
+
+def entries(chunks: Iterable[bytes], settings: GbaseSettings) -> Iterator[Entry]:
+    """Every record of a stream. What is none is shown as bytes, up to the next place that looks like a header."""
+    framer = Framer(largest=settings.largest_record)
+    layouts: dict[int, Layout | str] = {}
+    for chunk in chunks:
+        yield from _chunk_entries(framer, chunk, layouts, settings)
+        if settings.dirty and framer.kept:
+            yield _no_record(framer.offset, framer.rest, "left over in the buffer", None)
+            framer.drop()
+    if framer.kept:
+        yield _incomplete(framer)
+
+
+def _chunk_entries(
+    framer: Framer, chunk: bytes, layouts: dict[int, Layout | str], settings: GbaseSettings
+) -> Iterator[Entry]:
+    while True:
+        try:
+            found = framer.feed(chunk)
+        except DamageError:
+            found = []
+        for frame in found:
+            yield entry(frame, layouts, settings)
+        if framer.damage is None:
+            return
+        rest, offset, problem = framer.rest, framer.offset, str(framer.damage)
+        at = len(rest) if settings.dirty else next_header(rest, settings.largest_record)
+        yield _no_record(offset, rest[:at], "no record", problem)
+        framer.drop()
+        framer.offset = offset + at
+        chunk = rest[at:]
+
+
+def next_header(data: bytes, largest: int) -> int:
+    """Where the next record may begin, behind the first byte; without one, where a header may have begun."""
+    at = 1
+    while (scheme := data.find(b"\0\0\0\x42", at + 8)) >= 0:
+        at = scheme - 8
+        if at + COMMON_SIZE > len(data):
+            break
+        header, payload, _, number = struct.unpack_from(">4I", data, at)
+        if number in FIELDS and LEAST[number] <= header and header + payload <= largest:
+            return at
+        at += 1
+    return max(1, len(data) - COMMON_SIZE + 1)
+
+
+def _incomplete(framer: Framer) -> Entry:
+    offset, rest = framer.offset, framer.rest
+    try:
+        framer.close()
+    except DamageError as error:
+        return _no_record(offset, rest, "incomplete record", str(error))
+    raise AssertionError("what is kept is incomplete")
+
+
+def _no_record(offset: int, data: bytes, title: str, problem: str | None) -> Entry:
+    return Entry(offset=offset, title=title, lines=(Line(offset=offset, data=data, name="bytes"),), problem=problem)
+
+
+def entry(frame: Frame, layouts: dict[int, Layout | str], settings: GbaseSettings) -> Entry:
+    """A record field by field. `layouts` are what was described before, and learn what this record describes."""
+    lines: list[Line] = []
+    at = 0
+    values: dict[str, int] = {}
+    for field in (*COMMON, *FIELDS.get(frame.number, ())):
+        data = frame.data[at : at + field.size]
+        (values[field.name],) = struct.unpack(f">{field.form}", data)
+        said = _said(field.name, values[field.name])
+        lines.append(Line(offset=frame.offset + at, data=data, name=field.name, value=said))
+        at += field.size
+    problem = None
+    try:
+        if frame.number in ROWS:
+            lines += _row(frame, values["userdata"], layouts, settings)
+        else:
+            lines += _rest(frame, at)
+        if frame.number == Record.TABSCHEM:
+            layouts[values["userdata"]] = read_layout(frame.data, frame.header_size)
+    except DataError as error:
+        problem = str(error)
+        if frame.number == Record.TABSCHEM:
+            layouts[values["userdata"]] = problem
+        else:
+            lines += _rest(frame, at)
+    title = f"{frame.number} {name_of(frame.number)}, {len(frame.data)} bytes"
+    return Entry(offset=frame.offset, title=title, lines=tuple(lines), problem=problem)
+
+
+def _said(name: str, value: int) -> str:
+    match name:
+        case "seq":
+            return place_of(value)
+        case "time":
+            try:
+                return f"{value} = {dt.datetime.fromtimestamp(value, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
+            except (ValueError, OverflowError, OSError):
+                return f"{value}, which is no time"
+        case "record_number":
+            return f"{value} {name_of(value)}"
+        case "code":
+            return in_words(value).rstrip(".")
+    return str(value)
+
+
+def _rest(frame: Frame, at: int) -> Iterator[Line]:
+    """What stands in a header beyond the known fields, and the payload."""
+    if at < frame.header_size:
+        yield Line(offset=frame.offset + at, data=frame.data[at : frame.header_size], name="more header")
+    if frame.payload:
+        said = ""
+        if frame.number in (Record.TABSCHEM, Record.ERROR):
+            said = repr(shortened(frame.payload.rstrip(b"\0").decode("utf-8", "replace"), 2000))
+        yield Line(offset=frame.offset + frame.header_size, data=frame.payload, name="payload", value=said)
+
+
+def _row(frame: Frame, label: int, layouts: dict[int, Layout | str], settings: GbaseSettings) -> Iterator[Line]:
+    layout = layouts.get(label, f"nothing has described the columns of label {label}.")
+    if isinstance(layout, str):
+        raise DataError(layout)
+    sizes = sizes_of(layout, frame.data, frame.header_size, settings.sizes)
+    little = sizes != struct.unpack_from(f">{len(sizes)}I", frame.data, FIXED_HEADER)
+    lines: list[Line] = []
+    for place, (column, size) in enumerate(zip(layout.varying, sizes, strict=True)):
+        at = FIXED_HEADER + 4 * place
+        said = f"{size} ({'little' if little else 'big'}-endian)"
+        data = frame.data[at : at + 4]
+        lines.append(Line(offset=frame.offset + at, data=data, name=f"size of {column.name}", value=said))
+    at = frame.header_size
+    fixed = [column.type.size or 0 for column in layout.fixed]
+    for column, size in zip((*layout.fixed, *layout.varying), (*fixed, *sizes), strict=True):
+        data = frame.data[at : at + size]
+        said = _value(column, data, settings)
+        lines.append(Line(offset=frame.offset + at, data=data, name=f"{column.name} {column.written}", value=said))
+        at += size
+    return iter(lines)
+
+
+def _value(column: CapturedColumn, data: bytes, settings: GbaseSettings) -> str:
+    try:
+        value = codec(column.type, settings.texts).decode(data)
+    except (ValueError, OverflowError, IndexError) as error:
+        return f"! is none: {error}"
+    if value is None:
+        return "= NULL"
+    return f"= {shortened(repr(value), 200) if isinstance(value, str | bytes) else value}"

@@ -1,0 +1,136 @@
+"""A capture session on a server: the documented calls in their order, undone in the reverse order, also on failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Final, Protocol
+
+from eventlog.errors import ConfigError, SourceError
+from eventlog.sources.gbase.codes import in_words
+from eventlog.sources.gbase.settings import GbaseSettings
+
+READ: Final = 65_536
+"""Bytes that are asked for at once."""
+POSITION_GONE: Final = -83713
+MAJOR: Final = 1
+
+
+class Driver(Protocol):
+    """What a site's way to its server must offer; the calls go to the database syscdcv1."""
+
+    def call(self, function: str, *arguments: object) -> int:
+        """Executes a function such as `informix.cdc_opensess` and gives the integer that it returns."""
+
+    def read(self, session: int, most: int) -> bytes:
+        """At most so many bytes of the session, as `ifx_lo_read` gives them; only those that it says it has read."""
+
+    def captures(self, table: str, but: int) -> int:
+        """How many other sessions capture `database:owner.table`, as syscdctabs says."""
+
+    def close(self) -> None:
+        """Ends the connection."""
+
+
+class Session:
+    """An activated session. What it switched on is switched off when it closes, but for what others still use."""
+
+    def __init__(
+        self, driver: Driver, settings: GbaseSettings, start: int, report: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._driver = driver
+        self._settings = settings
+        self._report = report
+        self._undo = ExitStack()
+        if not settings.tables:
+            raise ConfigError(
+                "source.gbase.tables is empty; it says which tables are captured, as 1 = 'db:owner.table'."
+            )
+        try:
+            self.number = self._open()
+            for label, table in settings.tables.items():
+                self._capture(int(label), table)
+            self._activate(start)
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self) -> bytes:
+        """The next bytes of the stream; when nothing happened for a while, a heartbeat."""
+        return self._driver.read(self.number, READ)
+
+    def close(self) -> None:
+        """Ends captures, switches full row logging off, ends the session."""
+        self._undo.close()
+
+    def _open(self) -> int:
+        own = self._settings
+        arguments = (own.server, 0, own.timeout, own.max_records, MAJOR, own.minor_version)
+        number = self._call("opensess", *arguments, doing="opening a session")
+        self._undo.callback(self._undoing, "closesess", number)
+        return number
+
+    def _capture(self, label: int, table: str) -> None:
+        columns = self._settings.columns.get(table)
+        if not columns:
+            raise ConfigError(f"source.gbase.columns has nothing for {table}; it says which columns are captured.")
+        self._call("set_fullrowlogging", table, 1, doing=f"logging whole rows of {table}")
+        self._undo.callback(self._log_no_longer, table)
+        self._call("startcapture", self.number, 0, table, ",".join(columns), label, doing=f"capturing {table}")
+        self._undo.callback(self._undoing, "endcapture", self.number, 0, table)
+
+    def _activate(self, start: int) -> None:
+        try:
+            self._call("activatesess", self.number, start, doing="starting to read")
+        except SourceError as error:
+            if str(POSITION_GONE) in error.message:
+                hint = "What happened since is lost to capturing: load the tables anew, and begin without the marks."
+                raise SourceError(error.message, hint=hint, may_pass=False) from None
+            raise
+        self._undo.callback(self._undoing, "deactivatesess", self.number)
+
+    def _call(self, function: str, *arguments: object, doing: str) -> int:
+        answer = self._driver.call(f"{self._settings.owner}.cdc_{function}", *arguments)
+        if answer < 0:
+            raise SourceError(f"The server refuses {doing}: {in_words(answer)}", may_pass=answer == -83790)
+        return answer
+
+    def _undoing(self, function: str, *arguments: object) -> None:
+        """One step back; what fails is told, and the steps behind it are still made."""
+        try:
+            self._call(function, *arguments, doing=f"to undo ({function})")
+        except SourceError as error:
+            self._report(str(error))
+
+    def _log_no_longer(self, table: str) -> None:
+        try:
+            others = self._driver.captures(table, self.number)
+        except SourceError as error:
+            self._report(f"{error} Full row logging of {table} stays on.")
+            return
+        if others:
+            self._report(f"{others} other session(s) capture {table}: full row logging stays on.")
+        else:
+            self._undoing("set_fullrowlogging", table, 0)
+
+
+def emulated(emulator: Any) -> Driver:
+    """The emulator as a driver."""
+    return _Emulated(emulator)
+
+
+class _Emulated:
+    def __init__(self, emulator: Any) -> None:
+        self._emulator = emulator
+
+    def call(self, function: str, *arguments: object) -> int:
+        return int(getattr(self._emulator, function.partition(".cdc_")[2])(*arguments))
+
+    def read(self, session: int, most: int) -> bytes:
+        return bytes(self._emulator.read(session, most))
+
+    def captures(self, table: str, but: int) -> int:
+        return int(self._emulator.captures(table, but))
+
+    def close(self) -> None:
+        return None

@@ -1,0 +1,322 @@
+"""What every source must do, run on GBase sessions and files: batches in hand, places after a crash, nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from eventlog.backoff import Backoff
+from eventlog.errors import ConfigError, SourceError
+from eventlog.marks import FileMarks
+from eventlog.model import Image, Outcome, Reason, Status
+from eventlog.seams import Batch
+from eventlog.sources.gbase.drivers import DbApiDriver, driver_of, parts_of
+from eventlog.sources.gbase.emulator import Emulator
+from eventlog.sources.gbase.feeds import FileFeed, SessionFeed
+from eventlog.sources.gbase.records import Record
+from eventlog.sources.gbase.scenario import reads, shop
+from eventlog.sources.gbase.session import Session, emulated
+from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.source import GbaseSource, gbase_source
+
+TABLE = "stores:shop.t1"
+OWN = GbaseSettings(tables={"5": TABLE}, columns={TABLE: ("c1", "c2")}, keys={"t1": ("c1",)})
+NOW = Backoff(first=0.0)
+
+
+@pytest.fixture
+def server() -> Emulator:
+    made = Emulator(cut=[7, 50, 3] * 20)
+    made.create(TABLE, "c1 integer, c2 varchar(20,0)")
+    return made
+
+
+@pytest.fixture
+def marks(tmp_path: Path) -> FileMarks:
+    return FileMarks(tmp_path / "marks.json")
+
+
+def source_of(server: Emulator, marks: FileMarks, own: GbaseSettings = OWN) -> GbaseSource:
+    return GbaseSource(SessionFeed(lambda: emulated(server), own), own, FileMarks(marks.path), backoff=NOW)
+
+
+@pytest.fixture
+def source(server: Emulator, marks: FileMarks) -> Iterator[GbaseSource]:
+    made = source_of(server, marks)
+    assert list(made.read(1).events) == []  # from now on
+    yield made
+    made.close()
+
+
+def insert(server: Emulator, *numbers: int, tx: int | None = None) -> int:
+    """Inserts rows; in a transaction of their own if none is given."""
+    own = server.begin() if tx is None else tx
+    for number in numbers:
+        server.row(Record.INSERT, own, TABLE, {"c1": number, "c2": "x"})
+    if tx is None:
+        server.end(own)
+    return own
+
+
+def numbers(batch: Batch) -> list[object]:
+    return [(cast("Image", event).after or {})["c1"] for event in batch.events]
+
+
+def read(source: GbaseSource, limit: int = 0) -> Batch:
+    """The next batch that holds something; reads may be cut, so a read may bring nothing."""
+    for _ in range(300):
+        batch = source.read(limit)
+        if batch.events:
+            return batch
+    return batch
+
+
+def outcomes(batch: Batch, *staying: int) -> list[Outcome]:
+    return [
+        Outcome(position=event.position, status=Status.NEW, reason=Reason.RETRY)
+        if at in staying
+        else Outcome(position=event.position)
+        for at, event in enumerate(batch.events)
+    ]
+
+
+def test_batches_follow_each_other_and_cut_transactions_at_the_limit(server: Emulator, source: GbaseSource) -> None:
+    insert(server, 1, 2, 3, 4, 5)
+    insert(server, 6)
+    seen = []
+    for _ in range(3):
+        batch = read(source, 2)
+        assert (batch.repeated, batch.catalog is not None) == (False, True)
+        seen.append(numbers(batch))
+        source.settle(batch, outcomes(batch))
+    assert seen == [[1, 2], [3, 4], [5, 6]]
+    assert list(source.read(2).events) == []
+
+
+def test_the_batch_in_hand_comes_again_also_after_a_crash(
+    server: Emulator, source: GbaseSource, marks: FileMarks
+) -> None:
+    insert(server, 1, 2, 3)
+    insert(server, 4)
+    first = read(source, 2)
+    source.note({"out": "half"})
+    assert source.read(9).notes == {"out": "half"}
+    insert(server, 5)
+    for after_crash in (source, source_of(server, marks)):
+        again = read(after_crash, 9)
+        assert (again.events, again.repeated, again.notes) == (first.events, True, {"out": "half"})
+    after_crash.settle(again, outcomes(again))
+    rest = read(after_crash)
+    assert (numbers(rest), rest.repeated, rest.notes) == ([3, 4, 5], False, {})
+
+
+def test_nothing_comes_twice_and_nothing_is_lost_wherever_it_is_restarted(server: Emulator, marks: FileMarks) -> None:
+    first = source_of(server, marks)
+    first.read(1)
+    long_one = insert(server, 1, tx=server.begin())
+    seen: list[object] = []
+    insert(server, 10, 11, 12)
+    batch = read(first, 2)
+    seen += numbers(batch)
+    first.settle(batch, outcomes(batch))
+    insert(server, 20)
+    insert(server, 2, tx=long_one)
+    server.end(long_one)
+    insert(server, 30)
+    for _ in range(8):
+        restarted = source_of(server, marks)
+        batch = read(restarted, 1)
+        if batch.events:
+            seen += numbers(batch)
+            restarted.settle(batch, outcomes(batch))
+    assert seen == [10, 11, 12, 20, 1, 2, 30]
+
+
+def test_what_is_not_taken_is_offered_again_and_holds_the_others(
+    server: Emulator, source: GbaseSource, marks: FileMarks
+) -> None:
+    insert(server, 1, 2, 3)
+    batch = read(source)
+    source.settle(batch, outcomes(batch, 1), {"out": "kept"})
+    insert(server, 4)
+    for at in (1, 2):
+        one = source if at == 1 else source_of(server, marks)
+        again = read(one)
+        assert (numbers(again), again.attempts) == ([2], {batch.events[1].position: at})
+        assert (again.notes, again.repeated) == ({"out": "kept"}, False)
+        one.settle(again, outcomes(again, *([0] if at == 1 else [])), {"out": "kept"})
+    assert numbers(read(one)) == [4]
+
+
+def test_waiting_takes_its_time(server: Emulator, marks: FileMarks) -> None:
+    own = GbaseSource(SessionFeed(lambda: emulated(server), OWN), OWN, marks, backoff=Backoff(first=60))
+    own.read(1)
+    insert(server, 1)
+    batch = read(own)
+    own.settle(batch, outcomes(batch, 0))
+    later = own.read(1).later
+    assert later is not None
+    assert 29 < later <= 60
+
+
+def test_a_session_that_ends_is_opened_anew_at_the_kept_place(server: Emulator, source: GbaseSource) -> None:
+    insert(server, 1)
+    batch = read(source)
+    source.settle(batch, outcomes(batch))
+    insert(server, 2)
+    server.fail_next(-83790)
+    with pytest.raises(SourceError, match="ended the session"):
+        read(source)
+    assert numbers(read(source)) == [2]
+    assert server.calls.count("opensess") == 2
+
+
+def test_a_place_that_the_server_no_longer_has_is_a_sentence(
+    server: Emulator, source: GbaseSource, marks: FileMarks
+) -> None:
+    insert(server, 1)
+    batch = read(source)
+    source.settle(batch, outcomes(batch))
+    server.kept_from = 1 << 60
+    with pytest.raises(SourceError, match=r"no longer in the logical logs.* load the tables anew") as caught:
+        source_of(server, marks).read(1)
+    assert caught.value.may_pass is False
+
+
+def test_files_that_grow_are_read_on(tmp_path: Path) -> None:
+    folder = tmp_path / "captured"
+    folder.mkdir()
+    pieces = list(reads(shop(80, 5), cut=700))
+    whole = GbaseSettings(path=str(folder), marks=str(tmp_path / "marks.json"))
+    got: list[object] = []
+    source = gbase_source(whole)
+    for at, piece in enumerate(pieces):
+        with (folder / f"{at // 5:03}.bin").open("ab") as file:
+            file.write(piece)
+        if at % 7 == 3:
+            source.close()
+            source = gbase_source(whole)
+        batch = source.read(0)
+        got += batch.events
+        source.settle(batch, outcomes(batch))
+    fresh = GbaseSource(FileFeed(folder), whole, FileMarks(tmp_path / "other.json"))
+    whole_stream: list[object] = []
+    while (batch := fresh.read(0)).events:
+        whole_stream += batch.events
+        fresh.settle(batch, outcomes(batch))
+    assert got == whole_stream
+    assert len(got) > 60
+
+
+def test_the_calls_come_in_their_order_and_are_undone_backwards(server: Emulator) -> None:
+    other = Session(emulated(server), OWN, 0)
+    own = Session(emulated(server), OWN, 0)
+    assert server.full == {TABLE}
+    server.calls.clear()
+    said: list[str] = []
+    own._report = said.append
+    own.close()
+    assert server.calls == ["deactivatesess", f"endcapture {TABLE}", "closesess"]
+    assert "other session(s) capture" in said[0]
+    server.calls.clear()
+    other.close()
+    assert server.calls == ["deactivatesess", f"endcapture {TABLE}", f"set_fullrowlogging {TABLE} 0", "closesess"]
+    assert server.full == set()
+
+
+@pytest.mark.parametrize(
+    "wrong, told",
+    [
+        ({"columns": {TABLE: ("c9",)}}, "CDC_E_NOCOL"),
+        ({"tables": {"1": "stores:shop.t2"}, "columns": {"stores:shop.t2": ("c1",)}}, "CDC_E_NOTAB"),
+        ({"tables": {"1": "x:shop.t2"}, "columns": {"x:shop.t2": ("c1",)}}, "CDC_E_NOTAB|CDC_E_NODB"),
+    ],
+)
+def test_what_was_begun_is_undone_when_a_call_fails(server: Emulator, wrong: dict[str, Any], told: str) -> None:
+    own = GbaseSettings(**{"tables": OWN.tables, "columns": OWN.columns, **wrong})
+    with pytest.raises(SourceError, match=told):
+        Session(emulated(server), own, 0)
+    assert server.calls[-1] == "closesess"
+    assert server.full == set()
+
+
+def test_the_emulator_answers_mistakes_with_the_codes_of_the_server(server: Emulator) -> None:
+    session = server.opensess("", 0, 0, 256, 1, 1)
+    assert server.opensess("", 0, 0, 1000, 1, 1) == -83724
+    assert server.opensess("", 0, 0, 1, 2, 0) == -83702
+    assert server.startcapture(session, 0, TABLE, "c1", 1) == 0
+    assert server.startcapture(session, 0, TABLE, "c1", 1) == -83710
+    assert server.startcapture(session, 0, "nobase:a.b", "c1", 1) == -83703
+    assert (
+        server.startcapture(9, 0, TABLE, "c1", 1) == server.activatesess(9, 0) == server.endcapture(9, 0, "") == -83708
+    )
+    assert server.endcapture(session, 0, "other") == -83711
+    assert (server.closesess(session), server.closesess(session), server.deactivatesess(session)) == (0, -83708, -83708)
+
+
+class Cursor:
+    """Answers every statement with a number, or fails."""
+
+    def __init__(self, asked: list[object]) -> None:
+        self.asked = asked
+
+    def execute(self, statement: str, arguments: tuple[object, ...]) -> None:
+        self.asked.append((statement, arguments))
+        if "fail" in statement:
+            raise RuntimeError("no such function")
+
+    def fetchone(self) -> tuple[int]:
+        return (3,)
+
+    def close(self) -> None:
+        self.asked.append("closed")
+
+
+class Connection:
+    """A DB-API connection of a site that can read sessions."""
+
+    def __init__(self, settings: GbaseSettings) -> None:
+        self.asked: list[object] = []
+
+    def cursor(self) -> Cursor:
+        return Cursor(self.asked)
+
+    def lo_read(self, session: int, most: int) -> bytes:
+        return b"bytes"
+
+    def close(self) -> None:
+        self.asked.append("connection closed")
+
+
+def test_a_connection_of_the_site_is_driven_by_sql() -> None:
+    driver = (
+        driver_of(GbaseSettings(driver=f"{__name__}:Connection")) if __name__ in __import__("sys").modules else None
+    )
+    driver = driver or DbApiDriver(Connection(OWN))
+    assert driver.call("informix.cdc_closesess", 7) == 3
+    assert (driver.read(7, 10), driver.captures(TABLE, 7)) == (b"bytes", 3)
+    with pytest.raises(SourceError, match="refuses EXECUTE FUNCTION fail: no such function"):
+        driver.call("fail", 1)
+    driver.close()
+    asked = connection.asked
+    assert asked[0] == ("EXECUTE FUNCTION informix.cdc_closesess(?)", (7,))
+    assert asked[2][1] == ("stores", "shop", "t1", 7)
+
+
+@pytest.mark.parametrize(
+    "driver, told", [("", "names no driver"), ("nowhere:x", "cannot be loaded"), ("json:nothing", "cannot be loaded")]
+)
+def test_drivers_that_are_none_are_refused(driver: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        driver_of(GbaseSettings(driver=driver))
+
+
+def test_a_table_of_a_server_is_written_whole() -> None:
+    assert parts_of(TABLE) == ("stores", "shop", "t1")
+    with pytest.raises(ConfigError, match=r"database:owner\.table"):
+        parts_of("shop.t1")
+    with pytest.raises(ConfigError, match="lo_read"):
+        DbApiDriver(object())
