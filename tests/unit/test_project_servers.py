@@ -67,13 +67,13 @@ def test_an_engine_that_refuses_is_an_absence_like_others(
     make: type[Refusing], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("EVENTLOG_REQUIRE", raising=False)
-    with pytest.raises(pytest.skip.Exception, match="mysql is not there: its container does not start: "):  # noqa: SIM117
-        with running("mysql", make):
-            raise AssertionError("nothing runs")
+    skipped = pytest.raises(pytest.skip.Exception, match="mysql is not there: its container does not start: ")
+    with skipped, running("mysql", make):
+        raise AssertionError("nothing runs")
     monkeypatch.setenv("EVENTLOG_REQUIRE", "postgres, mysql")
-    with pytest.raises(pytest.fail.Exception, match="mysql is required and not there"):  # noqa: SIM117
-        with running("mysql", make):
-            raise AssertionError("nothing runs")
+    failed = pytest.raises(pytest.fail.Exception, match="mysql is required and not there")
+    with failed, running("mysql", make):
+        raise AssertionError("nothing runs")
 
 
 def test_only_what_is_required_fails(monkeypatch: pytest.MonkeyPatch) -> None:
