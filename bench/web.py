@@ -42,7 +42,7 @@ PATHS = {
     "list": "/rows",
     "errors": "/rows?status=E",
     "search": "/rows?text=nowhere",
-    "a row": "/rows/500000",
+    "a row": "/rows/{row}",
 }
 FILL = (
     "INSERT INTO {log} (table_key, status, event_type, perpetrator, table_name, column_name, old_value, new_value)"
@@ -61,7 +61,7 @@ def benchmark(*, quick: bool) -> Benchmark:
     page = _page("page_log", count)
     browser = _browser()
     loads = [
-        Contestant(name=name, run=partial(_load, page, path), units=1 if quick else LOADS)
+        Contestant(name=name, run=partial(_load, page, path.format(row=count // 2)), units=1 if quick else LOADS)
         for name, path in PATHS.items()
     ]
     paints = [] if browser is None else [Contestant(name=PAINT, run=partial(_paint, browser, page))]

@@ -171,6 +171,8 @@ def test_the_login_lets_in(log: LogTable, context: BrowserContext) -> None:
         page.get_by_role("heading", name="Overview").wait_for()
         page.get_by_role("button", name="Log out").click()
         page.get_by_label("Token").wait_for()
+        page.goto(f"{server.url}rows")
+        assert page.url == f"{server.url}login"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -19,7 +19,7 @@ from tests.conformance.event_logs import LogTable, installed
 from tests.conformance.test_rowcare_poll import fill
 
 NAMES = LogNames()
-COUNT = 200_000
+COUNT = 40_000
 FILTERS = {
     "all": Filters(),
     "errors": Filters(letters="EF"),
@@ -148,11 +148,13 @@ def _fill(engine: Engine, *, indexed: bool) -> None:
     """A log of processed rows, longer than any stretch, with a few that wait; and a companion that is large too."""
     fill(engine, COUNT)
     table = LogTable(engine)
-    table.run("UPDATE event_log SET status = 'N' WHERE record_id <= 500 OR record_id > 199500")
+    table.run("UPDATE event_log SET status = 'N' WHERE record_id <= 500 OR record_id > 39500")
     table.run(
         "INSERT INTO event_log_outcome (record_id, status, reason) SELECT record_id, 'S', 'superseded' FROM event_log"
         " WHERE record_id % 4 = 0"
     )
+    if engine.dialect.name == "postgresql":
+        table.run("UPDATE event_log SET new_value = repeat('x', 1500)")
     if indexed and engine.dialect.name == "postgresql":
         table.run("CREATE INDEX event_log_number ON event_log (record_id)")
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:

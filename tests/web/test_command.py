@@ -1,0 +1,113 @@
+"""`eventlog web`, and the page of `eventlog run --http`, as processes: they say where they are, answer, and end when asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from sqlalchemy import Engine
+
+from tests.conformance.event_logs import LogTable
+from tests.integration.publishing import until
+from tests.web.visiting import watched
+
+
+@pytest.fixture
+def log(sqlite: Engine) -> LogTable:
+    return watched(sqlite)
+
+
+@contextmanager
+def running(log: LogTable, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """The command until the block ends, which it must do well."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
+    command = [sys.executable, "-m", "eventlog", *arguments, "--database", str(log.engine.url)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=kept | environment)
+    try:
+        yield process
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def said(process: subprocess.Popen[str], pattern: str) -> str:
+    """What the process says on standard error, as far as the pattern catches it."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        found = re.search(pattern, line)
+        if found:
+            return found[1]
+    raise AssertionError(f"it never said {pattern}")
+
+
+def asked(url: str) -> str:
+    with urlopen(url, timeout=30) as answer:  # noqa: S310 - the address is this test's own
+        body: bytes = answer.read()
+        return body.decode()
+
+
+def test_the_page_by_itself_says_where_it_is(log: LogTable) -> None:
+    with running(log, "web", "--http", "127.0.0.1:0", "--read-only") as process:
+        url = said(process, r"The page is at (http://127\.0\.0\.1:\d+/)")
+        assert "Overview" in asked(url)
+        assert "<button" not in asked(f"{url}rows/3")
+        assert json.loads(asked(f"{url}health")) == {"state": "watching"}
+
+
+def test_the_page_beside_the_publisher_knows_its_state(log: LogTable, tmp_path: Path) -> None:
+    with running(
+        log, "run", "--http", "127.0.0.1:0", "--out", str(tmp_path / "out"), "--log-format", "json"
+    ) as process:
+        port = said(process, r'"watched_at","port":(\d+)')
+        until(lambda: "<dd>publishing</dd>" in asked(f"http://127.0.0.1:{port}/"), "it publishes")
+        assert "eventlog_state" in asked(f"http://127.0.0.1:{port}/metrics")
+        until(lambda: log.statuses()[2] == "S", "the row is published")
+
+
+def test_where_everybody_could_look_there_are_figures_and_no_page(log: LogTable, tmp_path: Path) -> None:
+    everywhere = ".".join("0000")
+    arguments = ("run", "--http", f"{everywhere}:0", "--out", str(tmp_path / "out"), "--log-format", "json")
+    with running(log, *arguments) as process:
+        assert "web.token" in said(process, r'"page_off","why":"([^"]+)"')
+        port = said(process, r'"watched_at","port":(\d+)')
+        assert "eventlog_state" in asked(f"http://127.0.0.1:{port}/metrics")
+        with pytest.raises(OSError, match="404"):
+            asked(f"http://127.0.0.1:{port}/")
+    with running(log, *arguments, EVENTLOG_WEB__TOKEN="a-token-that-is-long-enough") as process:
+        port = said(process, r'"watched_at","port":(\d+)')
+        with pytest.raises(OSError, match="401"):
+            asked(f"http://127.0.0.1:{port}/")
+
+
+def test_the_page_by_itself_refuses_an_address_that_everybody_reaches(log: LogTable) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "eventlog",
+        "web",
+        "--http",
+        f"{'.'.join('0000')}:0",
+        "--database",
+        str(log.engine.url),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 78
+    assert "would be open to everybody" in done.stderr
+
+
+def test_a_log_that_is_not_there_is_said_before_anything_listens(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "eventlog", "web", "--database", f"sqlite:///{tmp_path / 'none.db'}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 78
+    assert "There is no database file" in done.stderr
