@@ -43,6 +43,11 @@ class Dumped(Struct, frozen=True, kw_only=True):
     parts: tuple[DumpedPart, ...] = ()
     fault: str | None = None
 
+    @property
+    def damaged(self) -> bool:
+        """Whether something of it cannot be read."""
+        return self.fault is not None or self.time.startswith("!") or any(part.fault for part in self.parts)
+
 
 def dumped(rows: Iterable[QueueRow], tables: SourceTables, settings: ReadingSettings) -> Iterator[Dumped]:
     """Every operation in the order of the rows, without regard to how its transaction ends."""
@@ -53,7 +58,7 @@ def dumped(rows: Iterable[QueueRow], tables: SourceTables, settings: ReadingSett
 
 def text_of(one: Dumped) -> Iterator[str]:
     """The operation as lines for people."""
-    where = f"  {one.table}, row {one.row}" if one.parts or one.row else ""
+    where = f"  {one.table}, row {one.row}" if one.table else ""
     yield f"{one.address}  transaction {one.transaction}  {one.action}  {one.time}{where}"
     yield from (f"  {row}" for row in one.rows)
     for part in one.parts:

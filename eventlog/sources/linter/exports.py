@@ -43,7 +43,7 @@ def file_rows(path: Path, settings: ReadingSettings) -> Iterator[QueueRow]:
     try:
         for number, record in records:
             yield _row(record, number, settings)
-    except (DataError, msgspec.DecodeError, csv.Error, UnicodeDecodeError, ValueError) as error:
+    except (DataError, msgspec.DecodeError, csv.Error, UnicodeDecodeError) as error:
         said = str(error).rstrip(".")
         raise DataError(f"{path}, row {number + (not isinstance(error, DataError))}: {said}.") from error
     except (OSError, EOFError, zlib.error) as error:
@@ -143,7 +143,10 @@ def _needed(variant: Variant) -> tuple[str, ...]:
 def _typed(name: str, value: Any) -> Any:
     """A number may be written as a text, as 64 bits do not fit into the numbers of all programs."""
     if isinstance(value, str) and name not in BINARY and name not in TEXTS:
-        return int(value) if value.strip() else None
+        try:
+            return int(value) if value.strip() else None
+        except ValueError:
+            raise DataError(f"{name} is {value!r}, which is no number") from None
     return value
 
 

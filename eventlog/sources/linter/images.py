@@ -61,8 +61,8 @@ class Committed:
     ) -> None:
         self.tables = SourceTables(schema, settings)
         self.after = after
-        self.ended = -1
-        """Where the last transaction ended of those that were read."""
+        self.empty: dict[int, int] = {}
+        """Where transactions ended that were rolled back or had nothing in them, by their numbers."""
         self._settings = settings
         self._report = report
         self._utc = utc_reader(settings.zone)
@@ -121,15 +121,17 @@ class Committed:
     def _ended(self, tx: int, row: QueueRow, action: Action) -> Iterator[Image] | None:
         """The images of a transaction that ends; one that nobody did anything in is empty, and no matter."""
         addr = row.syslog_addr
-        self.ended = max(self.ended, addr)
         if row.len1 or row.len2:
             self._report(f"{action} at {address(addr)} comes with {row.len1} + {row.len2} bytes, which are ignored.")
         if tx not in self._open:
+            self.empty[row.transact_id] = addr
             return None
         fault = None
         if action is _END:
             action, fault = self._chosen_end(row)
         if action is _ROLLBACK or (addr,) < self.after[:1]:
+            if action is _ROLLBACK:
+                self.empty[row.transact_id] = addr
             self._open.rollback(tx)
             self._disordered.discard(tx)
             return None

@@ -1,0 +1,65 @@
+"""`eventlog decode linter`: an annotated dump of exported queue rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from eventlog.cli.site import json_option
+from eventlog.errors import EX_DATA, OK, DataError
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--schema", type=click.Path(path_type=Path), help="The schema file; without it records are shown raw.")
+@click.option(
+    "--codec", default="packed-v1", show_default=True, help="How records are read: raw, packed-v1 or your own."
+)
+@click.option("--code-page", default="ascii", show_default=True, help="As cp866, koi8-r, cp1251 or utf-8.")
+@click.option("--coding", type=click.Choice(["table", "list", "auto"]), default="table", show_default=True)
+@click.option("--variant", type=click.Choice(["dispatch", "receiving"]), default="dispatch", show_default=True)
+@click.option("--pad-data", is_flag=True, help="Put back zeros that a driver took off DATA.")
+@json_option
+def linter(
+    file: Path,
+    schema: Path | None,
+    codec: str,
+    code_page: str,
+    coding: str,
+    variant: str,
+    pad_data: bool,
+    as_json: bool,
+) -> int:
+    """Shows every operation of a LINTER queue, exported as JSON lines, CSV or Parquet: its rows, parts and values.
+
+    Damaged operations are shown with their bytes and what is wrong. Exit code 65 when there are any.
+
+    Example: eventlog decode linter queue.jsonl --schema schema.json --code-page cp1251
+    """
+    import msgspec
+
+    from eventlog.schema import catalog_from_json
+    from eventlog.sources.linter.dump import dumped, text_of
+    from eventlog.sources.linter.exports import export_rows
+    from eventlog.sources.linter.settings import ReadingSettings
+    from eventlog.sources.linter.tables import SourceTables
+
+    chosen = {"codec": codec, "code_page": code_page, "coding": coding, "variant": variant, "pad_data": pad_data}
+    settings = msgspec.convert(chosen, ReadingSettings)
+    tables = SourceTables(catalog_from_json(_read(schema), origin=str(schema)) if schema else None, settings)
+    found = damaged = 0
+    for one in dumped(export_rows([file], settings), tables, settings):
+        found += 1
+        damaged += one.damaged
+        click.echo(msgspec.json.encode(one).decode() if as_json else "\n".join(text_of(one)))
+    if not as_json:
+        click.echo(f"{found} operation(s), {damaged} of them damaged.")
+    return EX_DATA if damaged else OK
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}.") from None

@@ -1,0 +1,191 @@
+"""The queue in a database: what is asked of it, through SQLAlchemy or through any driver with the DB-API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from typing import Any, Final, Protocol
+
+from eventlog.errors import ConfigError, EventlogError, SourceError, shortened
+from eventlog.sources.linter.exports import arrived
+from eventlog.sources.linter.rows import QueueRow, queue_row, signed
+from eventlog.sources.linter.settings import LinterSettings
+from eventlog.sql.queries import filled, split
+
+FETCHED: Final = 500
+"""Rows that are asked for at once."""
+
+_half: Final = 1 << 63
+_name = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)?").fullmatch
+
+
+class Session(Protocol):
+    """A connection to a database."""
+
+    def select(self, statement: str) -> Iterator[Sequence[Any]]:
+        """The rows, a few at a time."""
+
+    def run(self, statements: Iterable[str]) -> None:
+        """Runs statements in one transaction; durable when it returns."""
+
+    def close(self) -> None: ...
+
+
+class Queue:
+    """The queue's rows by the transactions that they belong to."""
+
+    def __init__(self, session: Session, settings: LinterSettings) -> None:
+        for name in (settings.table, settings.arrival):
+            if _name(name) is None:
+                raise ConfigError(f"{name!r} is no name of a table or column.")
+        self._session = session
+        self._page = settings.names_code_page
+        self._receiving = settings.variant == "receiving"
+        address = settings.arrival if self._receiving else "SYSLOG_ADDR"
+        self._holes = {"queue": settings.table, "address": address}
+
+    def endings(self, after: int, most: int) -> list[QueueRow]:
+        """The next rows that may end a transaction, so many at most."""
+        found: list[QueueRow] = []
+        for values in self._select("endings", range=self._range(after + 1, None)):
+            found.append(queue_row([*values, b""], self._page))
+            if len(found) == most:
+                break
+        return found
+
+    def rows(self, transactions: Iterable[int], until: int) -> Iterator[QueueRow]:
+        """All rows of the transactions up to a place, in the order of the system log, or as they arrived."""
+        found = self._select("transactions", numbers=_numbers(transactions), range=self._range(0, until))
+        rows = (queue_row(values, self._page) for values in found)
+        return arrived(rows) if self._receiving else rows
+
+    def delete(self, transactions: Mapping[int, int]) -> None:
+        """Deletes the rows of transactions, given where each ended."""
+        self._session.run(
+            self._text("delete", numbers=_numbers([number]), range=self._range(0, end))
+            for number, end in transactions.items()
+        )
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _select(self, query: str, **holes: str) -> Iterator[Sequence[Any]]:
+        return self._session.select(self._text(query, **holes))
+
+    def _text(self, query: str, **holes: str) -> str:
+        return queue_statement(query, **self._holes, **holes)
+
+    def _range(self, first: int, last: int | None) -> str:
+        """Unsigned places in SQL's signed numbers: the upper half is negative and comes behind the other."""
+        address = self._holes["address"]
+        low = f"{address} >= {signed(first)}"
+        from_first = f"({low} AND {address} < 0)" if first >= _half else f"({low} OR {address} < 0)"
+        if last is None:
+            return from_first
+        high = f"{address} <= {signed(last)}"
+        to_last = f"({address} >= 0 OR {high})" if last >= _half else f"({address} >= 0 AND {high})"
+        return f"({from_first} AND {to_last})"
+
+
+class DriverSession:
+    """A session of a driver with the DB-API, as a site without a SQLAlchemy dialect has it."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def select(self, statement: str) -> Iterator[Sequence[Any]]:
+        with _in_our_words(Exception):
+            cursor = self._connection.cursor()
+            try:
+                cursor.execute(statement)
+                while found := cursor.fetchmany(FETCHED):
+                    yield from found
+            finally:
+                cursor.close()
+                self._connection.rollback()
+
+    def run(self, statements: Iterable[str]) -> None:
+        with _in_our_words(Exception):
+            cursor = self._connection.cursor()
+            for statement in statements:
+                cursor.execute(statement)
+            cursor.close()
+            self._connection.commit()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class EngineSession:
+    """Sessions of a SQLAlchemy engine, one for each question."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    def select(self, statement: str) -> Iterator[Sequence[Any]]:
+        from sqlalchemy.exc import SQLAlchemyError
+
+        with _in_our_words(SQLAlchemyError), self._engine.connect() as connection:
+            options = {"stream_results": True, "max_row_buffer": FETCHED}
+            result = connection.execution_options(**options).exec_driver_sql(statement)
+            try:
+                for found in result.partitions(FETCHED):
+                    yield from found
+            finally:
+                result.close()
+
+    def run(self, statements: Iterable[str]) -> None:
+        from sqlalchemy.exc import SQLAlchemyError
+
+        with _in_our_words(SQLAlchemyError), self._engine.begin() as connection:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def open_session(url: str, settings: LinterSettings) -> Session:
+    """A session for the URL, or for the driver that is set in its place."""
+    if not settings.driver:
+        from eventlog.sql.connect import connect
+
+        return EngineSession(connect(url))
+    try:
+        driver: Any = import_module(settings.driver)
+    except ImportError as error:
+        raise ConfigError(f"The driver {settings.driver} cannot be loaded: {error}.") from None
+    with _in_our_words(Exception):
+        return DriverSession(driver.connect(**settings.connect))
+
+
+def queue_statement(query: str, **holes: str) -> str:
+    """The text of a named query of the queue with its holes filled."""
+    return filled(_texts()[query], holes, origin=f"queue.sql/{query}")
+
+
+@cache
+def _texts() -> dict[str, str]:
+    return dict(split(files("eventlog.sources.linter").joinpath("queue.sql").read_text(encoding="utf-8")))
+
+
+def _numbers(transactions: Iterable[int]) -> str:
+    return ", ".join([str(signed(number)) for number in transactions])
+
+
+@contextmanager
+def _in_our_words(kind: type[Exception]) -> Iterator[None]:
+    """Tells what the database refuses as a SourceError."""
+    try:
+        yield
+    except EventlogError:
+        raise
+    except kind as error:
+        original = getattr(error, "orig", None) or error
+        said = shortened(" ".join(str(original).split()), 300).rstrip(".")
+        lasting = type(original).__name__ in ("ProgrammingError", "UndefinedTable") or "no such" in said
+        raise SourceError(f"LINTER's queue cannot be used: {said}.", may_pass=not lasting) from error

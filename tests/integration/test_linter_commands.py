@@ -1,0 +1,123 @@
+"""`eventlog emulate linter` and `eventlog decode linter`, and the way from one to a published document."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from eventlog.cli.decode_linter import linter as decode
+from eventlog.cli.emulate_linter import linter as emulate
+from eventlog.errors import EX_DATA, DataError
+from eventlog.marks import FileMarks
+from eventlog.model import Image, Op
+from eventlog.pipeline import Output, Pipeline
+from eventlog.rules import Options
+from eventlog.schema import catalog_to_json
+from eventlog.sinks.files import FileSink
+from eventlog.sources.linter.queue import open_session
+from eventlog.sources.linter.scripts import SAMPLE_SCHEMA
+from eventlog.sources.linter.settings import LinterSettings
+from eventlog.sources.linter.source import LinterSource
+from eventlog.xds.write import XdsFormat
+
+
+def called(command: object, *arguments: object) -> Result:
+    result = CliRunner().invoke(command, [str(one) for one in arguments], standalone_mode=False)  # type: ignore[arg-type]  # click's own
+    if result.exception is not None:
+        raise result.exception
+    return result
+
+
+def test_the_sample_is_decoded_with_its_schema(tmp_path: Path) -> None:
+    (tmp_path / "schema.json").write_bytes(catalog_to_json(SAMPLE_SCHEMA))
+    (tmp_path / "queue.jsonl").write_text(called(emulate).output)
+    shown = called(decode, tmp_path / "queue.jsonl", "--schema", tmp_path / "schema.json")
+    assert "ID=7 NAME='Table' PRICE=12345.678 N=NULL" in shown.output
+    assert shown.output.endswith("7 operation(s), 0 of them damaged.\n")
+    lines = called(decode, tmp_path / "queue.jsonl", "--json").output.splitlines()
+    assert [json.loads(line)["action"] for line in lines] == [
+        *("INSERT", "INSERT", "COMMIT", "UPDATE", "COMMIT", "DELETE", "ROLLBACK")
+    ]
+
+
+def test_a_damaged_operation_is_shown_and_ends_with_65(tmp_path: Path) -> None:
+    lines = called(emulate).output.splitlines()
+    (tmp_path / "queue.jsonl").write_text(json.dumps({**json.loads(lines[0]), "LEN1": -1}) + "\n")
+    result = called(decode, tmp_path / "queue.jsonl")
+    assert "! LEN1 or LEN2 is negative." in result.output
+    assert result.return_value == EX_DATA
+
+
+def test_what_the_emulator_writes_is_published(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'queue.db'}"
+    assert called(emulate, "--database", url).output == "7 row(s) written to DISPATCH_QUEUE.\n"
+    settings = LinterSettings()
+    source = LinterSource(open_session(url, settings), FileMarks(tmp_path / "marks.json"), SAMPLE_SCHEMA, settings)
+    output = Output(name="files", format=XdsFormat(), sink=FileSink(tmp_path / "out", ".xml"))
+    pipeline = Pipeline(source=source, reader=None, catalog=None, outputs=[output], options=Options())
+    report = pipeline.go_round()
+    assert (report.events, report.changes, report.documents, report.errors) == (3, 3, 3, 0)
+    assert pipeline.go_round().events == 0
+    texts = "".join(file.read_text() for file in sorted((tmp_path / "out").iterdir()))
+    assert "<association>ID=7,table=T,schema=SHOP</association>" in texts
+    assert '<remove-value><value type="int">2</value></remove-value><add-value><value type="int">5</value>' in texts
+    source.close()
+
+
+def test_operations_of_ones_own(tmp_path: Path) -> None:
+    table = {
+        "name": "P",
+        "number": 5,
+        "columns": [
+            {"name": "ID", "type": "int", "key": 1},
+            {"name": "PHOTO", "type": "blob"},
+            {"name": "AT", "type": "date"},
+            {"name": "B", "type": "varbyte(9)"},
+        ],
+    }
+    row = {"ID": 1, "PHOTO": None, "AT": "2024-03-15T10:20:30.500", "B": "q6s="}
+    operations = [
+        {"op": "insert", "table": "P", "row": row},
+        {"op": "clear blob", "table": "P", "row": row, "column": "PHOTO", "type": 2},
+        {"op": "commit"},
+    ]
+    (tmp_path / "schema.json").write_text(json.dumps({"tables": [table]}))
+    (tmp_path / "operations.jsonl").write_text("\n".join(json.dumps(one) for one in operations))
+    url = f"sqlite:///{tmp_path / 'queue.db'}"
+    called(emulate, tmp_path / "operations.jsonl", "--schema", tmp_path / "schema.json", "--database", url)
+    from eventlog.schema import catalog_from_json
+
+    schema = catalog_from_json((tmp_path / "schema.json").read_bytes())
+    source = LinterSource(open_session(url, LinterSettings()), FileMarks(tmp_path / "marks.json"), schema)
+    images = [event for event in source.read(0).events if isinstance(event, Image)]
+    assert [image.op for image in images] == [Op.ADD, Op.MODIFY]
+    assert images[0].after is not None
+    assert images[0].after["B"] == b"\xab\xab"
+    source.close()
+
+
+@pytest.mark.parametrize(
+    "line, reason",
+    [
+        ("{", "line 2: Input data was truncated"),
+        ('{"op": "drop"}', "line 2: 'drop' is no operation; there are delete, insert"),
+        ('{"op": "insert", "table": "X"}', "line 2: X stands in no schema with a number"),
+        ('{"op": "insert", "table": "T", "row": {"C": 1}}', "line 2: the table has no column C"),
+        ('{"op": "insert", "table": "T", "row": {"PRICE": "x"}}', "line 2"),
+    ],
+)
+def test_operations_that_make_no_sense_name_their_line(tmp_path: Path, line: str, reason: str) -> None:
+    (tmp_path / "operations.jsonl").write_text("\n" + line)
+    with pytest.raises(DataError, match=f"operations.jsonl, {reason}"):
+        called(emulate, tmp_path / "operations.jsonl")
+
+
+def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
+    for command in (decode, emulate):
+        with pytest.raises(DataError, match=r"none.jsonl"):
+            called(command, tmp_path / "none.jsonl")
+    with pytest.raises(DataError, match=r"none.json cannot be read"):
+        called(decode, tmp_path / "queue.jsonl", "--schema", tmp_path / "none.json")
