@@ -108,6 +108,7 @@ def log_settings_of(config: Config) -> LogSettings:
         delete_from_log=publisher.delete_from_log,
         backoff=Backoff(first=publisher.retry_first, longest=publisher.retry_longest),
         on_retry=publisher.on_retry,
+        transactions=any(output.format != "xds" for output in config.output),
     )
 
 

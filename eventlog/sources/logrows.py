@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from eventlog.model import Event
+from msgspec.structs import replace
+
+from eventlog.model import Event, Transaction
 from eventlog.rules.identity import Identities
 
 Rows = list[tuple[Any, ...]]
 OBJECT: Final = slice(2, 4)
 """Where table_name and table_key stand in the rows."""
+
+WITH_TRANSACTION: Final = 10
+"""The columns of rows that say which transaction wrote them."""
 
 
 def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:
@@ -26,6 +31,9 @@ def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:
 
 def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
     """Rows of `waiting_rows`; nothing in them is judged here."""
+    rows = list(rows)
+    if rows and len(rows[0]) == WITH_TRANSACTION:
+        return _of_transactions(rows)
     return [
         Event(
             position=(int(number),),
@@ -40,3 +48,11 @@ def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
         )
         for number, kind, table, key, column, old, new, time, perpetrator in rows
     ]
+
+
+def _of_transactions(rows: Rows) -> list[Event]:
+    """Rows with the number of their transaction behind them; equal numbers share one value."""
+    numbers = {row[-1] for row in rows}
+    transactions = {number: None if number is None else Transaction(id=int(number)) for number in numbers}
+    events = events_of([row[:-1] for row in rows])
+    return [replace(event, transaction=transactions[row[-1]]) for event, row in zip(events, rows, strict=True)]

@@ -14,7 +14,7 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
     `clock` is SQL for the time that event_time is compared with (default: the database's, in UTC); `backoff` is how
     long rows wait after their receiver asked for another time, and `on_retry` what waits with them: everything, or
-    the rows of the same object.
+    the rows of the same object. With `transactions` each event says which one wrote it, where the database knows.
     """
 
     handle_future_events: bool = False
@@ -22,3 +22,9 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     clock: str | None = None
     backoff: Backoff = Backoff()
     on_retry: Literal["stop", "object"] = "stop"
+    transactions: bool = False
+
+    @property
+    def transaction_column(self) -> str:
+        """The query that adds the transaction to waiting rows, or nothing."""
+        return "transaction_known" if self.transactions else "transaction_none"

@@ -253,6 +253,7 @@ class LogSource:
             among=among or ("among_due" if future else "among_all"),
             **{"except": "except_retried" if waiting else "except_none"},
             order="order_by_time" if future else "order_by_number",
+            transaction=self.settings.transaction_column,
         )
         retried = {"retried": id_list(waiting)} if waiting else {}
         ask = self.log.rows_at_once if among else self.log.rows  # ahead there is another thread that computes
@@ -271,6 +272,7 @@ class LogSource:
     def _noted(self, connection: Connection, numbers: Sequence[int]) -> list[Event]:
         """The events of the batch in hand in the order in which they were handed out, without those that are gone."""
         fragments = {"among": "among_noted", "except": "except_none", "order": "order_by_number"}
+        fragments |= {"transaction": self.settings.transaction_column}
         query = self.log.query("waiting_rows", **fragments)
         rows = self.log.rows(connection, query, {"ids": id_list(numbers), "limit": ALL})
         events = {event.position[0]: event for event in events_of(rows)}

@@ -19,7 +19,7 @@ SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        IF(MICROSECOND(waiting./* event_time */event_time) = 0,
           CAST(CAST(waiting./* event_time */event_time AS DATETIME) AS CHAR),
           CAST(waiting./* event_time */event_time AS CHAR)),
-       waiting./* perpetrator */perpetrator
+       waiting./* perpetrator */perpetrator/* transaction */
 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N' AND /* among */(1 = 1) AND /* except */(1 = 1)
   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
@@ -27,6 +27,12 @@ WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BI
                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
 ORDER BY /* order */record_id
 LIMIT :limit;
+
+-- transaction_none: column: nobody asks for the row's transaction
+;
+
+-- transaction_known: column: nobody can tell
+;
 
 -- among_all: condition: every row
 (1 = 1);

@@ -18,7 +18,7 @@ SELECT * FROM (
            waiting./* old_value */old_value AS old_value,
            waiting./* new_value */new_value AS new_value,
            TO_CHAR(CAST(waiting./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6') AS event_time,
-           waiting./* perpetrator */perpetrator AS perpetrator
+           waiting./* perpetrator */perpetrator AS perpetrator/* transaction */
     FROM /* log */event_log waiting
     WHERE waiting./* status */status = 'N' AND /* among */(1 = 1) AND /* except */(1 = 1)
       AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
@@ -26,6 +26,12 @@ SELECT * FROM (
                         AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))
     ORDER BY /* order */record_id
 ) WHERE ROWNUM <= :limit;
+
+-- transaction_none: column: nobody asks for the row's transaction
+;
+
+-- transaction_known: column: the number of the change that committed the row, or its block where rows have none
+, waiting.ORA_ROWSCN AS source_transaction;
 
 -- among_all: condition: every row
 (1 = 1);

@@ -13,7 +13,7 @@ SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        waiting./* column_name */column_name,
        waiting./* old_value */old_value,
        waiting./* new_value */new_value, CAST(waiting./* event_time */event_time AS text),
-       waiting./* perpetrator */perpetrator
+       waiting./* perpetrator */perpetrator/* transaction */
 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND /* among */(1 = 1) AND /* except */(1 = 1)
   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
@@ -21,6 +21,12 @@ WHERE waiting./* status */status = 'N' AND /* among */(1 = 1) AND /* except */(1
                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
 ORDER BY /* order */record_id
 LIMIT :limit;
+
+-- transaction_none: column: nobody asks for the row's transaction
+;
+
+-- transaction_known: column: the transaction that wrote the row; nobody has changed the row since
+, CAST(CAST(waiting.xmin AS text) AS bigint);
 
 -- among_all: condition: every row
 (1 = 1);

@@ -11,7 +11,7 @@ SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        CAST(waiting./* column_name */column_name AS text),
        CAST(waiting./* old_value */old_value AS text),
        CAST(waiting./* new_value */new_value AS text), CAST(waiting./* event_time */event_time AS text),
-       CAST(waiting./* perpetrator */perpetrator AS text)
+       CAST(waiting./* perpetrator */perpetrator AS text)/* transaction */
 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND /* among */(1 = 1) AND /* except */(1 = 1)
   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
@@ -19,6 +19,12 @@ WHERE waiting./* status */status = 'N' AND /* among */(1 = 1) AND /* except */(1
                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
 ORDER BY /* order */record_id
 LIMIT :limit;
+
+-- transaction_none: column: nobody asks for the row's transaction
+;
+
+-- transaction_known: column: nobody can tell
+;
 
 -- among_all: condition: every row
 (1 = 1);
