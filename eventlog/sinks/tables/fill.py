@@ -152,6 +152,6 @@ def _is_of_data(error: BaseException | None) -> bool:
 def said(error: BaseException) -> str:
     """What the database says is wrong, in a line."""
     original = getattr(error, "orig", None) or error
-    args = getattr(original, "args", ())
+    args: tuple[Any, ...] = getattr(original, "args", ())
     text = str(args[1]) if len(args) > 1 and isinstance(args[0], int) else str(original)
     return shortened(" ".join(text.split()), 300).rstrip(".")

@@ -1,0 +1,38 @@
+"""`eventlog apply`: keeps mirror tables equal to their sources by what change tables tell."""
+
+from __future__ import annotations
+
+import click
+
+from eventlog.cli.show import show_json
+from eventlog.cli.site import json_option
+from eventlog.errors import OK
+
+
+@click.command("apply")
+@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@click.option("--database", "url", envvar="EVENTLOG_DATABASE", required=True, help="The database of the change tables.")
+@click.option("--schema", help="The schema of the change tables; default: the connection's.")
+@click.option("--into", help="The schema of the mirrors, which have the tables' names there; default: beside.")
+@click.option("--suffix", default="__mirror", show_default=True, help="How mirrors beside the change tables end.")
+@json_option
+def apply(tables: tuple[str, ...], url: str, schema: str | None, into: str | None, suffix: str, as_json: bool) -> int:
+    """Applies to mirrors what change tables hold and the mirrors do not show yet.
+
+    Example: eventlog apply usr --database postgresql+psycopg://idm@db/lake --into mirror
+    """
+    from msgspec import to_builtins
+
+    from eventlog.mirror.apply import Mirrors
+    from eventlog.sql.connect import connect
+
+    engine = connect(url)
+    try:
+        done = Mirrors(engine, schema, into or schema, suffix).apply(tables)
+    finally:
+        engine.dispose()
+    if as_json:
+        show_json([to_builtins(one) for one in done])
+    for one in () if as_json else done:
+        click.echo(f"{one.change_table} -> {one.mirror}: {one.rows} row(s), as far as {one.change_seq}")
+    return OK

@@ -1,0 +1,95 @@
+"""The whole way on PostgreSQL: random changes, triggers, publisher, change tables, `eventlog apply`: mirror = source."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from sqlalchemy import Connection, Engine, text
+
+from eventlog.assembly import catalog_of
+from eventlog.config import Config, SourceConfig
+from eventlog.delivery import Output
+from eventlog.mirror.apply import Mirrors
+from eventlog.pipeline import Pipeline
+from eventlog.qlik.changetable import ChangeTableFormat
+from eventlog.rules import Options
+from eventlog.sinks.database import DatabaseSettings, DatabaseSink
+from eventlog.sources.table import LogSource
+from eventlog.sql.install import install
+from eventlog.sql.names import LogNames
+from eventlog.sql.rows import SqlRowReader
+from tests.integration.publishing import url_of
+
+TABLE = "CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40), pay NUMERIC(10,2), photo BYTEA, at TIMESTAMP, ok BOOLEAN)"
+NAMES = LogNames()
+
+
+def change(connection: Connection, dice: random.Random) -> None:
+    """Inserts, updates or deletes a row, one in ten with another key."""
+    key = dice.randint(1, 8)
+    values = {
+        "k": key,
+        "other": dice.randint(1, 8),
+        "fname": dice.choice([None, "", "Jack", 'O\'Neil, "x"\\']),
+        "pay": dice.choice([None, "1.50", "-99999.99"]),
+        "photo": dice.choice([None, b"", b"\xaa\x00"]),
+        "at": dice.choice([None, "2026-01-02 03:04:05.123456"]),
+        "ok": dice.choice([None, True, False]),
+    }
+    step = dice.choice(["insert", "insert", "update", "update", "delete", "key"])
+    if step == "insert":
+        connection.execute(
+            text(
+                "INSERT INTO usr VALUES (:k, :fname, :pay, :photo, :at, :ok) ON CONFLICT (idu) DO UPDATE SET ok = :ok"
+            ),
+            values,
+        )
+    elif step == "update":
+        column = dice.choice(["fname", "pay", "photo", "at", "ok"])
+        connection.execute(text(f"UPDATE usr SET {column} = :{column} WHERE idu = :k"), values)
+    elif step == "delete":
+        connection.execute(text("DELETE FROM usr WHERE idu = :k"), values)
+    else:
+        free = "AND NOT EXISTS (SELECT 1 FROM usr WHERE idu = :other)"
+        connection.execute(text(f"UPDATE usr SET idu = :other WHERE idu = :k {free}"), values)
+
+
+def rows(engine: Engine, table: str) -> list[tuple[object, ...]]:
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(text(f"SELECT * FROM {table} ORDER BY idu"))]
+
+
+def tracked(engine: Engine, style: str) -> None:
+    from eventlog.cli.main import exit_code
+
+    with engine.begin() as connection:
+        connection.execute(text(TABLE))
+    install(engine, NAMES)
+    assert exit_code(["track", "usr", "--events", style, "--database", url_of(engine)]) == 0
+
+
+@pytest.mark.parametrize("style", ["field", "field-replace", "row-back", "field-back"])
+def test_the_mirror_equals_the_source_after_random_changes(postgresql: Engine, style: str) -> None:
+    tracked(postgresql, style)
+    dice = random.Random(7)
+    sink = DatabaseSink(DatabaseSettings(url=""), postgresql)
+    config = Config(source=SourceConfig(url=url_of(postgresql)))
+    catalog = catalog_of(postgresql, NAMES, config)
+    pipeline = Pipeline(
+        source=LogSource(postgresql, NAMES, catalog),
+        reader=SqlRowReader(postgresql, catalog),
+        catalog=catalog,
+        outputs=[Output(format=ChangeTableFormat(), sink=sink)],
+        options=Options(allow_loopback=True),
+    )
+    for _ in range(12):
+        for _ in range(dice.randint(1, 4)):
+            with postgresql.begin() as connection:
+                for _ in range(dice.randint(1, 5)):
+                    change(connection, dice)
+        while (report := pipeline.go_round()).events:
+            assert report.errors == 0
+        Mirrors(postgresql, piece=7).apply()
+        assert rows(postgresql, "usr__mirror") == rows(postgresql, "usr")
+    assert len(rows(postgresql, "usr__ct")) > 50
