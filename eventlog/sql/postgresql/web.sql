@@ -61,7 +61,7 @@ SELECT min(n), count(*) FROM (
 
 -- list_end: where the table ends on the disk, in pages, and how many of them are looked through at once
 SELECT greatest(pg_relation_size(CAST(CAST(:log AS text) AS regclass)), max(pg_relation_size(relid)))
-       / CAST(current_setting('block_size') AS bigint), 2048
+       / CAST(current_setting('block_size') AS bigint), 512
 FROM pg_partition_tree(CAST(CAST(:log AS text) AS regclass));
 
 -- list_bounds: two ends of a stretch on the disk as conditions have them
