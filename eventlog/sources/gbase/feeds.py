@@ -14,6 +14,9 @@ from eventlog.sources.gbase.settings import GbaseSettings
 class Feed(Protocol):
     """Bytes of one stream, from a sequence number on or from an earlier place; what was seen before is told apart."""
 
+    live: bool
+    """Whether a timeout in the stream says that there is nothing at the moment; in a file it says that there was."""
+
     def open(self, start: int) -> None:
         """Begins at the record with that sequence number, or before it; 0 is the beginning of a file, or now."""
 
@@ -26,6 +29,8 @@ class Feed(Protocol):
 
 class FileFeed:
     """A file or a folder of captured bytes, read from its beginning; what is appended meanwhile is read too."""
+
+    live = False
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -60,6 +65,8 @@ class FileFeed:
 
 class SessionFeed:
     """A session on a server, opened anew wherever the stream is to begin."""
+
+    live = True
 
     def __init__(
         self, connect: Callable[[], Driver], settings: GbaseSettings, report: Callable[[str], None] = lambda _: None

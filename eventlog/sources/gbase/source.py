@@ -230,7 +230,7 @@ class GbaseSource:
                         images = [one for one in images if one.position > upto or one.position in waiting]
                     begin = (stretch.open or stretch.commit) if stretch.complete else None
                     yield _Piece(deque(images), stretch.catalog, begin, committed.since)
-            if not chunk or records.met[Record.TIMEOUT] > beats:
+            if not chunk or (self._feed.live and records.met[Record.TIMEOUT] > beats):
                 yield None
 
     def _forget(self) -> None:

@@ -1,0 +1,95 @@
+"""The publisher at a stream: captured bytes and a replication queue, in every format, once and from where it stopped."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from eventlog.cli.main import main
+from eventlog.config import Config, from_settings
+from eventlog.daemon.publisher import Publisher
+from eventlog.errors import OccupiedError
+
+SEED = [
+    "00000024 0000001D 00000042 000000C8 0000006F 00000000 00000004 00000001 00000001 "
+    + "633120696E74656765722C20633220766172636861722832302C302900",
+    "00000018 00000000 00000042 000000C9 0000000000000000",
+    "00000028 00000000 00000042 00000001 0000000B01746018 00000027 0000000067DFE90F 000007D5",
+    "00000028 0000000F 00000042 00000028 0000000B01746050 00000027 0000006F 00000000 0B000000 0000000F "
+    + "0009 616263616263616263",
+    "00000024 00000000 00000042 00000002 0000000B017460A0 00000027 0000000067DFE90F",
+]
+"""A table, a heartbeat, and a transaction of one row."""
+
+
+def config_of(place: Path, **changed: Any) -> Config:
+    gbase = {"path": str(place / "stream.hex"), "tables": {"111": "shop.t1"}, "keys": {"shop.t1": ["c1"]}}
+    settings: dict[str, Any] = {
+        "source": {"kind": "gbase", "gbase": gbase | {"marks": str(place / "marks.json")}},
+        "output": [
+            {"sink": "files", "path": str(place / "xds")},
+            {"sink": "files", "path": str(place / "tables"), "format": "change-tables", "file_format": "csv"},
+            {"sink": "files", "path": str(place / "messages"), "format": "messages"},
+            {"sink": "database", "url": f"sqlite:///{place / 'tables.db'}"},
+        ],
+    }
+    return from_settings(settings | changed, {}, origin="the test")
+
+
+def published(config: Config) -> list[int]:
+    """How many events each round settled."""
+    with Publisher(config) as publisher:
+        return [report.settled for report in publisher.rounds(until_empty=True)]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "stream.hex").write_text("\n".join(SEED))
+    return tmp_path
+
+
+def test_one_stream_becomes_every_format(place: Path) -> None:
+    assert sum(published(config_of(place))) == 1
+    (document,) = (place / "xds").glob("*.xml")
+    assert '<add class-name="t1"' in document.read_text()
+    (rows,) = (place / "tables").glob("shop.t1__ct/*.csv")
+    assert rows.read_text().splitlines()[1].endswith(",15,abcabcabc")
+    (messages,) = (place / "messages").glob("*.jsonl")
+    assert '"data":{"c1":15,"c2":"abcabcabc"}' in messages.read_text()
+    with sqlite3.connect(place / "tables.db") as connection:
+        assert connection.execute("SELECT header__change_oper, c1, c2 FROM t1__ct").fetchall() == [
+            ("I", 15, "abcabcabc")
+        ]
+    connection.close()
+
+
+def test_what_was_published_is_not_published_again(place: Path) -> None:
+    published(config_of(place))
+    assert sum(published(config_of(place))) == 0
+    more = [line.replace("017460", "017461").replace("0000000F 0009", "00000010 0009") for line in SEED[2:]]
+    with (place / "stream.hex").open("a") as stream:
+        stream.write("\n" + "\n".join(more))
+    assert sum(published(config_of(place))) == 1
+    assert len(list((place / "xds").glob("*.xml"))) == 2
+
+
+def test_one_publisher_at_a_time(place: Path) -> None:
+    with Publisher(config_of(place)) as first, Publisher(config_of(place)) as second:
+        first.run_once()
+        with pytest.raises(OccupiedError, match="Another publisher works on the CDC stream"):
+            second.run_once()
+
+
+def test_the_command_publishes_a_stream(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    (place / "eventlog.toml").write_text(
+        '[source]\nkind = "gbase"\n[source.gbase]\npath = "stream.hex"\ntables = { "111" = "shop.t1" }\n'
+        'keys = { "shop.t1" = ["c1"] }\n[[output]]\nsink = "stdout"\n'
+    )
+    result = CliRunner().invoke(main, ["run", "--until-empty"])
+    assert result.exit_code == 0
+    assert "<association>c1=15,table=t1,schema=shop</association>" in result.stdout
