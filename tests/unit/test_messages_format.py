@@ -10,7 +10,10 @@ import pytest
 
 from eventlog.errors import ConfigError
 from eventlog.model import Change, Edit, Op, Refusal, RowId
+from eventlog.qlik.messages.reader import MessageReader
+from eventlog.qlik.messages.render import Renderer
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.schema import Catalog, Child, Column, Table
 from tests.messages import ORDERS, change, documents, encoded, inserted, messages, refusals, updated
@@ -173,6 +176,7 @@ def test_a_change_of_a_child_table_alone_is_no_message() -> None:
     catalog = Catalog([Table(schema="shop", name="orders", columns=ORDERS.columns, children=(child,))])
     tagged = change(1, Op.MODIFY, (Edit(column="tag.word", new=("a", "b"), reset=True),), whole=False)
     assert encoded([tagged], catalog) == []
+    assert Renderer(MessageSettings(), catalog).render(tagged) is None
     assert refusals([change(1, Op.ADD, (Edit(column="tag.wrod", new=None),))], catalog) == [
         "'orders' 'order_id=1': 'tag.wrod' is no column of orders; is the schema up to date?."
     ]
@@ -200,6 +204,58 @@ def test_a_table_that_nobody_described_is_refused() -> None:
     assert "a schema that describes it" in refusals([unknown, unknown])[1]
     [refused] = MessageFormat().encode([unknown], None)
     assert isinstance(refused, Refusal)
+
+
+@pytest.mark.parametrize(
+    "key, problem",
+    [
+        ("a=x+b=y", "column 'a': 'x' is not a whole number"),
+        ("a=1+c=y", "the key names 'c', which is no column of t"),
+    ],
+)
+def test_a_key_that_fits_no_column_is_refused(key: str, problem: str) -> None:
+    table = Table(schema="s", name="t", columns=(Column(name="a", type="integer", key=1), Column(name="b", key=2)))
+    assert problem in refusals([change(1, Op.ADD, row=RowId("s", "t", key))], Catalog([table]))[0]
+    assert (
+        "'order_id': 'x' is not a whole number"
+        in refusals([change(1, Op.ADD, row=RowId("shop", "orders", "order_id=x"))])[0]
+    )
+
+
+def test_half_a_character_is_refused_wherever_it_stands() -> None:
+    assert "half a character" in refusals([change(1, Op.ADD, stream="\ud800")])[0]
+    named = Table(name="t", columns=(Column(name="a", key=1), Column(name="\ud800")))
+    assert "the name of a column" in refusals([change(1, Op.ADD, row=RowId(None, "t", "a=1"))], Catalog([named]))[0]
+
+
+def test_a_name_that_json_escapes_is_a_name_too() -> None:
+    table = Table(name="t", columns=(Column(name="a", key=1), Column(name='b "c"\\')))
+    found = told(change(1, Op.ADD, (Edit(column='b "c"\\', new="x"),), row=RowId(None, "t", "a=1")), Catalog([table]))
+    assert found["data"] == {"a": "1", 'b "c"\\': "x"}
+
+
+def test_an_edit_without_a_new_value_adds_nothing() -> None:
+    assert told(change(7, Op.ADD, (Edit(column="note", old="x"),)))["headers"]["columnMask"] == "01"
+
+
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+def test_a_table_may_have_any_number_of_masks(encoding: Any) -> None:
+    columns = [Column(name=f"c{place}") for place in range(13)]
+    table = Table(name="t", columns=(Column(name="id", key=1), *columns))
+    changes = [
+        change(
+            n,
+            Op.ADD,
+            tuple([Edit(column=f"c{p}", new="") for p in range(13) if n >> p & 1]),
+            row=RowId(None, "t", "id=1"),
+        )
+        for n in range(5000)
+    ]
+    found = messages(changes, Catalog([table]), encoding=encoding)
+    reader = MessageReader(schema=shape_of(table, MessageSettings(encoding=encoding)).data_text)
+    assert [reader.read(one.value).present for one in found[-2:]] == [
+        ("id", *[f"c{place}" for place in range(13) if number >> place & 1]) for number in (4998, 4999)
+    ]
 
 
 def test_a_body_has_one_line_for_each_message() -> None:

@@ -118,7 +118,9 @@ def test_what_is_no_message_is_said(value: bytes) -> None:
         MessageReader().read(value)
 
 
-@pytest.mark.parametrize("schema", ["{", "[]", '{"type":"string"}'])
+@pytest.mark.parametrize(
+    "schema", ["{", "[]", '{"type":"string"}', '{"type":"record","name":"a","fields":[{"name":"x","type":5}]}']
+)
 def test_what_is_no_schema_is_said(schema: str) -> None:
     with pytest.raises(DataError):
         decoded(lenient(schema), b"\x00")
@@ -172,6 +174,23 @@ def test_the_command_shows_containers_and_single_values(tmp_path: Path, capsys: 
     assert exit_code(["decode", "messages", str(file), "--avro-schema", str(described), "--json"]) == 0
     assert msgspec.json.decode(capsys.readouterr().out)["operation"] == "INSERT"
     assert exit_code(["decode", "messages", str(tmp_path / "none")]) == 65
+
+
+def test_a_container_may_hold_envelopes() -> None:
+    schema = container_schema(shape_of(ORDERS, MessageSettings(encoding="avro", mode="envelope")))
+    values = [one.value or b"" for one in messages(CHANGES, encoding="avro", mode="envelope")]
+    data = shape_of(ORDERS, MessageSettings(encoding="avro", mode="envelope")).data_text
+    records: Any = fastavro.reader(io.BytesIO(container_head(schema) + container_block(values, schema)))
+    reader = MessageReader(schema=data)
+    assert [reader.read_record(record).operation for record in records] == ["INSERT", "UPDATE", "DELETE"]
+
+
+def test_metadata_without_a_schema_name_their_table_all_the_same() -> None:
+    reader = MessageReader()
+    told = reader.read(b'{"magic":"atMSG","type":"MD","message":{"schemaId":"A","lineage":{"schema":"s","table":"t"}}}')
+    assert told.table == "s.t"
+    data = b'{"magic":"atMSG","type":"DT","messageSchemaId":"A","message":{"data":{"a":1},"headers":{}}}'
+    assert reader.read(data).table == "s.t"
 
 
 def test_fastavro_wrote_it_and_we_read_it() -> None:

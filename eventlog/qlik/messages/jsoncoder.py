@@ -40,6 +40,7 @@ class JsonCoder:
 
     def __init__(self, shape: Shape) -> None:
         self._names = shape.names
+        self._row = row_of(shape.names)
         self._masks = _Masks(len(shape.names))
         enveloped = shape.settings.mode in ("envelope", "metadata")
         self._open = (envelope_head("DT", _id(shape), None) if enveloped else b"") + b'{"data":'
@@ -56,10 +57,11 @@ class JsonCoder:
 
     def head(self, operation: str, data: list[Piece], before: list[Piece] | None) -> bytes:
         """What stands before the changeSequence."""
-        names = self._names
         try:
-            row = _encode(dict(zip(names, data)))  # noqa: B905 - rows are made as long as names, for every change
-            former = b"null" if before is None else _encode(dict(zip(names, before)))  # noqa: B905 - as above
+            row = _encode(self._row(*data))
+            if before is None:
+                return b"".join((self._open, row, _WITHOUT_BEFORE[operation]))
+            former = _encode(self._row(*before))
         except UnicodeEncodeError:
             raise self._misfit([*data, *(before or ())]) from None
         return b"".join((self._open, row, b',"beforeData":', former, _OPERATIONS[operation]))
@@ -76,8 +78,9 @@ class JsonCoder:
     ) -> bytes:
         """What stands after the changeSequence."""
         masks = self._masks
+        place = f'"{stream}"' if stream.isalnum() else encode_basestring(stream)
         return (
-            f'","timestamp":"{time}","streamPosition":{encode_basestring(stream)},"transactionId":"{transaction}'
+            f'","timestamp":"{time}","streamPosition":{place},"transactionId":"{transaction}'
             f'","changeMask":{masks[changed]},"columnMask":{masks[present]}{self._external}'
             f',"transactionEventCounter":{"null" if counter is None else counter}'
             f',"transactionLastEvent":{_TRUTH[last]}{self._close}'
@@ -88,13 +91,26 @@ class JsonCoder:
         return head
 
     def _misfit(self, values: list[Any]) -> ExpressionError:
-        for place, value in enumerate(values):
-            try:
-                _encode(value)
-            except UnicodeEncodeError:
-                problem = ExpressionError(f"{shown(value)} cannot be written as JSON; correct the value")
-                return named(problem, self._names[place % len(self._names)])
-        return ExpressionError("the name of a column cannot be written as JSON; rename it")
+        place = next(place for place, value in enumerate(values) if isinstance(value, str) and not _is_text(value))
+        problem = ExpressionError(f"{shown(values[place])} cannot be written as JSON; correct the value")
+        return named(problem, self._names[place % len(self._names)])
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def row_of(names: tuple[str, ...]) -> Callable[..., Any]:
+    """What makes an object of a row's values: a struct, whose names are written beforehand; else a dictionary."""
+    fields = {f"c{place}": name for place, name in enumerate(names)}
+    try:
+        return msgspec.defstruct("Row", list(fields), rename=fields, gc=False)
+    except ValueError:  # a name that JSON has to escape
+        return lambda *values: dict(zip(names, values, strict=True))
 
 
 def envelope_head(kind: str, schema_id: str | None, schema: str | None) -> bytes:
@@ -122,6 +138,9 @@ def _digits(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 _OPERATIONS: Final = {name: f',"headers":{{"operation":"{name}","changeSequence":"'.encode() for name in OPERATIONS}
+
+
+_WITHOUT_BEFORE: Final = {name: b',"beforeData":null' + rest for name, rest in _OPERATIONS.items()}
 
 
 class _Masks(dict[int | None, str]):

@@ -45,6 +45,9 @@ def namespace(table: Table, settings: MessageSettings) -> str:
 def field_names(columns: Sequence[str], settings: MessageSettings) -> tuple[str, ...]:
     """What the columns are called in messages; ExpressionError where Avro cannot hold a name that is to stay."""
     types = settings.mode == "metadata"
+    for name in columns:
+        if any("\ud800" <= character <= "\udfff" for character in name):
+            raise ExpressionError(f"the name of a column, {shown(name)}, holds half a character; rename it")
     if settings.encoding == "json" and not types:
         return tuple(columns)
     taken = RESERVED if types else frozenset[str]()

@@ -107,18 +107,16 @@ class Shape(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def value_ref(self) -> SchemaRef | None:
         """What stands in the registry of its data messages; None where there is none."""
-        return self._ref("value", "DataRecord", self.data_text)
+        return None if self.space is None else self._ref("value", "DataRecord", self.data_text)
 
     @cached_property
     def key_ref(self) -> SchemaRef | None:
         """What stands in the registry of its keys; None where there is none."""
-        if not self.settings.avro_key:
+        if self.space is None or not self.settings.avro_key:
             return None
         return self._ref("key", "KeyRecord", text_of(self.key_schema))
 
-    def _ref(self, side: str, record: str, text: str) -> SchemaRef | None:
-        if self.space is None:
-            return None
+    def _ref(self, side: str, record: str, text: str) -> SchemaRef:
         subjects = {
             "topic": f"{self.topic}-{side}",
             "record": f"{self.space}.{record}",

@@ -98,8 +98,8 @@ class Teller:
     def _keyed(self, key: str) -> tuple[list[Piece], int, str | None]:
         """A row in which only the key stands, the bits of the key, and its value where it is one."""
         row = self._nothing.copy()
-        if key.startswith(self._plain) and simple(key):
-            text = key[self._skip :]
+        text = key[self._skip :]
+        if key.startswith(self._plain) and (text.isalnum() or simple(key)):
             place, bit, plain, way = self._one
             try:
                 row[place] = text if plain is str else way(text)
