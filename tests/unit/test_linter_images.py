@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from eventlog.errors import DataError
 from eventlog.model import Image, Op, Reason, Transaction
 from eventlog.rules import Options, tell
 from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings
 from eventlog.sources.linter.images import Committed
 from eventlog.sources.linter.rows import QueueRow, oper_date
+from eventlog.sources.linter.telling import grouped
 from eventlog.sources.spill import spill_to
 from tests.linter import CHAIR, NEW, NUMBER, OLD, READING, ROW, SCHEMA, TABLE, commit, ended, insert, queued, row, told
 
@@ -232,6 +234,13 @@ def test_a_transaction_larger_than_the_memory_is_told_whole() -> None:
     rows = queued([*[insert(1, key) for key in range(500)], ended(1)])
     spilled = Committed(SCHEMA, type(READING)(code_page="cp1251", spill_bytes=20_000), spill=spill_to(QueueRow))
     assert list(spilled.images(rows)) == told(rows)
+
+
+def test_a_blob_operation_names_a_column_of_its_table() -> None:
+    wrong = Done(transaction=1, action=Action.CLEAR_BLOB, table=NUMBER, after=TABLE, column="PHOTO")
+    with pytest.raises(DataError, match="CLEAR BLOB names the column PHOTO, which table 17 does not have"):
+        queued([wrong])
+    assert list(grouped([])) == []
 
 
 def test_what_ended_before_the_place_was_handed_out() -> None:

@@ -62,6 +62,17 @@ def test_every_decimal_comes_back(value: Decimal) -> None:
     assert decimal(decimal_bytes(value)) == value
 
 
+def test_zeros_behind_the_tenth_digit_say_nothing() -> None:
+    assert decimal(decimal_bytes(Decimal("1.5000000000000"))) == Decimal("1.5")
+
+
+def test_masks_beyond_those_that_are_remembered_are_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventlog.sources.linter.packed.MOST_MASKS", 1)
+    one = codec("int", "int")
+    for row in ({"C1": None, "C2": 2}, {"C1": None, "C2": None}, {"C1": 1, "C2": None}):
+        assert one.decode(one.encode(row)) == row
+
+
 def test_the_date_of_the_specification() -> None:
     time, raw = dt.datetime(2024, 3, 15, 10, 20, 30, 500000), bytes.fromhex("02 00000006384609483050 0000000000")
     assert date_bytes(time) == raw
@@ -94,6 +105,8 @@ def test_what_cannot_be_read_names_its_column(type_: str, raw: str, reason: str)
 
 def test_a_null_column_may_hold_rubbish() -> None:
     assert codec("char(1)", "boolean").decode(bytes.fromhex("03 98 07")) == {"C1": None, "C2": None}
+    with pytest.raises(DataError, match="Column C2: 7 is neither"):
+        codec("boolean", "boolean").decode(bytes.fromhex("01 07 07"))
 
 
 @pytest.mark.parametrize("cut", range(29))

@@ -73,6 +73,8 @@ def test_settings_that_cannot_be(settings: dict[str, Any], reason: str) -> None:
 def test_whole_transactions_are_not_deleted_for_one_of_several_destinations() -> None:
     with pytest.raises(ConfigError, match="Leave one of the two out"):
         LinterSettings(delete_handled=True, destination="REMOTE")
+    with pytest.raises(ConfigError, match="cannot tell the nodes of a receiving queue apart"):
+        LinterSettings(delete_handled=True, variant="receiving")
     assert (LinterSettings().table, LinterSettings(variant="receiving").table) == ("DISPATCH_QUEUE", "RECEIVING_QUEUE")
 
 
@@ -98,6 +100,12 @@ def test_a_table_that_nobody_described_is_told_raw_by_its_row_ids() -> None:
     assert found is not None
     assert found.table.key == ("ROWID_SRC",)
     assert unknown.codec.encode({"DATA": "abcd"}) == b"\xab\xcd"
+
+
+def test_tables_without_a_number_are_known_and_never_met() -> None:
+    tables = SourceTables(Catalog([T, table("uuid", number=None)]), ReadingSettings(code_pages={"T.NAME": "cp866"}))
+    assert list(tables) == [NUMBER]
+    assert tables.catalog.find("X") is not None
 
 
 def test_a_codec_may_be_chosen_by_table() -> None:

@@ -33,9 +33,7 @@ class SourceTable(Struct, frozen=True, kw_only=True):
         found = self.decode(record)
         if self.layout is None:
             return {ROWID: rowid, **found}
-        if self.blobs:
-            return {name: value for name, value in found.items() if value is None or name not in self.blobs}
-        return found
+        return {name: value for name, value in found.items() if value is None or name not in self.blobs}
 
     def blob(self, number: int) -> str | None:
         """The name of the BLOB column of that number, from 1."""
