@@ -1,0 +1,56 @@
+"""A hook of mkdocs: puts the newest results of the benchmarks, and their plots, into the page about performance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bench.readme import kept
+from bench.report import RESULTS, Report
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+PAGE: Final = "explanation/performance.md"
+HERE: Final = "<!-- figures -->"
+FOLDER: Final = "explanation/plots"
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """The plots, as if they lay among the pages."""
+    from mkdocs.structure.files import File
+
+    for plot in sorted(RESULTS.glob("*.svg")):
+        files.append(File.generated(config, f"{FOLDER}/{plot.name}", abs_src_path=str(plot)))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
+    """The page with its figures."""
+    return markdown.replace(HERE, "\n".join(figures(RESULTS))) if page.file.src_uri == PAGE else markdown
+
+
+def figures(folder: Path) -> Iterator[str]:
+    """Every benchmark that has a result: what was asked, promised and measured, and the plot."""
+    for report in kept(folder):
+        yield f"\n### {report.name}\n"
+        yield f"{_sentence(report.question)}\n"
+        yield from _targets(report)
+        if (folder / f"{report.name}.svg").exists():
+            yield f"![{report.name}](plots/{report.name}.svg)\n"
+        yield f"{report.note} {report.day}, {report.machine}.\n"
+
+
+def _targets(report: Report) -> Iterator[str]:
+    if report.targets:
+        yield "| promised | measured | |\n| --- | --- | --- |"
+        for target in report.targets:
+            yield f"| {target.promise} | {target.measured} | {'reached' if target.reached else '**not reached**'} |"
+        yield ""
+
+
+def _sentence(question: str) -> str:
+    return question[:1].upper() + question[1:]
