@@ -31,6 +31,8 @@ _LETTERS: Final = {
 }
 _DIGITS: Final = bytes(pair // 10 << 4 | pair % 10 if pair < 100 else 0xFF for pair in range(256))
 """Turns a pair into the byte whose hexadecimal digits are its decimal ones, and what is no pair into one without."""
+_PARTS: Final = {"hII": "abc", "8B": "abcdefgh"}
+"""What is appended to a column's variable for each of its parts."""
 _TEMPLATE: Final = """\
 def read(data, header_size):
     try:
@@ -119,13 +121,20 @@ def _fixed(layout: Layout, header: int, known: dict[str, Any]) -> str:
     forms, names = [], []
     for at, column in enumerate(layout.fixed):
         forms.append(_form(column.type))
-        names += [f"f{at}{letter}" for letter in "abc"] if column.type.form is Form.INT8 else [f"f{at}"]
+        names += [f"f{at}{letter}" for letter in _PARTS.get(_form(column.type), [""])]
     known["unpack"] = struct.Struct(">" + "".join(forms)).unpack_from
     return f"{', '.join(names)}, = unpack(data, {header})"
 
 
 def _form(kind: ColumnType) -> str:
+    if _is_timestamp(kind):
+        return "8B"
     return _LETTERS.get(kind.form, f"{kind.size}s")
+
+
+def _is_timestamp(kind: ColumnType) -> bool:
+    """Whether its eight bytes are taken apart with those of the other columns."""
+    return kind.form is Form.DATETIME and (kind.first, kind.last) == ("year", "second")
 
 
 def _varying(layout: Layout) -> Iterator[str]:
@@ -154,6 +163,11 @@ def _expression(column: CapturedColumn, name: str, texts: TextRules, known: dict
             return f"{name}c << 32 | {name}b if {name}a == 1 else int8({name}a, {name}b, {name}c)"
         case Form.FLOAT | Form.SMALLFLOAT:
             return f"{name} if {name} == {name} else slow(data, header_size)[{column.name!r}]"  # NULL is one of the NaN
+        case Form.DATETIME if _is_timestamp(kind):
+            known["datetime"] = dt.datetime
+            quick = f"datetime({name}b * 100 + {name}c, {name}d, {name}e, {name}f, {name}g, {name}h)"
+            whole = f"{name}a == 0xC7 and {name}b < 100 and {name}c < 100"  # every date of the last thousand years
+            return f"{quick} if {whole} else slow(data, header_size)[{column.name!r}]"
         case Form.BOOLEAN:
             known["truth"] = {b"\0\0": False, b"\0\1": True, b"\1\0": None}
             return f"truth[{name}]"  # another byte than 1 for true is read slowly
@@ -205,7 +219,7 @@ def _decimals(kind: ColumnType) -> Callable[[bytes], Decimal | None]:
 
 def _moments(kind: ColumnType) -> Callable[[bytes], Value]:
     """Timestamps with all their leading pairs, which every date of the last thousand years has."""
-    if kind.first != "year" or kind.last not in ("second", "fraction"):
+    if kind.first != "year" or kind.last != "fraction":
         return lambda data: unpack_moment(data, kind)
     form = struct.Struct("8B").unpack_from
 
