@@ -95,7 +95,7 @@ class Committed:
     def transactions(self, rows: Iterable[QueueRow]) -> Iterator[Iterator[Image]]:
         """The images of each transaction that these rows end; they are made when somebody asks for them."""
         action_of, nodes, wanted = self._action, self._nodes, self._settings.destination
-        reached = -1
+        held, reached = self._open, -1
         for row in rows:
             action = action_of(row)
             node = nodes.get(row.dbnode)
@@ -108,15 +108,13 @@ class Committed:
                 if (ended := self._ended(tx, row, action)) is not None:
                     yield ended
             elif not wanted or row.dst_server == wanted:
-                if row.syslog_addr < reached:
+                addr = row.syslog_addr
+                if addr < reached:
                     self._disordered.add(tx)
-                self._hold(tx, row)
-            reached = row.syslog_addr
-
-    def _hold(self, tx: int, row: QueueRow) -> None:
-        if tx not in self._open:
-            self._open.begin(tx, row.syslog_addr)
-        self._open.add(tx, row.syslog_addr, row, len(row.data) + ROW_WEIGHT)
+                if tx not in held:
+                    held.begin(tx, addr)
+                held.add(tx, addr, row, len(row.data) + ROW_WEIGHT)
+                reached = addr
 
     def _ended(self, tx: int, row: QueueRow, action: Action) -> Iterator[Image] | None:
         """The images of a transaction that ends; one that nobody did anything in is empty, and no matter."""

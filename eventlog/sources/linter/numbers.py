@@ -19,6 +19,7 @@ SPECIAL: Final = {3: Decimal("-Infinity"), 4: Decimal("Infinity"), 5: Decimal("N
 CACHED: Final = 1 << 14
 _first = dt.datetime(1, 1, 1)
 _tick = dt.timedelta(milliseconds=10)
+_NO_FRACTION = bytes(FRACTION_DIGITS // 2)
 _limit = 10 ** (WHOLE_DIGITS + FRACTION_DIGITS)
 
 
@@ -63,10 +64,11 @@ def decimal_bytes(value: Decimal) -> bytes:
 def date(raw: bytes) -> dt.datetime:
     """The time, to hundredths of a second."""
     digits = _digits(raw)
-    if raw[0] not in (_ZERO, _POSITIVE) or digits[WHOLE_DIGITS:].strip("0"):
+    if raw[0] not in (_ZERO, _POSITIVE) or raw[1 + WHOLE_DIGITS // 2 :] != _NO_FRACTION:
         raise DataError(f"{raw.hex()} is no date")
+    seconds, ticks = divmod(int(digits[:WHOLE_DIGITS]), 100)
     try:
-        return _first + int(digits[:WHOLE_DIGITS]) * _tick
+        return _first + dt.timedelta(0, seconds, ticks * 10_000)
     except OverflowError:
         raise DataError(f"{raw.hex()} lies after the year 9999") from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from operator import methodcaller
 from typing import Any, Final
 
@@ -35,6 +35,10 @@ _FIXED: Final = {
     Type.BYTE: "{length}s",
     Type.NCHAR: "{double}s",
 }
+TEXTS: Final = 1024
+"""How many texts are remembered for a column."""
+
+TEXT: Final = frozenset({Type.CHAR, Type.VARCHAR, Type.NCHAR, Type.NVARCHAR, Type.EXTFILE})
 WIDE: Final = frozenset({Type.NCHAR, Type.NVARCHAR})
 _PADDING: Final = b" \0"
 _Segment = tuple[Callable[[bytes, int], tuple[Any, ...]], int, bool]
@@ -49,7 +53,7 @@ class PackedCodec:
         self._order = "<" if layout.byte_order == "little" else ">"
         self._mask_size = -(-len(layout.fields) // 8) if layout.null_mask else 0
         self._segments = list(_segments(layout.fields, self._order))
-        readers = [reader(field, layout.byte_order) for field in layout.fields]
+        readers = [remembering(field, layout.byte_order) for field in layout.fields]
         self._readers = [(place, read) for place, read in enumerate(readers) if read is not None]
         self._nulls: dict[bytes, tuple[int, ...]] = {bytes(self._mask_size): ()}
 
@@ -67,7 +71,10 @@ class PackedCodec:
                     found[-1] = data[start:at]
             if at != len(data):
                 self._check_end(len(data), at)
-            if nulls := self._null_places(data):
+            nulls = self._nulls.get(data[: self._mask_size])
+            if nulls is None:
+                nulls = self._null_places(data)
+            if nulls:
                 for place in nulls:
                     found[place] = None
                 for place, read in self._readers:
@@ -113,16 +120,15 @@ class PackedCodec:
             raise DataError(f"{size - end} byte(s) follow the last column.")
 
     def _null_places(self, data: bytes) -> tuple[int, ...]:
+        """The columns that are NULL, by a mask that was not met yet."""
         mask = data[: self._mask_size]
-        known = self._nulls.get(mask)
-        if known is None:
-            bits = int.from_bytes(mask, "little")
-            if bits >> len(self._names):
-                raise DataError(f"The mask of NULLs {mask.hex()} has bits behind the last column.")
-            known = tuple(place for place in range(len(self._names)) if bits >> place & 1)
-            if len(self._nulls) < MOST_MASKS:
-                self._nulls[mask] = known
-        return known
+        bits = int.from_bytes(mask, "little")
+        if bits >> len(self._names):
+            raise DataError(f"The mask of NULLs {mask.hex()} has bits behind the last column.")
+        places = tuple(place for place in range(len(self._names)) if bits >> place & 1)
+        if len(self._nulls) < MOST_MASKS:
+            self._nulls[mask] = places
+        return places
 
     def _named(self, data: bytes, error: Exception) -> DataError:
         """The error with the name of the first column that cannot be read, if it was one."""
@@ -143,12 +149,18 @@ class PackedCodec:
             raise DataError(f"Column {field.name}: {_said(error, field)}.") from None
 
 
+def remembering(field: Field, byte_order: str) -> Callable[[Any], Value] | None:
+    """The reader of a column; texts are remembered, for the images of an update mostly hold the same ones."""
+    read = reader(field, byte_order)
+    return lru_cache(TEXTS)(read) if read is not None and field.type in TEXT else read
+
+
 def reader(field: Field, byte_order: str) -> Callable[[Any], Value] | None:
     """What makes a column's value of what lies in the record; None where that is the value."""
     page = field.code_page
     match field.type:
         case Type.CHAR:
-            return lambda raw: str(raw.rstrip(_PADDING).decode(page))
+            return partial(_narrow, code_page=page)
         case Type.VARCHAR | Type.EXTFILE:
             return methodcaller("decode", page)
         case Type.NCHAR:
@@ -219,6 +231,10 @@ def _segments(fields: Sequence[Field], order: str) -> Sequence[_Segment]:
 def _format(field: Field) -> str | None:
     fixed = _FIXED.get(field.type)
     return None if fixed is None else fixed.format(length=field.length, double=2 * field.length)
+
+
+def _narrow(raw: bytes, code_page: str) -> str:
+    return raw.rstrip(_PADDING).decode(code_page)
 
 
 def _wide(raw: bytes, code_page: str, padding: str) -> str:
