@@ -115,6 +115,9 @@ def _key(image: Image, table: Table) -> str:
 def _edits(image: Image, table: Table) -> tuple[Edit, ...]:
     """An edit for every captured column outside the key."""
     key, before, after = table.key, image.before, image.after
+    if before is None and after is not None and len(key) == 1:  # what a bulk of rows is
+        only = key[0]
+        return tuple([Edit(column=name, new=new) for name, new in after.items() if name != only])
     if after is None:
         return tuple([Edit(column=name, old=old) for name, old in (before or {}).items() if name not in key])
     if before is None:

@@ -67,18 +67,22 @@ class ImageMaker:
         described, current = self._described, self._current
         items = committed.items
         following = next(items, None)
+        met: tuple[int, int] | None = None
+        found: Described | None = None
         while following is not None:
             item, following = following, next(items, None)
-            label = item[2]
-            found = described.get((item[0], label))
-            if found is None or current.get(label) is not found:
-                making.flush()
-                if making.found:
-                    yield making.stretch(self._catalog)
-                found = self._turn(item[0], label)
-            elif len(making.found) >= PIECE:
+            generation, _, label, _ = item
+            if found is None or met != (generation, label):
+                met = (generation, label)
+                found = described.get(met)
+                if found is None or current.get(label) is not found:
+                    making.flush()
+                    if making.found:
+                        yield making.stretch(self._catalog)
+                    found = self._turn(generation, label)
+            if making.place >= making.full:
                 yield making.stretch(self._catalog)
-            making.take(item, found, last=following is None)
+            making.take(item, found, following is None)
         yield making.stretch(self._catalog, complete=True)
 
     def _turn(self, generation: int, label: int) -> Described:
@@ -121,6 +125,14 @@ def _refusing(reason: str) -> Reader:
     return read
 
 
+def _moved(before: Values, after: Values, key: tuple[str, ...]) -> bool:
+    """Whether the key may have changed: asked of every update."""
+    for name in key:  # noqa: SIM110  # a generator costs three times as much, and this is asked of every update
+        if before.get(name) != after.get(name):
+            return True
+    return False
+
+
 class _Before(NamedTuple):
     """The former row of an update whose new row has not come."""
 
@@ -133,7 +145,7 @@ class _Before(NamedTuple):
 class _Making:
     """The images of one transaction, as far as they are made."""
 
-    __slots__ = ("_commit", "_committed", "_fail", "_place", "_time", "_transaction", "_user", "before", "found")
+    __slots__ = ("_commit", "_committed", "_fail", "_time", "_transaction", "_user", "before", "found", "full", "place")
 
     def __init__(self, committed: Committed, *, fail: bool) -> None:
         self._committed = committed
@@ -142,13 +154,16 @@ class _Making:
         self._time = committed.time
         self._user = None if committed.user is None else str(committed.user)
         self._fail = fail
-        self._place = 0
+        self.place = 0
+        self.full = PIECE
+        """At which place the images are handed out."""
         self.found: list[Image] = []
         self.before: _Before | None = None
 
     def stretch(self, catalog: Catalog, *, complete: bool = False) -> Stretch:
         """What was made since the last one."""
         found, self.found = self.found, []
+        self.full = self.place + PIECE
         committed = self._committed
         return Stretch(images=found, catalog=catalog, commit=committed.seq, open=committed.open, complete=complete)
 
@@ -157,7 +172,7 @@ class _Making:
         if self.before is not None:
             self._alone(self.before, last=False)
 
-    def take(self, item: Item, described: Described, *, last: bool) -> None:
+    def take(self, item: Item, described: Described, last: bool) -> None:
         """Makes the images of one record; only a former row waits for the new one, which comes next or never."""
         frame = item[3]
         number = frame.number
@@ -202,7 +217,7 @@ class _Making:
         last: bool,
     ) -> None:
         seq = item[1]
-        self._place = place = self._place + 1
+        self.place = place = self.place + 1
         image = Image(
             position=(self._commit, seq, 0),
             op=op,
@@ -217,12 +232,12 @@ class _Making:
             stream=f"{seq >> 32}:0x{seq & 0xFFFFFFFF:X}",
             fault=fault,
         )
-        if before is not None and after is not None and fault is None:
+        if before is not None and after is not None and fault is None and _moved(before, after, described.table.key):
             parts = parted(image, described.table.key)
             if len(parts) > 1:
-                self._place += 1
+                self.place += 1
                 self.found.append(parts[0])
-                image = replace(parts[1], place=self._place)
+                image = replace(parts[1], place=self.place)
         self.found.append(image)
 
     def _fault(self, item: Item, error: DataError) -> str:

@@ -73,16 +73,19 @@ class RecordReader:
 
     def read(self, frames: Iterable[Frame]) -> Iterator[Committed]:
         """The transactions that the records commit; SourceError when the server ended the session."""
-        add, row = self.transactions.add, _row
+        add, row, rows = self.transactions.add, _row, ROWS
+        generation = len(self.layouts)
         for frame in frames:
             number = frame.number
-            if number in ROWS:
-                seq, tx, label = row(frame.data, 16)
-                add(tx, seq, (len(self.layouts), seq, label, frame), len(frame.data) + OVERHEAD)
+            if number in rows:
+                data = frame.data
+                seq, tx, label = row(data, 16)
+                add(tx, seq, (generation, seq, label, frame), len(data) + OVERHEAD)
             elif number == Record.COMMTX:
                 yield self._committed(frame)
             else:
                 self._other(frame)
+                generation = len(self.layouts)
 
     def _committed(self, frame: Frame) -> Committed:
         seq, tx, seconds = _commit(frame.data, 16)
