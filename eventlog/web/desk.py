@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.config import Config
 from eventlog.errors import DataError, UsageError
@@ -53,7 +54,8 @@ class Desk:
         self.collector = collector
         self._engine = engine
         self._names = names
-        self._config = config
+        # What is explained is one object at a time, here: processes that share work would only be started for it.
+        self._config = replace(config, publisher=replace(config.publisher, workers=1))
         self._numbered = has_number_index(engine, names)
 
     def rows(self, query: Query, look: Look) -> Sequence[Content]:

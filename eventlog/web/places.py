@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from eventlog.config import Config, StdoutOutput
+from eventlog.config import Config
+from eventlog.outputs import KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.web.reading import Place
 
 IDLE = "all that was read is delivered"
@@ -19,14 +20,18 @@ def named_outputs(config: Config) -> tuple[Place, ...]:
     )
 
 
-def _name(output: object) -> str:
-    tag = str(getattr(type(output), "__struct_config__").tag)  # noqa: B009  # outputs of other kinds are to come
-    path, url = getattr(output, "path", None), getattr(output, "url", None)
+def _name(output: OutputConfig) -> str:
+    tag, path, url = output.__struct_config__.tag, getattr(output, "path", None), getattr(output, "url", None)
+    if isinstance(output, KafkaOutput):
+        return f"{tag} {output.servers} {output.transactional_id}"
     if isinstance(path, str):
-        return f"{tag} {Path(path).resolve()}"
+        return f"{'change tables' if output.format == 'change-tables' else tag} {Path(path).resolve()}"
     if isinstance(url, str):
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        netloc = f"{host}:{parts.port}" if parts.port else host
-        return f"{tag} {parts._replace(netloc=netloc, query='', fragment='').geturl()}"
-    return tag
+        return f"{tag} {_without_secrets(url)}"
+    return str(tag)
+
+
+def _without_secrets(url: str) -> str:
+    """The address without user, password, query and fragment."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
