@@ -177,6 +177,8 @@ def test_a_change_of_a_child_table_alone_is_no_message() -> None:
     tagged = change(1, Op.MODIFY, (Edit(column="tag.word", new=("a", "b"), reset=True),), whole=False)
     assert encoded([tagged], catalog) == []
     assert Renderer(MessageSettings(), catalog).render(tagged) is None
+    born = change(1, Op.ADD, (Edit(column="tag.word", new=("a",)), Edit(column="note", new="x")), whole=False)
+    assert told(born, catalog)["headers"]["columnMask"] == "11"
     assert refusals([change(1, Op.ADD, (Edit(column="tag.wrod", new=None),))], catalog) == [
         "'orders' 'order_id=1': 'tag.wrod' is no column of orders; is the schema up to date?."
     ]

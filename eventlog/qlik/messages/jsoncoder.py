@@ -86,10 +86,6 @@ class JsonCoder:
             f',"transactionLastEvent":{_TRUTH[last]}{self._close}'
         ).encode()
 
-    def sealed(self, head: bytes, tail: bytes, width: int) -> bytes:
-        """The head of the whole message: JSON says no length."""
-        return head
-
     def _misfit(self, values: list[Any]) -> ExpressionError:
         place = next(place for place, value in enumerate(values) if isinstance(value, str) and not _is_text(value))
         problem = ExpressionError(f"{shown(values[place])} cannot be written as JSON; correct the value")

@@ -92,8 +92,9 @@ class TableRenderer:
         self.shape = shape
         settings, values = shape.settings, shape.values
         self.structure = structure_of(shape) if settings.mode == "metadata" else None
-        self._sealed = settings.encoding == "avro" and settings.mode in ("envelope", "metadata")
-        self._coder = AvroCoder(shape) if settings.encoding == "avro" else JsonCoder(shape)
+        avro = AvroCoder(shape) if settings.encoding == "avro" else None
+        self._coder = avro or JsonCoder(shape)
+        self._sealed = avro.sealed if avro is not None else None
         ways = [self._coder.way(c, k, settings.logical_types) for c, k in zip(values.columns, shape.types, strict=True)]
         self._ways = ways
         self._teller = Teller(values, ways, self._coder.null)
@@ -140,7 +141,7 @@ class TableRenderer:
                 key: bytes | None = one.encode()
             else:
                 key = self._key(change.row.key, after, one)
-            return key, coder.sealed(head, tail, WIDTH) if self._sealed else head, tail
+            return key, head if self._sealed is None else self._sealed(head, tail, WIDTH), tail
         except UnicodeEncodeError:
             raise ExpressionError("the key or the position holds half a character, which UTF-8 cannot carry") from None
 
@@ -149,7 +150,7 @@ class TableRenderer:
         coder = self._coder
         head = coder.head("REFRESH", self._pieces_of(row), None)
         tail = coder.tail("", "", "", None, None, None, None)
-        return coder.sealed(head, tail, 0) + tail
+        return (head if self._sealed is None else self._sealed(head, tail, 0)) + tail
 
     def refreshed_key(self, row: Mapping[str, Cell]) -> bytes | None:
         """The key of a row of the full load: that of its changes."""
