@@ -15,8 +15,11 @@ from eventlog.errors import OK
 @click.option("--schema", help="The schema of the change tables; default: the connection's.")
 @click.option("--into", help="The schema of the mirrors, which have the tables' names there; default: beside.")
 @click.option("--suffix", default="__mirror", show_default=True, help="How mirrors beside the change tables end.")
+@click.option("--adopt", is_flag=True, help="Take tables that are there already, with rows that were loaded before.")
 @json_option
-def apply(tables: tuple[str, ...], url: str, schema: str | None, into: str | None, suffix: str, as_json: bool) -> int:
+def apply(
+    tables: tuple[str, ...], url: str, schema: str | None, into: str | None, suffix: str, adopt: bool, as_json: bool
+) -> int:
     """Applies to mirrors what change tables hold and the mirrors do not show yet.
 
     Example: eventlog apply usr --database postgresql+psycopg://idm@db/lake --into mirror
@@ -28,7 +31,7 @@ def apply(tables: tuple[str, ...], url: str, schema: str | None, into: str | Non
 
     engine = connect(url)
     try:
-        done = Mirrors(engine, schema, into or schema, suffix).apply(tables)
+        done = Mirrors(engine, schema, into or schema, suffix, adopt=adopt).apply(tables)
     finally:
         engine.dispose()
     if as_json:

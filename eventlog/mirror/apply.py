@@ -10,7 +10,7 @@ from msgspec import Struct
 from eventlog.errors import DataError, UsageError
 from eventlog.mirror.carry import Carrier
 from eventlog.mirror.fold import fold
-from eventlog.mirror.tables import Origin, Watermarks, mirror_table, origin
+from eventlog.mirror.tables import BEGINNING, Origin, Watermarks, mirror_table, origin
 from eventlog.sinks.tables.control import Control, Record
 from eventlog.sql.access import in_our_words
 from eventlog.sql.dialect import dialect_of
@@ -40,6 +40,8 @@ class Mirrors:
         schema: str | None = None,
         into: str | None = None,
         suffix: str = "__mirror",
+        *,
+        adopt: bool = False,
         piece: int = PIECE,
     ) -> None:
         import sqlalchemy as sa
@@ -50,6 +52,7 @@ class Mirrors:
         self._schema = schema
         self._into = into
         self._suffix = suffix
+        self._adopt = adopt
         self._piece = max(piece, 2)
         self._begin = dialect_of(engine).begin_ddl
         self._metadata = sa.MetaData(schema=into)
@@ -81,6 +84,7 @@ class Mirrors:
             self._metadata.create_all(connection)
             source = origin(connection, record, self._schema)
             name = record.table + (self._suffix if self._into == self._schema else "")
+            self._check_ours(connection, name)
             mirror = mirror_table(connection, source, name, self._into)
         rows = 0
         while True:
@@ -91,6 +95,21 @@ class Mirrors:
             rows += done
             if not done:
                 return Applied(change_table=record.target, mirror=name, rows=rows, change_seq=mark)
+
+    def _check_ours(self, connection: Connection, name: str) -> None:
+        """Refuses a table with rows that no mirror has put there: it may be the source itself."""
+        import sqlalchemy as sa
+
+        begun = self._watermarks.of(connection, name) != BEGINNING
+        if self._adopt or begun or not sa.inspect(connection).has_table(name, self._into):
+            return
+        query = sa.select(sa.literal(1)).select_from(sa.table(name, schema=self._into)).limit(1)
+        if connection.execute(query).first() is not None:
+            whole = f"{self._into}.{name}" if self._into else name
+            raise DataError(
+                f"{whole} is there already and holds rows, and is no mirror yet.",
+                hint="Say --adopt if it holds a copy of the source that is to be kept equal from now on.",
+            )
 
     def _piece_of(self, connection: Connection, source: Origin, mirror: Table) -> tuple[int, str]:
         """Applies the next rows, and says how many they were and how far the mirror is now."""

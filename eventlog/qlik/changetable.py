@@ -44,6 +44,7 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
         tables = ChangeTables(self.settings, catalog)
         sequencer = Sequencer(after)
         gathered = Gathered(tables)
+        add, size = gathered.add, self.rows_of_a_document
         for change in changes:
             try:
                 table = tables.of(change)
@@ -51,13 +52,10 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
             except DataError as error:
                 yield Refusal(positions=change.positions, note=refusal_note(change, error))
                 continue
-            if table is None or not rows:
-                continue
-            change_seq = sequencer.next(change)
-            gathered.add(table, rows, change_seq, change.positions)
-            if gathered.count >= self.rows_of_a_document:
+            if rows and table is not None and add(table, rows, sequencer.next(change), change.positions) >= size:
                 yield gathered.document()
                 gathered = Gathered(tables)
+                add = gathered.add
         if gathered.count:
             yield gathered.document()
 
@@ -114,14 +112,17 @@ class ChangeTable:
         time = change.time
         if time.__class__ is not dt.datetime or time.tzinfo is not None:
             time = utc(time)
+        shown = modified and self._before_image and had & ~self._key_bits | bits & self._key_bits
         pick = self._pick
-        if modified and self._before_image and had & ~self._key_bits | bits & self._key_bits:
-            former = (BEFORE[0], self._no_mask, stream, BEFORE[1], identity, time)
-            return (*pick(former), *(before or ())), (
-                *pick((oper, mask, stream, operation, identity, time)),
-                *(after or ()),
-            )
-        return ((*pick((oper, mask, stream, operation, identity, time)), *(after or before or self._nothing)),)
+        if pick is None:
+            row = (oper, mask, stream, operation, identity, time, *(after or before or self._nothing))
+            if shown:
+                return (BEFORE[0], self._no_mask, stream, BEFORE[1], identity, time, *(before or ())), row
+            return (row,)
+        row = (*pick((oper, mask, stream, operation, identity, time)), *(after or before or self._nothing))
+        if shown:
+            return (*pick((BEFORE[0], self._no_mask, stream, BEFORE[1], identity, time)), *(before or ())), row
+        return (row,)
 
     def _check(self, settings: ChangeTableSettings, headers: Sequence[str]) -> None:
         """Refuses a table that no change table can be made for."""
@@ -148,24 +149,21 @@ class ChangeTables:
         self._tables = {} if catalog is None else {(table.schema, table.name): table for table in catalog}
         self._chosen = frozenset(settings.tables)
         self._made: dict[tuple[str | None, str], ChangeTable | ExpressionError | None] = {}
+        self._recent: tuple[object, object, ChangeTable | None] = (None, None, None)
 
     def of(self, change: Change) -> ChangeTable | None:
         """Where the change goes; None where its table was not chosen, ExpressionError where it has none."""
-        name = change.row.schema, change.row.table
+        row = change.row
+        if row.table is self._recent[1] and row.schema is self._recent[0]:
+            return self._recent[2]
+        name = row.schema, row.table
         if name not in self._made:
             self._made[name] = self._look_up(*name)
         found = self._made[name]
         if isinstance(found, ExpressionError):
             raise found
+        self._recent = (*name, found)
         return found
-
-    def named(self, table: Table) -> ChangeTable | None:
-        """The change table of a source table; None where it was not chosen or there is none."""
-        name = table.schema, table.name
-        if name not in self._made:
-            self._made[name] = self._look_up(*name)
-        found = self._made[name]
-        return found if isinstance(found, ChangeTable) else None
 
     def _look_up(self, schema: str | None, name: str) -> ChangeTable | ExpressionError | None:
         if self._chosen and not self._chosen & {name, f"{schema}.{name}"}:
@@ -185,30 +183,37 @@ class Gathered:
     def __init__(self, tables: ChangeTables) -> None:
         self.count = 0
         self._partitions = tables.partitions
-        self._numbers: list[str] = []
-        self._positions: list[tuple[Position, ...]] = []
+        self._table: ChangeTable | None = None
+        self._partition: Partition | None = None
+        self._append: Callable[[ChangeRow], None]
+        self._stand: Callable[[tuple[Position, ...]], None]
+        self._covers: dict[str, tuple[Position, ...]] = {}
         self._blocks: dict[tuple[ChangeTable, Partition | None], RowBlock] = {}
 
     def add(
         self, table: ChangeTable, rows: tuple[ChangeRow, ...], change_seq: str, positions: tuple[Position, ...]
-    ) -> None:
-        """Takes the rows of one change."""
+    ) -> int:
+        """Takes the rows of one change, and says how many there are now."""
         partition = None if self._partitions is None else self._partitions.of(change_seq)
-        block = self._blocks.get((table, partition))
-        if block is None:
-            block = self._blocks[table, partition] = _block(table, partition)
+        if table is not self._table or partition is not self._partition:
+            self._table, self._partition = table, partition
+            block = self._blocks.get((table, partition))
+            if block is None:
+                block = self._blocks[table, partition] = _block(table, partition)
+            self._append, self._stand = block.rows.append, block.positions.append
         plain = partition is None and table.sequenced
+        append, stand = self._append, self._stand
         for row in rows:
-            block.rows.append((change_seq, *row) if plain else finished(row, change_seq, table, partition))
-            block.positions.append(positions)
+            append((change_seq, *row) if plain else finished(row, change_seq, table, partition))
+            stand(positions)
         self.count += len(rows)
-        self._numbers.append(change_seq)
-        self._positions.append(positions)
+        self._covers[change_seq] = positions
+        return self.count
 
     def document(self) -> RowsDocument:
         """What was gathered; changes are called by their change_seq there."""
-        covers = dict(zip(self._numbers, self._positions, strict=True))
-        return RowsDocument(id=self._numbers[-1], body=b"", covers=covers, blocks=tuple(self._blocks.values()))
+        last = next(reversed(self._covers))
+        return RowsDocument(id=last, body=b"", covers=self._covers, blocks=tuple(self._blocks.values()))
 
 
 def finished(row: ChangeRow, change_seq: str, table: ChangeTable, partition: Partition | None) -> ChangeRow:
@@ -230,11 +235,11 @@ def _block(table: ChangeTable, partition: Partition | None) -> RowBlock:
     )
 
 
-def _picked(names: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Takes the cells of the header columns that are there."""
+def _picked(names: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:
+    """Takes the cells of the header columns that are there; None where that is all of them."""
     places = [_NO_SEQUENCE.index(name) for name in names]
     if len(places) == len(_NO_SEQUENCE):
-        return tuple
+        return None
     if len(places) == 1:
         only = places[0]
         return lambda cells: (cells[only],)

@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
 from eventlog.qlik.masks import bits_of_bytes, bits_to_hex
 from eventlog.qlik.readings import is_float, is_zoned
@@ -45,6 +46,33 @@ def file_bytes(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow], form:
     into = io.BytesIO()
     pq.write_table(arrow_table(columns, rows), into, **parquet_options(columns))
     return into.getvalue()
+
+
+class PartFile:
+    """A file that grows block by block, for conversions that write few large files; it is whole when it is closed."""
+
+    def __init__(self, path: Path, columns: Sequence[ChangeColumn], form: RowForm) -> None:
+        self._columns = columns
+        self._writer: Any = None
+        self._file: BinaryIO | None = None
+        if form == "csv":
+            self._file = path.open("wb")
+            self._file.write(csv_head(columns))
+        else:
+            import pyarrow.parquet as pq
+
+            self._writer = pq.ParquetWriter(path, arrow_schema(columns), **parquet_options(columns))
+
+    def write(self, rows: Sequence[ChangeRow]) -> None:
+        """Adds rows; in Parquet they are a row group of their own."""
+        if self._file is not None:
+            self._file.write(csv_lines(self._columns, rows))
+        else:
+            self._writer.write_table(arrow_table(self._columns, rows))
+
+    def close(self) -> None:
+        """Ends the file."""
+        (self._writer if self._file is None else self._file).close()
 
 
 def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
@@ -109,14 +137,22 @@ def misfits(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> dict[
 
 def csv_bytes(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> bytes:
     """The rows as CSV with a line of names."""
-    head = ",".join([_quoted(column.name) for column in columns])
+    return csv_head(columns) + csv_lines(columns, rows)
+
+
+def csv_head(columns: Sequence[ChangeColumn]) -> bytes:
+    """The line of names."""
+    return (",".join([_quoted(column.name) for column in columns]) + "\n").encode()
+
+
+def csv_lines(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> bytes:
+    """The rows as lines."""
     writers = [_mask_text if column.header and column.name.endswith("change_mask") else _csv_cell for column in columns]
     written = [
         [cell if type(cell) is str and not _special(cell) else write(cell) for cell in cells]
         for cells, write in zip(by_column(rows, len(columns)), writers, strict=True)
     ]
-    lines = [head, *map(",".join, zip(*written, strict=True)), ""]
-    return "\n".join(lines).encode("utf-8", "surrogatepass")
+    return "".join([f"{line}\n" for line in map(",".join, zip(*written, strict=True))]).encode("utf-8", "surrogatepass")
 
 
 def _number_type(sql_type: str, kind: Category) -> pa.DataType:

@@ -68,6 +68,20 @@ def test_deletes_and_purged_change_tables_do_not_move_the_watermark_back(engine:
     assert mirrored(engine) == [(5, "Eve", None)]
 
 
+def test_a_table_with_rows_of_somebody_else_is_only_taken_when_asked(engine: Engine) -> None:
+    stored(engine, CHANGES[2])
+    with engine.begin() as connection:
+        connection.execute(
+            text("CREATE TABLE usr__mirror (idu INTEGER PRIMARY KEY, fname VARCHAR(10), pay NUMERIC(10,2))")
+        )
+        connection.execute(text("INSERT INTO usr__mirror (idu, fname) VALUES (1, 'Jack'), (2, 'Ida')"))
+    with pytest.raises(DataError, match="holds rows, and is no mirror yet"):
+        Mirrors(engine).apply()
+    Mirrors(engine, adopt=True).apply()
+    assert [row[:2] for row in mirrored(engine)] == [(1, "John"), (2, "Ida")]
+    assert [one.rows for one in Mirrors(engine).apply()] == [0]
+
+
 def test_truncating_empties_the_mirror(engine: Engine) -> None:
     stored(engine, *CHANGES[:2], told(3, Op.TRUNCATE, 1), told(4, Op.ADD, 4, fname="Dan"))
     Mirrors(engine).apply()

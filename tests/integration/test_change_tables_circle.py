@@ -19,6 +19,8 @@ from eventlog.sources.table import LogSource
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.rows import SqlRowReader
+from eventlog.sql.triggers import Options as TrackOptions
+from eventlog.sql.triggers import Style, track
 from tests.integration.publishing import url_of
 
 TABLE = "CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40), pay NUMERIC(10,2), photo BYTEA, at TIMESTAMP, ok BOOLEAN)"
@@ -61,12 +63,10 @@ def rows(engine: Engine, table: str) -> list[tuple[object, ...]]:
 
 
 def tracked(engine: Engine, style: str) -> None:
-    from eventlog.cli.main import exit_code
-
     with engine.begin() as connection:
         connection.execute(text(TABLE))
     install(engine, NAMES)
-    assert exit_code(["track", "usr", "--events", style, "--database", url_of(engine)]) == 0
+    track(engine, ["usr"], TrackOptions(style=Style(style)), NAMES)
 
 
 @pytest.mark.parametrize("style", ["field", "field-replace", "row-back", "field-back"])
