@@ -67,13 +67,10 @@ class Shape(Struct, frozen=True, kw_only=True):
         order = self.order
         return (*key, *cells) if order is None else order((*key, *cells, None))
 
-    def changed(self, olds: tuple[Any, ...], news: tuple[Any, ...]) -> int:
-        """The bits of the columns that differ."""
-        flags = tuple(map(ne, olds, news))
-        found = self.masks.get(flags)
-        if found is None:
-            places = [place for place, differs in zip(self.places, flags, strict=True) if differs]
-            found = self.masks[flags] = sum(1 << place for place in places)
+    def changed(self, flags: tuple[bool, ...]) -> int:
+        """The bits of the columns that differ, for the next time too."""
+        places = [place for place, differs in zip(self.places, flags, strict=True) if differs]
+        found = self.masks[flags] = sum(1 << place for place in places)
         return found
 
 
@@ -90,18 +87,25 @@ class WholeRows:
         """What the change says; None where that takes the long way."""
         edits = change.edits
         names = tuple(map(_column, edits))
-        if names not in self._shapes:
-            self._shapes[names] = self._shape(names)
-        shape = self._shapes[names]
+        shape = self._shapes.get(names)
         if shape is None:
+            if names not in self._shapes:
+                self._shapes[names] = self._shape(names)
+                return self.told(change)
             return None
         op = change.op
         if op is Op.MODIFY:
             olds, news = tuple(map(_old, edits)), tuple(map(_new, edits))
             if not (shape.fits(olds) and shape.fits(news)):
                 return None
-            key, bits = self._key(change.row.key), shape.bits
-            return shape.row(key, olds), shape.row(key, news), shape.changed(olds, news), bits, bits
+            flags, bits = tuple(map(ne, olds, news)), shape.bits
+            changed = shape.masks.get(flags)
+            if changed is None:
+                changed = shape.changed(flags)
+            key, order = self._key(change.row.key), shape.order
+            if order is None:
+                return (*key, *olds), (*key, *news), changed, bits, bits
+            return order((*key, *olds, None)), order((*key, *news, None)), changed, bits, bits
         cells = tuple(map(_new if op is Op.ADD else _old, edits))
         if op is Op.TRUNCATE or not shape.fits(cells):
             return None
