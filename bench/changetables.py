@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from bench.backlog import temporary_folder
+from bench.backlog import closed_at_the_end, temporary_folder
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
 from eventlog.model import Change, Edit, Op, RowId, Transaction
@@ -130,7 +130,7 @@ def engine() -> Engine:
 
     from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 
-    made = create_engine(url())
+    made = closed_at_the_end(create_engine(url()))
     DatabaseSink(DatabaseSettings(url=""), made).write(encoded(told(4)))
     return made
 
