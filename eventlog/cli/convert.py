@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eventlog.cli.show import show_json
 from eventlog.cli.site import json_option
-from eventlog.errors import EX_DATA, OK, ConfigError
+from eventlog.errors import EX_DATA, OK, ConfigError, DataError
 
 if TYPE_CHECKING:
     from eventlog.cli.ordering import Order
@@ -39,6 +39,8 @@ PART_EVENTS = 100_000
 @click.option("--status", "statuses", metavar="LETTERS", help="Only rows with these letters (databases: N).")
 @click.option("--mark", is_flag=True, help="Mark the rows of the database with what became of them, in the end.")
 @click.option("--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables, types and keys as JSON.")
+@click.option("--key", "keys", multiple=True, metavar="TABLE=COL,…", help="A table's key, of a stream that names none.")
+@click.option("--tables", multiple=True, metavar="LABEL=TABLE", help="What a label of a stream means: 111=shop.t1.")
 @click.option("--database", metavar="URL", help="The database that answers read-backs.")
 @click.option("--snapshot", metavar="DIR", type=click.Path(path_type=Path), help="Files that answer read-backs.")
 @click.option(
@@ -80,6 +82,10 @@ def convert(**given: Any) -> int:
         show_json(summary)
     else:
         click.echo(last_line(summary))
+    for note in summary.notes:
+        click.echo(f"eventlog: {note}", err=True)
+    if summary.damage is not None:
+        raise DataError(f"{summary.damage} Everything before it is converted.")
     return EX_DATA if order.strict and summary.bad else OK
 
 

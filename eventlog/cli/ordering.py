@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glob import glob
 from pathlib import Path
 
 from msgspec import Struct
@@ -9,14 +10,13 @@ from msgspec.structs import replace
 
 from eventlog.config import Config, load
 from eventlog.convert.settings import (
-    INPUTS,
-    TARGETS,
     Conversion,
     DatabaseRows,
     FilesInput,
     LogInput,
     MessageFiles,
     SnapshotRows,
+    StreamInput,
     TableFiles,
     Target,
 )
@@ -50,6 +50,8 @@ class Order(Struct, frozen=True, kw_only=True):
     statuses: str | None
     mark: bool
     schema: Path | None
+    keys: tuple[str, ...]
+    tables: tuple[str, ...]
     database: str | None
     snapshot: Path | None
     file_format: str | None
@@ -71,7 +73,11 @@ def conversion_of(order: Order) -> Conversion:
     """The conversion; UsageError or ConfigError says what does not go together."""
     _refuse(order)
     config = load(order.config)
-    source: LogInput | FilesInput = _log(order, config) if order.from_database else _files(order)
+    source: LogInput | FilesInput | StreamInput
+    if order.source != "log":
+        source = _stream(order, config)
+    else:
+        source = _log(order, config) if order.from_database else _files(order)
     read_back = _read_back(order)
     return Conversion(
         input=source,
@@ -93,10 +99,10 @@ def worth_spark(order: Order) -> bool:
 
 
 def _refuse(order: Order) -> None:
-    if order.source not in INPUTS:
-        raise UsageError(f"--from {order.source} cannot be read yet; today there is {', '.join(INPUTS)}.")
-    if order.target not in TARGETS:
-        raise UsageError(f"--to {order.target} cannot be written yet; today there is {', '.join(TARGETS)}.")
+    if order.source != "log":
+        _refuse_for_stream(order)
+    elif order.keys or order.tables:
+        raise UsageError("--key and --tables go with --from gbase; a log's tables come from --schema.")
     known = FORMATS[order.target]
     if order.file_format is not None and order.file_format not in known:
         what = f"it takes {' or '.join(known)}" if known else "it has no choice of files"
@@ -113,6 +119,57 @@ def _refuse(order: Order) -> None:
         raise UsageError("Read-backs are answered by --database or by --snapshot, not by both.")
     if order.resume and order.engine == "spark":
         raise UsageError("--resume goes with the local engine: say --engine local.")
+
+
+def _refuse_for_stream(order: Order) -> None:
+    """A stream has nothing to mark and nothing to read back, and a queue's numbers of tables mean nothing by themselves."""
+    unfit = {
+        "--log": order.log,
+        "--status": order.statuses,
+        "--mark": order.mark,
+        "--snapshot": order.snapshot,
+        "--database": order.database,
+        "--coalesce": order.coalesce,
+    }
+    for name, given in unfit.items():
+        if given:
+            raise UsageError(f"{name} goes with --from log; a stream's images are whole and come in their order.")
+    if order.from_database:
+        raise UsageError(f"--from {order.source} reads files; the publisher reads what is alive (source.kind).")
+    if order.source == "linter" and order.schema is None:
+        raise UsageError("--from linter needs --schema FILE: the queue has only numbers of tables.")
+
+
+def _stream(order: Order, config: Config) -> StreamInput:
+    """The files of a stream, and how they are read: as the configuration says, and the command line over it."""
+    places = [path for place in order.inputs for path in _files_at(place)]
+    if order.source == "linter":
+        return StreamInput(places=tuple(places), settings=config.source.linter)
+    settings = config.source.gbase
+    tables = {**settings.tables, **dict(_pair("--tables", one) for one in order.tables)}
+    keys = {**settings.keys, **{table: tuple(names.split(",")) for table, names in map(_key_pair, order.keys)}}
+    return StreamInput(places=tuple(places), settings=replace(settings, tables=tables, keys=keys))
+
+
+def _files_at(place: str) -> list[str]:
+    path = Path(place)
+    found = [path] if path.is_file() else sorted(path.iterdir()) if path.is_dir() else sorted(map(Path, glob(place)))  # noqa: PTH207  # a Path takes no pattern that begins at the root
+    files = [str(file.absolute()) for file in found if file.is_file() and not file.name.startswith(".")]
+    if not files:
+        raise UsageError(f"There is no file at {place}.")
+    return files
+
+
+def _key_pair(text: str) -> tuple[str, str]:
+    return _pair("--key", text)
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        example = "shop.t1=id" if option == "--key" else "111=shop.t1"
+        raise UsageError(f"{option} {text} is not written as NAME=VALUE, such as {example}.")
+    return name, value
 
 
 def _log(order: Order, config: Config) -> LogInput:
@@ -200,4 +257,6 @@ def _messages(order: Order, config: Config) -> MessageSettings:
 def _size(order: Order) -> int:
     from eventlog.convert.inputs import input_files
 
+    if order.source != "log":
+        return sum(Path(file).stat().st_size for place in order.inputs for file in _files_at(place))
     return sum(file.stat().st_size for file in input_files(_files(order)))

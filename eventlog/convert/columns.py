@@ -32,3 +32,11 @@ OUTCOMES: Final = pa.schema(
     [("position", pa.int64()), ("status", pa.string()), ("reason", pa.string()), ("note", pa.string())]
 )
 """What became of every row; without a position where the row had no record_id."""
+
+TOLD_OUTCOMES: Final = pa.schema(
+    [("position", pa.string()), ("status", pa.string()), ("reason", pa.string()), ("note", pa.string())]
+)
+"""The same of a stream, whose positions are several numbers."""
+
+STREAM_OUTCOMES: Final = pa.schema([("place", pa.int64()), *TOLD_OUTCOMES])
+"""The same on the way, in the order of `place`."""

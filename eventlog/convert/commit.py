@@ -45,6 +45,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Rows by status and reason, such as "W vanished"."""
     folders: tuple[str, ...] = ()
     """The folders that were made, where the output is more than part files side by side."""
+    notes: tuple[str, ...] = ()
+    """What was odd about a stream."""
+    damage: str | None = None
+    """Where a stream was damaged; everything before that is there."""
 
     @property
     def bad(self) -> int:

@@ -18,7 +18,7 @@ from eventlog.convert.settings import Conversion, MessageFiles, TableFiles
 from eventlog.errors import ExpressionError
 from eventlog.model import Change, Outcome, Position
 from eventlog.rules.fold import ended
-from eventlog.schema import Catalog
+from eventlog.schema import Catalog, Table
 
 STAMP: Final = "stamp"
 
@@ -41,8 +41,8 @@ class Form(Protocol):
     def schema(self) -> pa.Schema:
         """The columns of what was written; the first is `position`."""
 
-    def rendering(self, catalog: Catalog | None) -> Rendering:
-        """What writes changes one by one."""
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
+        """What writes changes one by one; the tables of the catalog are numbered from `first`."""
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
         """Writes parts of changes that come in the order of their positions; says how many."""
@@ -53,24 +53,26 @@ class Rendering(Protocol):
 
     refused: dict[Position, Outcome]
 
-    def take(self, change: Change) -> str | None:
-        """Writes a change; the answer is why it cannot be written."""
+    def take(self, change: Change, place: int | None = None) -> str | None:
+        """Writes a change; the answer is why it cannot be written. It stands at `place`, else where its last event does."""
 
     def rendered(self) -> pa.RecordBatch:
         """What was written since this was last asked."""
 
 
-def form_of(conversion: Conversion) -> Form:
-    """The form that was ordered; its modules are loaded only now."""
+def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -> Form:
+    """The form that was ordered; its modules are loaded only now. `tables` are by number, where a stream named them."""
     target = conversion.format
+    if tables is None:
+        tables = dict(enumerate(conversion.catalog or ()))
     if isinstance(target, TableFiles):
         from eventlog.convert.rowform import TableForm
 
-        return TableForm(target, conversion.catalog)
+        return TableForm(target, tables)
     if isinstance(target, MessageFiles):
         from eventlog.convert.messageform import MessageForm
 
-        return MessageForm(target, conversion.catalog)
+        return MessageForm(target, tables)
     from eventlog.convert.textform import TextForm
 
     return TextForm(target)
@@ -91,7 +93,7 @@ class Cells:
         self._note = note
         self._cells: list[tuple[object, ...]] = []
 
-    def take(self, change: Change) -> str | None:
+    def take(self, change: Change, place: int | None = None) -> str | None:
         """Writes a change; the answer is why it cannot be written."""
         try:
             cells = self._write(change)
@@ -100,7 +102,7 @@ class Cells:
             self.refused |= refusals(change, note)
             return note
         if cells is not None:
-            self._cells.append(cells)
+            self._cells.append((change.positions[-1][0] if place is None else place, *cells))
         return None
 
     def rendered(self) -> pa.RecordBatch:

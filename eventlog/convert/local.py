@@ -16,6 +16,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.conflicts import FindConflicts, SortNumbers, find_conflicts, may_conflict, sort_numbers
 from eventlog.convert.inputs import Unit, units
@@ -23,7 +25,7 @@ from eventlog.convert.order import ranges
 from eventlog.convert.plan import bucket_count, fingerprint, part_spans, range_count
 from eventlog.convert.readback import PlacedTable
 from eventlog.convert.scatter import Scatter, Scattered, scatter
-from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows
+from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows, StreamInput
 from eventlog.convert.sheaf import Sheaf
 from eventlog.convert.snapshot import snapshot_files
 from eventlog.convert.stages import (
@@ -35,11 +37,12 @@ from eventlog.convert.stages import (
     decide,
     place,
     produce,
-    unnumbered,
 )
+from eventlog.convert.streams import Piece, pieces_of, read_piece
 from eventlog.convert.unmarked import order_of
 from eventlog.convert.work import Tally, Workers, workers
 from eventlog.errors import DataError, UsageError
+from eventlog.schema import Table
 
 
 class Watch(Protocol):
@@ -85,7 +88,7 @@ def _converted(conversion: Conversion, destination: Destination, jobs: int, watc
     tally = Tally()
     with workers(jobs, kept, tally) as crew:
         run = _Run(conversion, crew, kept, destination.staged, watch, tally)
-        return run.converted(cut)
+        return run.streamed() if isinstance(conversion.input, StreamInput) else run.converted(cut)
 
 
 class _Run:
@@ -113,8 +116,15 @@ class _Run:
         decided = self._decide([unit.sheaf for unit in scattered], conflicts, snapshot, boundaries, buckets)
         _remove(unit.sheaf for unit in scattered)
         _remove(one.sheaf for one in snapshot if one.sheaf is not None)
-        parts = self._write(decided, boundaries)
+        parts = self._write(decided)
         return summary_of(rows, decided, parts)
+
+    def streamed(self) -> Summary:
+        """Reads the pieces of a stream, and writes what they hold in their order."""
+        self._watch.begin("reading", None, self._tally)
+        pieces = self._crew.run(read_piece, pieces_of(self._conversion, self._folder), Piece)
+        parts = self._write(pieces, tables_of(pieces))
+        return stream_summary(pieces, parts)
 
     def _scatter(self, cut: Sequence[Unit], buckets: int) -> list[Scattered]:
         files = isinstance(self._conversion.input, FilesInput)
@@ -197,16 +207,16 @@ class _Run:
         ]
         return self._crew.run(decide, tasks, DecidedBucket)
 
-    def _write(self, decided: Sequence[DecidedBucket], boundaries: tuple[int, ...]) -> int:
+    def _write(self, decided: Sequence[DecidedBucket], tables: dict[int, Table] | None = None) -> int:
         """Writes everything; says how many parts there are."""
         ended = tuple(one.ended for one in decided)
         self._watch.begin("writing", sum(sum(sheaf.rows) for sheaf in ended), self._tally)
         outcomes = WriteOutcomes(
             name="outcomes",
             ended=ended,
-            labels=unnumbered(boundaries) + 1,
             folder=self._folder,
             staged=self._staged,
+            streamed=tables is not None,
         )
         rendered = tuple(one.rendered for one in decided)
         counted = Counter[int]()
@@ -223,6 +233,7 @@ class _Run:
                 range=span.range,
                 skipped=span.skipped,
                 stamp=latest_before(decided, span.range),
+                tables=tables,
                 folder=self._folder,
                 staged=self._staged,
             )
@@ -254,6 +265,19 @@ def summary_of(rows: int, decided: Sequence[DecidedBucket], parts: int) -> Summa
         statuses=dict(sorted(statuses.items())),
         outcomes=dict(sorted(outcomes.items())),
     )
+
+
+def tables_of(pieces: Sequence[Piece]) -> dict[int, Table]:
+    """What the tables of all pieces look like, by their numbers."""
+    return {number: table for piece in pieces for number, table in piece.tables.items()}
+
+
+def stream_summary(pieces: Sequence[Piece], parts: int) -> Summary:
+    """What the pieces of a stream amount to."""
+    rows = sum(sum(piece.ended.rows) for piece in pieces)
+    notes = tuple(dict.fromkeys(note for piece in pieces for note in piece.notes))
+    damage = next((piece.damage for piece in pieces if piece.damage is not None), None)
+    return replace(summary_of(rows, pieces, parts), notes=notes, damage=damage)
 
 
 def _remove(sheaves: Iterable[Sheaf]) -> None:

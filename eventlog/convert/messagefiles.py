@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ class Place(Struct, frozen=True, kw_only=True):
 class PartFiles:
     """The files of one part, each opened when it gets its first message."""
 
-    def __init__(self, folder: Path, avro: bool, places: Sequence[Place | None]) -> None:
+    def __init__(self, folder: Path, avro: bool, places: Mapping[int, Place]) -> None:
         self.avro = avro
         self._folder = folder
         self._places = places
@@ -32,7 +32,6 @@ class PartFiles:
     def add(self, table: int, value: bytes) -> None:
         """Takes a message of the table."""
         place = self._places[table]
-        assert place is not None, "a table without a form has no messages"
         file = self._open.get(place.path)
         if file is None:
             path = self._folder / place.path

@@ -5,8 +5,7 @@ Files have neither keys nor tombstones: the topic is the folder, and a row's key
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -17,13 +16,15 @@ from eventlog.convert.messagefiles import PartFiles, Place
 from eventlog.convert.parts import cannot_write
 from eventlog.convert.settings import MessageFiles
 from eventlog.errors import ExpressionError
-from eventlog.model import Change, RowId
+from eventlog.model import Change
 from eventlog.qlik.changeseq import time_digits, time_of
 from eventlog.qlik.messages.bulk import container_schema
 from eventlog.qlik.messages.render import Renderer, TableRenderer
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import FIRST_VERSION, refusal_note, sequence_time
-from eventlog.schema import Catalog
+from eventlog.schema import Catalog, Table
 
 SCHEMA: Final = pa.schema(
     [
@@ -41,14 +42,16 @@ class MessageForm:
 
     schema = SCHEMA
 
-    def __init__(self, target: MessageFiles, catalog: Catalog | None) -> None:
+    def __init__(self, target: MessageFiles, tables: Mapping[int, Table]) -> None:
         self._settings = target.settings
-        self._tables = list(catalog or ())
-        self._renderer = Renderer(target.settings, catalog)
+        self._tables = tables
+        self._written = {
+            place: writer for place, table in tables.items() if (writer := _writer(table, target.settings))
+        }
 
-    def rendering(self, catalog: Catalog | None) -> Cells:
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
         """What writes changes one by one."""
-        places = {(table.schema, table.name): place for place, table in enumerate(self._tables)}
+        places = {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
         renderer = Renderer(self._settings, catalog)
 
         def write(change: Change) -> tuple[object, ...] | None:
@@ -57,14 +60,14 @@ class MessageForm:
                 return None
             _, head, tail = pieces
             place = places[change.row.schema, change.row.table]
-            return change.positions[-1][0], time_digits(time_of(change)), place, head, tail
+            return time_digits(time_of(change)), place, head, tail
 
         return Cells(SCHEMA, write, refusal_note)
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
         """Writes parts of changes that come in the order of their positions; says how many."""
         part, number, stamp = parts.first // parts.part_events - 1, parts.first, parts.stamp
-        files = PartFiles(folder, self._settings.encoding == "avro", [])
+        files = PartFiles(folder, self._settings.encoding == "avro", {})
         try:
             for begins, run in in_parts(rendered, parts.part_events):
                 if begins:
@@ -84,41 +87,44 @@ class MessageForm:
             raise cannot_write(folder, error) from error
         return part + 1 - parts.first // parts.part_events
 
-    def _places(self, part: int) -> list[Place | None]:
-        """Where the messages of each table stand in this part; a topic of several tables has a container for each."""
-        written = [self._written(place) for place in range(len(self._tables))]
-        shared = Counter(one.shape.topic for one in written if one is not None)
+    def _places(self, part: int) -> dict[int, Place]:
+        """Where the messages of each table stand in this part; a topic of several schemas has a container for each."""
         avro = self._settings.encoding == "avro"
-        return [
-            None if one is None else _place(one, part, avro=avro, alone=shared[one.shape.topic] == 1) for one in written
-        ]
-
-    def _written(self, place: int) -> TableRenderer | None:
-        table = self._tables[place]
-        try:
-            return self._renderer.of_table(RowId(table.schema, table.name, ""))
-        except ExpressionError:
-            return None  # its changes were refused one by one, each with the reason
+        schemas: dict[str, dict[str, int]] = {}
+        for writer in self._written.values():
+            numbers = schemas.setdefault(writer.shape.topic, {})
+            numbers.setdefault(container_schema(writer.shape), len(numbers))
+        return {
+            place: _place(writer, part, avro=avro, numbers=schemas[writer.shape.topic])
+            for place, writer in self._written.items()
+        }
 
     def _describe(self, folder: Path, sequence: str) -> None:
         """Writes the metadata of every table, before the first message."""
-        structures = [
-            one.structure for place in range(len(self._tables)) if (one := self._written(place)) and one.structure
-        ]
+        structures = {one.structure.schema_id: one.structure for one in self._written.values() if one.structure}
         if not structures:
             return
         avro = self._settings.encoding == "avro"
         name = f"part-00000.{'avro' if avro else 'jsonl'}"
         place = Place(path=f"{self._settings.metadata_topic}/{name}", schema=text_of(ENVELOPE) if avro else None)
-        files = PartFiles(folder, avro, [place])
-        for structure in structures:
+        files = PartFiles(folder, avro, {0: place})
+        for structure in structures.values():
             files.add(0, structure.told(FIRST_VERSION, sequence_time(sequence)))
         files.close()
 
 
-def _place(writer: TableRenderer, part: int, *, avro: bool, alone: bool) -> Place:
+def _writer(table: Table, settings: MessageSettings) -> TableRenderer | None:
+    """What writes a table's messages; None where none can be: its changes were refused, each with the reason."""
+    try:
+        return TableRenderer(shape_of(table, settings))
+    except ExpressionError:
+        return None
+
+
+def _place(writer: TableRenderer, part: int, *, avro: bool, numbers: Mapping[str, int]) -> Place:
     shape = writer.shape
     if not avro:
         return Place(path=f"{shape.topic}/part-{part:05d}.jsonl")
-    name = f"part-{part:05d}.avro" if alone else f"part-{part:05d}-{shape.title}.avro"
-    return Place(path=f"{shape.topic}/{name}", schema=container_schema(shape))
+    schema = container_schema(shape)
+    name = f"part-{part:05d}.avro" if len(numbers) == 1 else f"part-{part:05d}-{numbers[schema]}.avro"
+    return Place(path=f"{shape.topic}/{name}", schema=schema)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
-from eventlog.convert.columns import OUTCOMES
+from eventlog.convert.columns import OUTCOMES, TOLD_OUTCOMES
 from eventlog.errors import SinkError
 from eventlog.xds.write import XdsFormat
 
@@ -58,17 +58,26 @@ def write_parts(folder: Path, texts: Iterable[pa.Array], *, first_part: int, par
     return number - first_part
 
 
-def write_outcomes(file: Path, batches: Iterable[pa.RecordBatch]) -> int:
-    """Writes outcomes that come in their order (`sorting.OUTCOME_ORDER`); says how many there are."""
+def write_outcomes(file: Path, batches: Iterable[pa.RecordBatch], *, streamed: bool = False) -> int:
+    """Writes outcomes that come in their order (`sorting.OUTCOME_ORDER`); says how many there are.
+
+    A stream's positions are texts, which stand beside the numbers that put them in order.
+    """
     written = 0
+    schema, encoded = (OUTCOMES, ENCODED) if not streamed else (TOLD_OUTCOMES, {"compression": "zstd"})
     try:
-        with parquet.ParquetWriter(file, OUTCOMES, **ENCODED) as writer:
-            for group in _groups(batches):
+        with parquet.ParquetWriter(file, schema, **encoded) as writer:
+            for group in _groups(map(_told, batches) if streamed else batches, schema):
                 writer.write_table(group, row_group_size=GROUP_ROWS)
                 written += len(group)
     except OSError as error:
         raise cannot_write(file.parent, error) from error
     return written
+
+
+def _told(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The outcomes of a stream without their numbers."""
+    return pa.RecordBatch.from_arrays(batch.columns[1:], schema=TOLD_OUTCOMES)
 
 
 def cannot_write(folder: Path, error: OSError) -> SinkError:
@@ -102,7 +111,7 @@ def _runs(texts: Iterable[pa.Array], part_events: int) -> Iterator[pa.Array]:
             room = room - len(run) or part_events
 
 
-def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows in tables of GROUP_ROWS, the last one shorter."""
     held: list[pa.RecordBatch] = []
     rows = 0
@@ -110,9 +119,9 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         held.append(batch)
         rows += len(batch)
         while rows >= GROUP_ROWS:
-            table = pa.Table.from_batches(held, OUTCOMES)
+            table = pa.Table.from_batches(held, schema)
             yield table.slice(0, GROUP_ROWS).combine_chunks()
             rows -= GROUP_ROWS
             held = table.slice(GROUP_ROWS).to_batches()
     if rows:
-        yield pa.Table.from_batches(held, OUTCOMES).combine_chunks()
+        yield pa.Table.from_batches(held, schema).combine_chunks()

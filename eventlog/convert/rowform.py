@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +16,9 @@ from eventlog.errors import DataError, ExpressionError
 from eventlog.model import Change
 from eventlog.qlik.changeseq import time_digits, time_of
 from eventlog.qlik.changetable import ChangeTable, ChangeTables, finished, refusal_note
-from eventlog.qlik.partitions import Partition
+from eventlog.qlik.partitions import Partition, Partitions
 from eventlog.qlik.rows import ChangeRow, folder_of
-from eventlog.schema import Catalog
+from eventlog.schema import Catalog, Table
 from eventlog.sinks.fitting import Fitting
 from eventlog.sinks.rowfiles import file_bytes
 
@@ -32,14 +32,15 @@ class TableForm:
 
     schema = SCHEMA
 
-    def __init__(self, target: TableFiles, catalog: Catalog | None) -> None:
+    def __init__(self, target: TableFiles, tables: Mapping[int, Table]) -> None:
         self._target = target
-        self._sources = list(catalog or ())
-        self._tables = ChangeTables(target.settings, catalog)
+        self._tables = tables
+        self._made: dict[int, ChangeTable] = {}
+        self._partitions = ChangeTables(target.settings, None).partitions
 
-    def rendering(self, catalog: Catalog | None) -> Cells:
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
         """What writes changes one by one."""
-        places = {(table.schema, table.name): place for place, table in enumerate(self._sources)}
+        places = {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
         tables = ChangeTables(self._target.settings, catalog)
         fittings: dict[int, Fitting] = {}
 
@@ -54,7 +55,7 @@ class TableForm:
                     fitting = fittings[id(table)] = Fitting(table.columns)
                 fitting.check(rows)
             place = places[change.row.schema, change.row.table]
-            return change.positions[-1][0], time_digits(time_of(change)), place, pickle.dumps(rows, 5)
+            return time_digits(time_of(change)), place, pickle.dumps(rows, 5)
 
         return Cells(SCHEMA, write, refusal_note)
 
@@ -68,14 +69,15 @@ class TableForm:
                 part, gathered = part + 1, _Gathered()
             for came, place, rows in zip(*(run.column(name).to_pylist() for name in SCHEMA.names[1:]), strict=True):
                 number, stamp = number + 1, max(stamp, came)
-                gathered.add(self._table(place), pickle.loads(rows), f"{stamp}{number:019d}", self._tables)  # noqa: S301  # a stage of this conversion wrote them
+                gathered.add(self._table(place), pickle.loads(rows), f"{stamp}{number:019d}", self._partitions)  # noqa: S301  # a stage of this conversion wrote them
         self._store(folder, part, gathered)
         return part + 1 - parts.first // parts.part_events
 
     def _table(self, place: int) -> ChangeTable:
-        table = self._tables.named(self._sources[place])
-        assert table is not None, "a table that was not chosen has no rows"
-        return table
+        found = self._made.get(place)
+        if found is None:
+            found = self._made[place] = ChangeTable(self._tables[place], self._target.settings)
+        return found
 
     def _store(self, folder: Path, part: int, gathered: _Gathered) -> None:
         form = self._target.file_format
@@ -95,9 +97,11 @@ class _Gathered:
     def __init__(self) -> None:
         self.rows: dict[tuple[ChangeTable, Partition | None], list[ChangeRow]] = {}
 
-    def add(self, table: ChangeTable, rows: tuple[ChangeRow, ...], change_seq: str, tables: ChangeTables) -> None:
+    def add(
+        self, table: ChangeTable, rows: tuple[ChangeRow, ...], change_seq: str, partitions: Partitions | None
+    ) -> None:
         """Takes the rows of one change."""
-        partition = tables.partitions.of(change_seq) if tables.partitions is not None else None
+        partition = partitions.of(change_seq) if partitions is not None else None
         self.rows.setdefault((table, partition), []).extend(
             [finished(row, change_seq, table, partition) for row in rows]
         )

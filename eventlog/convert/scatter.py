@@ -17,7 +17,7 @@ from eventlog.convert.order import sample
 from eventlog.convert.place import Placing, bucket_of
 from eventlog.convert.readfiles import read
 from eventlog.convert.readlog import read_log
-from eventlog.convert.settings import Conversion, FilesInput
+from eventlog.convert.settings import Conversion, FilesInput, LogInput
 from eventlog.convert.sheaf import Sheaf, SheafWriter, sheaf
 from eventlog.convert.work import advance
 
@@ -127,4 +127,5 @@ def _read(task: Scatter) -> Iterator[pa.RecordBatch]:
     source = task.conversion.input
     if isinstance(source, FilesInput):
         return read(task.unit, source.statuses) if task.unit is not None else iter(())
+    assert isinstance(source, LogInput)
     return read_log(source)

@@ -12,18 +12,14 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.rules import Options
 from eventlog.schema import Catalog
+from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat
 
 Columns = Literal["auto", "new", "old"] | tuple[str, ...]
 
 PART_EVENTS = 100_000
 """Changes in a part file where nobody says otherwise."""
-
-INPUTS = {"log": "rows of an event log"}
-"""What can be read today, by the word for it."""
-
-TARGETS = {"xds": "XDS documents", "change-tables": "rows of change tables", "messages": "messages"}
-"""What can be written today, by the word for it."""
 
 
 class TableFiles(Struct, frozen=True, kw_only=True):
@@ -59,6 +55,13 @@ class LogInput(Struct, frozen=True, kw_only=True):
     mark: bool = False
 
 
+class StreamInput(Struct, frozen=True, kw_only=True):
+    """A captured stream: GBase's bytes, or exported rows of LINTER's queue. Every image is whole; nothing is read back."""
+
+    places: tuple[str, ...]
+    settings: GbaseSettings | LinterSettings
+
+
 class DatabaseRows(Struct, frozen=True, kw_only=True):
     """Read-backs are answered by the tables of a database as they are now."""
 
@@ -74,7 +77,7 @@ class SnapshotRows(Struct, frozen=True, kw_only=True):
 class Conversion(Struct, frozen=True, kw_only=True):
     """One conversion as it was ordered; it goes to other processes and machines as it is."""
 
-    input: FilesInput | LogInput
+    input: FilesInput | LogInput | StreamInput
     destination: Path
     catalog: Catalog | None = None
     options: Options = Options()
@@ -92,7 +95,8 @@ class Conversion(Struct, frozen=True, kw_only=True):
                 "handle_future_events is on; a conversion takes rows in the order of record_id.",
                 hint="Switch it off for the conversion.",
             )
-        if self.catalog is None and not isinstance(self.format, XdsFormat):
+        undescribed = self.catalog is None and not isinstance(self.input, StreamInput)
+        if undescribed and not isinstance(self.format, XdsFormat):
             raise ConfigError(
                 "Change tables and messages need to know tables, columns and keys.",
                 hint="Say --schema FILE (`eventlog catalog` writes it).",

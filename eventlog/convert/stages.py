@@ -28,6 +28,7 @@ from eventlog.convert.sheaf import Sheaf, SheafWriter, read_label, sheaf
 from eventlog.convert.snapshot import SnapshotFile, placed_rows
 from eventlog.convert.sorting import BY_OBJECT, BY_POSITION, OUTCOME_ORDER, in_order
 from eventlog.convert.work import advance
+from eventlog.schema import Table
 
 KEPT_BYTES: Final = 8_000_000
 """What was decided is written together, so that a range gets some hundreds of changes at a time."""
@@ -79,6 +80,8 @@ class Write(Struct, frozen=True, kw_only=True):
     """Changes of that range that belong to parts before."""
     stamp: str = ""
     """The latest time in the ranges before, in forms that number their changes."""
+    tables: dict[int, Table] | None = None
+    """What a stream's tables look like, by the numbers that its changes have for them."""
     folder: str
     staged: str
 
@@ -88,9 +91,10 @@ class WriteOutcomes(Struct, frozen=True, kw_only=True):
 
     name: str
     ended: tuple[Sheaf, ...]
-    labels: int
     folder: str
     staged: str
+    streamed: bool = False
+    """The positions are those of a stream, as text."""
 
 
 def place(task: Place) -> PlacedTable:
@@ -140,12 +144,12 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
 def produce(task: Write | WriteOutcomes) -> int:
     """Writes parts or the outcomes; says how many."""
     if isinstance(task, WriteOutcomes):
-        return write_outcomes(Path(task.staged) / OUTCOMES_FILE, _outcomes(task))
+        return write_outcomes(Path(task.staged) / OUTCOMES_FILE, _outcomes(task), streamed=task.streamed)
     settings = task.conversion
     found = _Found(task)
     rendered = found.batches()
     parts = Parts(first=task.first, part_events=settings.part_events, stamp=found.stamp)
-    return form_of(settings).write(Path(task.staged), rendered, parts)
+    return form_of(settings, task.tables).write(Path(task.staged), rendered, parts)
 
 
 class ByRanges:
@@ -236,12 +240,15 @@ class _Found:
             self._first = [batch.slice(len(passed))]
 
     def _in_order(self) -> Iterator[pa.RecordBatch]:
-        label = self._task.range
-        last = max((label for sheaf in self._task.rendered for label in sheaf.labels), default=label)
-        while label <= last:
-            spill = Path(self._task.folder) / f"{self._task.name}.spill"
-            yield from in_order(read_label(self._task.rendered, label), BY_POSITION, spill)
-            label += 1
+        spill = Path(self._task.folder) / f"{self._task.name}.spill"
+        for label in labels_of(self._task.rendered):
+            if label >= self._task.range:
+                yield from in_order(read_label(self._task.rendered, label), BY_POSITION, spill)
+
+
+def labels_of(sheaves: Iterable[Sheaf]) -> list[int]:
+    """The labels that any of the sheaves has, in their order."""
+    return sorted({label for sheaf in sheaves for label in sheaf.labels})
 
 
 def latest(rows: pa.RecordBatch) -> str:
@@ -250,7 +257,7 @@ def latest(rows: pa.RecordBatch) -> str:
 
 
 def _outcomes(task: WriteOutcomes) -> Iterator[pa.RecordBatch]:
-    for label in range(task.labels):
+    for label in labels_of(task.ended):
         spill = Path(task.folder) / f"{task.name}.spill"
         for batch in in_order(read_label(task.ended, label), OUTCOME_ORDER, spill):
             yield batch

@@ -24,7 +24,7 @@ class TextForm:
     def __init__(self, form: XdsFormat) -> None:
         self._form = form
 
-    def rendering(self, catalog: Catalog | None) -> Texts:
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Texts:
         """What writes changes one by one."""
         return Texts(self._form.writer(catalog))
 
@@ -44,7 +44,7 @@ class Texts:
         self._positions: list[int] = []
         self._texts: list[str] = []
 
-    def take(self, change: Change) -> str | None:
+    def take(self, change: Change, place: int | None = None) -> str | None:
         """Writes a change; the answer is why it cannot be written."""
         if change.whole and change.op is Op.MODIFY:
             told = said(change)
@@ -58,7 +58,7 @@ class Texts:
             self.refused |= refusals(change, note)
             return note
         self._texts.append(text)
-        self._positions.append(change.positions[-1][0])
+        self._positions.append(change.positions[-1][0] if place is None else place)
         return None
 
     def rendered(self) -> pa.RecordBatch:

@@ -23,16 +23,18 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.conflicts import may_conflict
-from eventlog.convert.local import Unwatched, Watch, latest_before, summary_of
+from eventlog.convert.local import Unwatched, Watch, latest_before, stream_summary, summary_of, tables_of
 from eventlog.convert.plan import part_spans
 from eventlog.convert.scatter import Scattered
-from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows
+from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows, StreamInput
 from eventlog.convert.sheaf import Sheaf
-from eventlog.convert.stages import DecidedBucket, Write, WriteOutcomes, unnumbered
+from eventlog.convert.stages import DecidedBucket, Write, WriteOutcomes
+from eventlog.convert.streams import Piece, pieces_of
 from eventlog.convert.unmarked import order_of
+from eventlog.schema import Table
 from eventlog_spark.blobs import SCHEMA
 from eventlog_spark.cutting import Cut, Span, boundaries, cut
-from eventlog_spark.deciding import ANSWERS, Answer, Compare, Deciding, compared, decided, produced
+from eventlog_spark.deciding import ANSWERS, Answer, Compare, Deciding, compared, decided, produced, read_pieces
 from eventlog_spark.faults import arriving
 from eventlog_spark.progress import watched
 from eventlog_spark.sampling import sampled
@@ -53,7 +55,8 @@ def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Wa
     with destination.occupied(overwrite=conversion.overwrite):
         try:
             with cut(conversion) as found, session(cluster or Cluster()) as spark:
-                summary = Run(conversion, destination, spark, found, watch or Unwatched()).summary()
+                run = Run(conversion, destination, spark, found, watch or Unwatched())
+                summary = run.streamed() if isinstance(conversion.input, StreamInput) else run.summary()
         except BaseException:  # nothing of it can be gone on with
             destination.discard()
             raise
@@ -86,7 +89,14 @@ class Run:
                 answers = self._decided(places, contested)
         rows = sum(one.rows for one in noted)
         buckets = [answer.decided for answer in answers]
-        return summary_of(rows, buckets, self._written(buckets, places))
+        return summary_of(rows, buckets, self._written(buckets))
+
+    def streamed(self) -> Summary:
+        """Reads the pieces of a captured stream side by side, and writes what they hold in their order."""
+        tasks = pieces_of(self._conversion, self._folder)
+        answers = self._collected("reading", len(tasks), partial(read_pieces, tasks))
+        pieces = [msgspec.json.decode(answer, type=Piece) for answer in answers]
+        return stream_summary(pieces, self._written(pieces, tables_of(pieces)))
 
     def _sampled(self) -> list[Span]:
         """Where record_ids lie in the pieces that do not say so."""
@@ -119,18 +129,18 @@ class Run:
         found = self._collected("comparing numbers", len(tasks), partial(compared, tasks))
         return tuple(number for answer in found for number in msgspec.json.decode(answer, type=list[int]))
 
-    def _written(self, buckets: Sequence[DecidedBucket], places: tuple[int, ...]) -> int:
+    def _written(self, buckets: Sequence[DecidedBucket], tables: dict[int, Table] | None = None) -> int:
         """Writes everything; says how many parts there are."""
         ended = tuple(one.ended for one in buckets)
         outcomes = WriteOutcomes(
-            name="outcomes", ended=ended, labels=unnumbered(places) + 1, folder=self._folder, staged=self._staged
+            name="outcomes", ended=ended, folder=self._folder, staged=self._staged, streamed=tables is not None
         )
-        tasks: list[Write | WriteOutcomes] = [outcomes, *self._parts(buckets)]
+        tasks: list[Write | WriteOutcomes] = [outcomes, *self._parts(buckets, tables)]
         found = self._collected("writing", len(tasks), partial(produced, tasks))
         counts = [msgspec.json.decode(answer, type=int) for answer in found]
         return sum(counts) - sum(sum(sheaf.rows) for sheaf in ended)
 
-    def _parts(self, buckets: Sequence[DecidedBucket]) -> Iterator[Write]:
+    def _parts(self, buckets: Sequence[DecidedBucket], tables: dict[int, Table] | None) -> Iterator[Write]:
         rendered = tuple(one.rendered for one in buckets)
         counted = Counter[int]()
         for sheaf in rendered:
@@ -145,6 +155,7 @@ class Run:
                 range=span.range,
                 skipped=span.skipped,
                 stamp=latest_before(buckets, span.range),
+                tables=tables,
                 folder=self._folder,
                 staged=self._staged,
             )

@@ -13,7 +13,7 @@ from eventlog.convert.inputs import Unit, units
 from eventlog.convert.order import ranges
 from eventlog.convert.plan import BUCKET_ROWS, RANGE_ROWS, ROW_BYTES
 from eventlog.convert.readlog import held_rows
-from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows
+from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows, StreamInput
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
 from eventlog_spark.bulk import BulkLog, Stretch, stretches
 from eventlog_spark.scattering import Piece, WholeLog, log_options
@@ -62,11 +62,14 @@ def boundaries(spans: Sequence[Span]) -> tuple[int, ...]:
 def cut(conversion: Conversion) -> Iterator[Cut]:
     """The cut, and what must last while pieces are read: a snapshot that all stretches of a log share."""
     tables = _tables(conversion)
-    if isinstance(conversion.input, FilesInput):
+    if isinstance(conversion.input, StreamInput):
+        yield Cut(pieces=(), rows=0)  # a stream is cut by what it holds
+    elif isinstance(conversion.input, FilesInput):
         found = units(conversion.input)
         rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in found)
         yield Cut(pieces=(*found, *tables), rows=rows, spans=tuple(_spans(found)))
     else:
+        assert isinstance(conversion.input, LogInput)
         with _log(conversion.input, tables) as found_log:
             yield found_log
 

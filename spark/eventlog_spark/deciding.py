@@ -27,6 +27,7 @@ from eventlog.convert.settings import Conversion
 from eventlog.convert.sheaf import Sheaf, SheafWriter, read_label, sheaf
 from eventlog.convert.snapshot import SnapshotFile
 from eventlog.convert.stages import Decide, DecidedBucket, Write, WriteOutcomes, decide, produce
+from eventlog.convert.streams import Piece, ReadPiece, read_piece
 from eventlog.convert.work import guarded
 from eventlog_spark.blobs import NOTES, ROWS, TABLES, Blob, unbundled, unpacked
 from eventlog_spark.faults import travelling
@@ -80,6 +81,11 @@ def compared(tasks: Sequence[Compare], places: Iterator[pa.RecordBatch]) -> Iter
 def produced(tasks: Sequence[Write | WriteOutcomes], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Writes what the tasks at these places say; how many parts, or outcomes."""
     yield from _done(_produce, tasks, places)
+
+
+def read_pieces(tasks: Sequence[ReadPiece], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Reads the pieces of a captured stream at these places."""
+    yield from _done(_read, tasks, places)
 
 
 class _Bucket:
@@ -162,6 +168,10 @@ def _contested(task: Compare) -> list[int]:
     counted = pc.value_counts(pa.chunked_array(positions, pa.int64()))
     several = counted.filter(pc.greater(counted.field("counts"), 1)).field("values")
     return [number for number in several.to_pylist() if number is not None]
+
+
+def _read(task: ReadPiece) -> Piece:
+    return read_piece(replace(task, name=f"{task.name}-{uuid4().hex}"))
 
 
 def _produce(task: Write | WriteOutcomes) -> int:

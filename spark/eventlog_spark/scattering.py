@@ -110,6 +110,7 @@ def rows_of(
     if isinstance(source, FilesInput):
         assert isinstance(piece, Unit)
         return read(piece, source.statuses)
+    assert isinstance(source, LogInput)
     if isinstance(piece, Stretch):
         return _copied(source, piece, held)
     return read_log(source)

@@ -1,0 +1,216 @@
+"""Streams in bulk: each piece of a captured stream becomes written changes and outcomes, in the order in which it is read.
+
+Images are whole and come in the order of their commits, so nothing is brought together and nothing is read back. A piece
+is a stretch that can be read by itself; the labels, places and tables of piece number n begin at n times a large number,
+so that pieces which were read side by side follow each other in the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from msgspec import Struct
+
+from eventlog.convert.columns import STREAM_OUTCOMES
+from eventlog.convert.forms import STAMP, Form, Rendering, form_of
+from eventlog.convert.settings import Conversion, StreamInput
+from eventlog.convert.sheaf import SheafWriter, sheaf
+from eventlog.convert.stages import DecidedBucket, latest
+from eventlog.convert.work import advance
+from eventlog.errors import DamageError, DataError, SourceError
+from eventlog.model import Image, Outcome, Position, written
+from eventlog.rules import tell
+from eventlog.schema import Catalog, Table
+from eventlog.seams import Batch
+from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.splits import Split, splits
+
+PIECE_LABELS: Final = 1_000_000
+PIECE_PLACES: Final = 1 << 40
+PIECE_TABLES: Final = 10_000
+LABEL_IMAGES: Final = 60_000
+"""Images under one label: few enough to be put in order in memory."""
+
+MOST_NOTES: Final = 20
+
+
+class ReadPiece(Struct, frozen=True, kw_only=True):
+    """One piece of a stream, to be read: a split of a file, or all files one after the other."""
+
+    name: str
+    conversion: Conversion
+    number: int
+    split: Split | None
+    folder: str
+
+
+class Piece(DecidedBucket, frozen=True, kw_only=True):
+    """What came of a piece. `tables` are by their numbers; `notes` say what was odd, `damage` what ended it."""
+
+    tables: Mapping[int, Table] = {}
+    notes: tuple[str, ...] = ()
+    damage: str | None = None
+
+
+def pieces_of(conversion: Conversion, folder: str) -> list[ReadPiece]:
+    """The pieces: only one binary file of GBase's can be cut, for a transaction may go on in the next file."""
+    source = conversion.input
+    assert isinstance(source, StreamInput)
+    path = Path(source.places[0])
+    cut: Sequence[Split | None] = [None]
+    plain = len(source.places) == 1 and path.is_file() and path.suffix.lower() != ".hex"
+    if isinstance(source.settings, GbaseSettings) and plain and not source.settings.dirty:
+        cut = splits(path, largest=source.settings.largest_record) or [None]
+    return [
+        ReadPiece(name=f"piece-{number:06d}", conversion=conversion, number=number, split=split, folder=folder)
+        for number, split in enumerate(cut)
+    ]
+
+
+def read_piece(task: ReadPiece) -> Piece:
+    """Reads a piece to its end, or to where it is damaged."""
+    folder, form = Path(task.folder), form_of(task.conversion, {})
+    with (
+        sheaf(folder / f"{task.name}-changes.arrow", form.schema) as rendered,
+        sheaf(folder / f"{task.name}-outcomes.arrow", STREAM_OUTCOMES) as ended,
+    ):
+        reading = _Reading(task, form, rendered, ended)
+        reading.run()
+        return Piece(
+            rendered=rendered.finished(),
+            ended=ended.finished(),
+            outcomes=dict(reading.counted),
+            stamps=reading.stamps,
+            tables=reading.tables,
+            notes=tuple(reading.notes),
+            damage=reading.damage,
+        )
+
+
+class _Reading:
+    """A piece on its way."""
+
+    def __init__(self, task: ReadPiece, form: Form, rendered: SheafWriter, ended: SheafWriter) -> None:
+        self.counted = Counter[str]()
+        self.stamps: dict[int, str] = {}
+        self.tables: dict[int, Table] = {}
+        self.notes: list[str] = []
+        self.damage: str | None = None
+        self._task = task
+        self._form = form
+        self._rendered = rendered
+        self._ended = ended
+        self._place = task.number * PIECE_PLACES
+        self._images = 0
+        self._catalog: Catalog | None = None
+        self._rendering: Rendering | None = None
+
+    def run(self) -> None:
+        """Reads batch after batch."""
+        try:
+            for batch in batches(self._task, self._note):
+                self._take(batch)
+        except DamageError as error:
+            split = self._task.split
+            offset = error.offset if split is None else error.offset - len(split.before) + split.start
+            self.damage = f"{self._place_of(split)}, byte {offset}: {error.problem}."
+        except (DataError, SourceError) as error:
+            self.damage = str(error)
+
+    def _take(self, batch: Batch) -> None:
+        images: Sequence[Image] = batch.events  # type: ignore[assignment]  # a stream hands out nothing else
+        rendering = self._rendering_of(batch.catalog)
+        told = tell(images, batch.catalog, self._task.conversion.options)
+        places = {image.position: self._place + number for number, image in enumerate(images, 1)}
+        for change in told.changes:
+            rendering.take(change, places[change.positions[-1]])
+        self._place += len(images)
+        label = self._task.number * PIECE_LABELS + self._images // LABEL_IMAGES
+        self._images += len(images)
+        self._store(label, rendering)
+        refused, rendering.refused = rendering.refused, {}
+        self._end(label, images, places, {**told.others, **refused})
+        advance(len(images))
+
+    def _rendering_of(self, catalog: Catalog | None) -> Rendering:
+        """What writes the changes of these tables; the stream may describe others as it goes on."""
+        if self._rendering is None or catalog is not self._catalog:
+            first = self._task.number * PIECE_TABLES + len(self.tables)
+            self.tables |= dict(enumerate(catalog or (), first))
+            self._catalog, self._rendering = catalog, self._form.rendering(catalog, first)
+        return self._rendering
+
+    def _store(self, label: int, rendering: Rendering) -> None:
+        rows = rendering.rendered()
+        if len(rows):
+            self._rendered.write(label, rows)
+            if STAMP in rows.schema.names:
+                self.stamps[label] = max(self.stamps.get(label, ""), latest(rows))
+
+    def _end(
+        self, label: int, images: Sequence[Image], places: Mapping[Position, int], others: Mapping[Position, Outcome]
+    ) -> None:
+        found = [others.get(image.position) or Outcome(position=image.position) for image in images]
+        self.counted.update(f"{one.status.value} {one.reason.value}" for one in found)
+        columns = [
+            [places[one.position] for one in found],
+            [written(one.position) for one in found],
+            [one.status.value for one in found],
+            [one.reason.value for one in found],
+            [one.note for one in found],
+        ]
+        self._ended.write(label, pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=STREAM_OUTCOMES))
+
+    def _note(self, said: str) -> None:
+        if len(self.notes) < MOST_NOTES:
+            self.notes.append(said)
+
+    def _place_of(self, split: Split | None) -> str:
+        source = self._task.conversion.input
+        assert isinstance(source, StreamInput)
+        return split.path if split is not None else ", ".join(source.places)
+
+
+def batches(task: ReadPiece, report: Callable[[str], None]) -> Iterator[Batch]:
+    """The batches of a piece."""
+    source, known = task.conversion.input, task.conversion.catalog
+    assert isinstance(source, StreamInput)
+    if isinstance(source.settings, GbaseSettings):
+        from eventlog.sources.gbase.files import chunks_of
+        from eventlog.sources.gbase.reader import Item
+        from eventlog.sources.gbase.splits import read_split
+        from eventlog.sources.gbase.stream import images
+        from eventlog.sources.spill import spill_to
+
+        paths = [Path(place) for place in source.places]
+        chunks = (
+            (chunk for path in paths for chunk in chunks_of(path)) if task.split is None else read_split(task.split)
+        )
+        spill = spill_to(Item, Path(task.folder))
+        return images(chunks, source.settings, known, report=report, spill=spill)
+    return _queue(task, report)
+
+
+def _queue(task: ReadPiece, report: Callable[[str], None]) -> Iterator[Batch]:
+    from itertools import islice
+
+    from eventlog.sources.linter.exports import export_rows
+    from eventlog.sources.linter.images import Committed
+    from eventlog.sources.linter.rows import QueueRow
+    from eventlog.sources.spill import spill_to
+
+    source = task.conversion.input
+    assert isinstance(source, StreamInput)
+    assert not isinstance(source.settings, GbaseSettings)
+    spill = spill_to(QueueRow, Path(task.folder))
+    with closing(Committed(task.conversion.catalog, source.settings, report, spill)) as committed:
+        images = committed.images(export_rows([Path(place) for place in source.places], source.settings))
+        while found := list(islice(images, 10_000)):
+            yield Batch(events=found, catalog=committed.catalog)
+        if committed.pending:
+            report(f"The queue ends with {committed.pending} open transaction(s), which are left out.")
