@@ -226,6 +226,7 @@ def test_a_key_that_fits_no_column_is_refused(key: str, problem: str) -> None:
 
 def test_half_a_character_is_refused_wherever_it_stands() -> None:
     assert "half a character" in refusals([change(1, Op.ADD, stream="\ud800")])[0]
+    assert "column 'note': '\\ud800' cannot be written" in refusals([inserted(1, customer="Ada", note="\ud800")])[0]
     named = Table(name="t", columns=(Column(name="a", key=1), Column(name="\ud800")))
     assert "the name of a column" in refusals([change(1, Op.ADD, row=RowId(None, "t", "a=1"))], Catalog([named]))[0]
 
