@@ -65,7 +65,8 @@ class Sequencer:
 
     def next(self, change: Change) -> str:
         """The change's value: its commit time, else its own, unless that lies before the last one's."""
-        when = time_of(change)
+        transaction = change.transaction
+        when = change.time if transaction is None or transaction.time is None else transaction.time  # time_of, in line
         if when is not self._seen:  # the changes of one transaction share one time
             self._seen = when
             self._time = max(self._time, time_digits(when))

@@ -37,7 +37,9 @@ _KINDS: dict[Category, type] = {
 
 
 class Shape(Struct, frozen=True, kw_only=True):
-    """How rows of the same captured columns are put together. `admitted` are the types of values that fit."""
+    """How rows of the same captured columns are put together. `admitted` are the types of values that fit,
+    `paired` those of the values before and after.
+    """
 
     order: Callable[[tuple[Value, ...]], tuple[Value, ...]] | None
     bits: int
@@ -46,6 +48,7 @@ class Shape(Struct, frozen=True, kw_only=True):
     clocks: tuple[tuple[int, dt.tzinfo | None], ...]
     """Where times stand, and the zone that makes one canonical."""
     admitted: set[tuple[type, ...]]
+    paired: set[tuple[type, ...]]
     masks: dict[tuple[bool, ...], int]
 
     def fits(self, cells: tuple[Any, ...]) -> bool:
@@ -59,6 +62,19 @@ class Shape(Struct, frozen=True, kw_only=True):
         for place, zone in self.clocks:
             cell = cells[place]
             if cell is not None and cell.tzinfo is not zone:
+                return False
+        return True
+
+    def fit_together(self, olds: tuple[Any, ...], news: tuple[Any, ...]) -> bool:
+        """Whether the values before and after do, with one look at their types."""
+        kinds = tuple(map(type, olds + news))
+        if kinds not in self.paired:
+            if not (self.fits(olds) and self.fits(news)):
+                return False
+            self.paired.add(kinds)
+        for place, zone in self.clocks:
+            old, new = olds[place], news[place]
+            if (old is not None and old.tzinfo is not zone) or (new is not None and new.tzinfo is not zone):
                 return False
         return True
 
@@ -96,7 +112,7 @@ class WholeRows:
         op = change.op
         if op is Op.MODIFY:
             olds, news = tuple(map(_old, edits)), tuple(map(_new, edits))
-            if not (shape.fits(olds) and shape.fits(news)):
+            if not shape.fit_together(olds, news):
                 return None
             flags, bits = tuple(map(ne, olds, news)), shape.bits
             changed = shape.masks.get(flags)
@@ -138,6 +154,7 @@ class WholeRows:
             kinds=tuple([_kind(column) for column in columns]),
             clocks=tuple([(number, dt.UTC if is_zoned(columns[number].type) else None) for number in clocks]),
             admitted=set(),
+            paired=set(),
             masks={},
         )
 

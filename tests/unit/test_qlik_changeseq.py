@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eventlog.errors import DataError
 from eventlog.model import Change, Op, RowId, Transaction
-from eventlog.qlik.changeseq import START, ChangeSeq, Sequencer, read_time, time_digits, utc
+from eventlog.qlik.changeseq import START, ChangeSeq, Sequencer, read_time, time_digits, time_of, utc
 
 EXAMPLE = "20240506070809120000000000000004711"
 
@@ -81,3 +81,8 @@ def test_times_are_read_as_utc(text: str, found: dt.datetime | None) -> None:
 def test_a_time_that_nobody_can_read_has_zeros() -> None:
     assert time_digits("soon") == time_digits(None) == "0" * 16
     assert read_time("2025-03-23 25:00:00") is None
+
+
+def test_a_change_stands_at_its_commit_else_where_it_was_made() -> None:
+    made, committed = dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 2)
+    assert [time_of(change(made, committed)), time_of(change(made))] == [committed, made]

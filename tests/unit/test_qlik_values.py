@@ -295,3 +295,29 @@ def test_the_short_way_is_taken_by_whole_rows_of_the_right_types() -> None:
     assert short.told(change(Op.ADD, Edit(column="a", new="y"), key="a=x", table="t")) is None
     lonely = WholeRows(TableValues(Table(name="t", columns=(Column(name="a"),))))
     assert lonely.told(change(Op.ADD, key="", table="t")) == (None, (None,), 0, 0, 0)
+
+
+def test_the_short_way_looks_at_the_values_before_and_after() -> None:
+    at, zoned = dt.datetime(2026, 1, 1), dt.datetime(2026, 1, 1, tzinfo=UTC)
+    table = Table(name="t", columns=(Column(name="b", type="timestamp"), Column(name="a", key=1), Column(name="c")))
+    short, long = WholeRows(TableValues(table)), TableValues(table)
+
+    def told_of(old: Any, new: Any) -> Any:
+        edits = Edit(column="b", old=old, new=new), Edit(column="c", old="x", new="y")
+        one = change(Op.MODIFY, *edits, key="a=k", table="t", whole=True)
+        quick, (before, after, *bits) = short.told(one), long.told(one)
+        assert quick is None or (list(quick[0] or ()), list(quick[1] or ()), *quick[2:]) == (before, after, *bits)
+        return quick
+
+    assert told_of(at, at)[2:] == (4, 7, 7)
+    assert told_of(at, at)[1] == (at, "k", "y")
+    assert told_of(None, at)[2] == told_of(at, None)[2] == 5
+    assert told_of(zoned, at) is told_of(at, zoned) is told_of("2026-01-01", at) is told_of(at, "2026-01-01") is None
+    assert short.told(change(Op.TRUNCATE, key="", table="t", whole=True)) is None
+    assert short.told(change(Op.DELETE, Edit(column="b", old=1), key="a=k", table="t", whole=True)) is None
+
+
+def test_rows_in_the_order_of_the_columns_need_no_order() -> None:
+    table = Table(name="t", columns=(Column(name="a", type="int", key=1), Column(name="b")))
+    one = change(Op.MODIFY, Edit(column="b", old="x", new="y"), key="a=1", table="t", whole=True)
+    assert WholeRows(TableValues(table)).told(one) == ((1, "x"), (1, "y"), 2, 3, 3)
