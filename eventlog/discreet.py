@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec import Struct
+
+
+SECRET: Final = frozenset(
+    ("authorization", "client_key_password", "password", "registry_authorization", "registry_password", "token")
+)
+"""Settings that are secrets by their names; a URL holds one where it has a password."""
 
 
 class Discreet(Struct, frozen=True, kw_only=True):
@@ -22,3 +29,31 @@ def _shown(settings: Struct) -> Iterator[str]:
         value: Any = getattr(settings, field.name)
         if value != field.default:
             yield f"{field.name}={value!r}" if isinstance(value, bool | int | float | None) else f"{field.name}=…"
+
+
+def secrets_in(settings: object, name: str = "") -> Iterator[str]:
+    """Every secret in a configuration, however deep, for whoever must keep it out of what people read."""
+    if isinstance(settings, Struct):
+        for field in msgspec.structs.fields(settings):
+            yield from secrets_in(getattr(settings, field.name), field.name)
+    elif isinstance(settings, Mapping):
+        for key, value in settings.items():
+            yield from secrets_in(value, str(key))
+    elif isinstance(settings, tuple | list):
+        for value in settings:
+            yield from secrets_in(value, name)
+    elif isinstance(settings, str) and settings:
+        if name in SECRET or "password" in name:
+            yield settings
+        elif "://" in settings:
+            yield from _of_url(settings)
+
+
+def _of_url(url: str) -> Iterator[str]:
+    """A URL's password, as it is written and as it is meant."""
+    try:
+        password = urlsplit(url).password
+    except ValueError:
+        return
+    if password:
+        yield from dict.fromkeys((password, unquote(password)))

@@ -85,12 +85,11 @@ def _some_cycles(config: Config, journal: BoundLogger, vitals: Vitals, *, once: 
 
 
 def _journal(config: Config, style: Style | None, level: str, *, lasting: bool) -> BoundLogger:
+    from eventlog.discreet import secrets_in
     from eventlog.journal import journal
-    from eventlog.sql.connect import read_url
 
     chosen: Style = style or ("json" if lasting and not sys.stderr.isatty() else "console")
-    password = read_url(config.source.url).password if config.source.url else None
-    return journal(chosen, level=level, secrets=[str(password)] if password else [])
+    return journal(chosen, level=level, secrets=secrets_in(config))
 
 
 @contextmanager
