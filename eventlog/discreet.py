@@ -9,7 +9,6 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec import Struct
 
-
 SECRET: Final = frozenset(
     ("authorization", "client_key_password", "password", "registry_authorization", "registry_password", "token")
 )
