@@ -205,3 +205,12 @@ def test_compose_reads_the_tour() -> None:
 def _dockerfile(service: dict[str, Any]) -> str:
     text: str = (DOCKER / service["build"]["context"] / service["build"]["dockerfile"]).read_text()
     return text
+
+
+@pytest.mark.parametrize("file", DOCKERFILES, ids=lambda file: file.name)
+def test_versions_are_those_of_the_lock(file: Path, tmp_path: Path) -> None:
+    [made] = re.findall(r"(sed -E '[^']+' requirements/dev\.txt) > /tmp/constraints\.txt", file.read_text())
+    done = subprocess.run(shlex.split(made), cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = [line for line in done.stdout.splitlines() if line and not line.startswith("#")]
+    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.+!-]+(?: ; .+)?", line)] == []
+    assert {"sqlalchemy", "pyspark", "uvicorn"} <= {line.partition("==")[0] for line in lines}
