@@ -12,7 +12,7 @@ from eventlog.sources.gbase.layout import Layout, layout_of
 from eventlog.sources.gbase.types import PLACES, UNITS, ColumnType, Form, read_type
 
 QUALIFIERS = [(first, last) for at, first in enumerate(UNITS) for last in UNITS[at:] if first != "fraction"]
-TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=8)
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 
 
 def _moment_types() -> list[str]:
@@ -88,10 +88,12 @@ def _moments(kind: ColumnType) -> st.SearchStrategy[Any]:
             return value.date()
         kept = fields[: keep + 1]
         if kind.first == "year" and keep > 2:
-            return dt.datetime(*[*kept, *[0] * (6 - len(kept))], micros)  # type: ignore[arg-type]  # six numbers
+            year, month, day, hour, minute, second = [*kept, *[0] * (6 - len(kept))]
+            return dt.datetime(year, month, day, hour, minute, second, micros)
         if kind.first == "hour":
             kept = kept[3:]
-            return dt.time(*[*kept, *[0] * (3 - len(kept))], micros)  # type: ignore[arg-type]  # three numbers
+            hour, minute, second = [*kept, *[0] * (3 - len(kept))]
+            return dt.time(hour, minute, second, micros)
         return _written(kind, [*kept[UNITS.index(kind.first) :], micros // step], 4 if kind.first == "year" else 2)
 
     return st.datetimes().map(cut)
