@@ -26,6 +26,11 @@ CODES: Final = {
 }
 """What a command ends with; names are those of sysexits.h."""
 
+MASKS: Final = """\
+An update in a [change table](../how-to/change-tables.md) says in a mask which columns changed: a bit for each column by its place, header columns counted. Here `fname`
+and `age` changed.
+"""
+
 
 def errors_page() -> str:
     """Every class of error, whose fault it is, and what a command ends with."""
@@ -70,13 +75,14 @@ def metrics_page() -> str:
 def grammars_page() -> str:
     """The pictures of the grammars, in order."""
     lines = [
-        "# Grammars, drawn",
+        "# Grammars and masks, drawn",
         "\nWhat can be read along the rails is valid. Boxes with corners are other diagrams.\n",
         "## table_key\n",
         "Blanks round a column name and round an unquoted value do not count; [more about it](table-key.md).\n",
     ]
     for name in TABLE_KEY:
         lines += [f"### {name}\n", f"![{name}](grammar/{name}.svg)\n"]
+    lines += ["## Masks\n", MASKS, "![a mask](grammar/mask.svg)\n"]
     lines += ["## XDS\n", "As `eventlog validate` has it: `eventlog/xds/xds.rng`. Attributes may come in any order.\n"]
     for name in definitions():
         lines += [f"### xds: {name}\n", f"![{name}](grammar/xds-{name}.svg)\n"]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from docs import masks
 from docs.railroad import Again, Either, Line, Part, Word, diagram
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ TABLE_KEY: Final[Mapping[str, Part]] = {
 
 def pictures(folder: Path) -> dict[Path, str]:
     """Every picture: where it stands and what is in it."""
-    drawn = {folder / f"{name}.svg": diagram(part) for name, part in TABLE_KEY.items()}
+    drawn = {folder / "mask.svg": masks.picture()}
+    drawn |= {folder / f"{name}.svg": diagram(part) for name, part in TABLE_KEY.items()}
     return drawn | {folder / f"xds-{name}.svg": diagram(part) for name, part in definitions().items()}
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
+from docs import masks
 from docs.grammars import SCHEMA, TABLE_KEY, definitions, pictures
 from eventlog.errors import KeySyntaxError
 from eventlog.tablekey import TableKey
@@ -84,3 +85,12 @@ def _words(part: Any) -> list[Any]:
     if type(part).__name__ == "Again":
         return [*_words(part.part), *_words(part.between)]
     return [word for one in part.parts for word in _words(one)]
+
+
+def test_the_mask_that_is_drawn_is_the_one_that_is_written() -> None:
+    drawn = masks.picture()
+    assert masks.COLUMNS.index("fname") == 8  # seven header columns come first
+    assert ">00 05 " in drawn
+    assert ">0500 " in drawn
+    assert "byte 1 = 0x05" in drawn
+    assert drawn.count('<rect class="set"') == len(masks.CHANGED)
