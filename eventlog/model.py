@@ -34,6 +34,8 @@ Cell = Value | tuple[Value, ...]
 Row = Mapping[str, Cell]
 Position = tuple[int, ...]
 """Orders the events of one source; for the log it is (record_id,)."""
+REFRESH: Final = "eventlog refresh"
+"""The perpetrator of rows that nobody changed: `eventlog refresh` wrote them, for a full load."""
 
 
 class Kind(IntEnum):
@@ -158,6 +160,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
 
     `whole` says that the edits are the images of a row: an attribute whose old value equals its new one was captured
     and did not change. `transaction`, `place`, `last` and `stream` are those of its last event, where they are known.
+    `refresh` says that nothing happened: a full load tells the row as it is, all of it.
     """
 
     row: RowId
@@ -170,6 +173,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     place: int | None = None
     last: bool = False
     stream: str | None = None
+    refresh: bool = False
 
     @property
     def event_id(self) -> str:

@@ -46,7 +46,7 @@ class MessageForm:
         self._settings = target.settings
         self._tables = tables
         self._written = {
-            place: writer for place, table in tables.items() if (writer := _writer(table, target.settings))
+            place: writer for place, table in tables.items() if (writer := writer_of(table, target.settings))
         }
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
@@ -81,7 +81,7 @@ class MessageForm:
                     sequence = f"{stamp}{number:019d}"
                     if number == 1:
                         self._describe(folder, sequence)
-                    files.add(table, b"".join((head, sequence.encode(), tail)))
+                    files.add(table, head if tail is None else b"".join((head, sequence.encode(), tail)))
             files.close()
         except OSError as error:
             raise cannot_write(folder, error) from error
@@ -113,7 +113,7 @@ class MessageForm:
         files.close()
 
 
-def _writer(table: Table, settings: MessageSettings) -> TableRenderer | None:
+def writer_of(table: Table, settings: MessageSettings) -> TableRenderer | None:
     """What writes a table's messages; None where none can be: its changes were refused, each with the reason."""
     try:
         return TableRenderer(shape_of(table, settings))

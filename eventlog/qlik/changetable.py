@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.errors import DataError, ExpressionError
 from eventlog.model import Change, Document, Op, Position, Refusal
@@ -93,7 +94,12 @@ class ChangeTable:
         self._nothing = [None] * len(self.values.columns)
 
     def rows(self, change: Change) -> tuple[ChangeRow, ...]:
-        """The finished cells of the change's rows, without change_seq and partition_name; none where nothing changed."""
+        """The finished cells of the change's rows, without change_seq and partition_name; none where nothing changed.
+
+        A row of a full load is one that came.
+        """
+        if change.refresh:
+            change = replace(change, op=Op.ADD)
         told = self._whole.told(change) if change.whole else None
         before, after, bits, had, _ = self.values.told(change) if told is None else told
         op = change.op

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from eventlog.model import Change, Edit, Event, Kind, Op, Position, Reason, Row
+from eventlog.model import REFRESH, Change, Edit, Event, Kind, Op, Position, Reason, Row
 from eventlog.rules.lifetimes import BACK, ROW_BACK
 from eventlog.rules.meaning import MEANING
 from eventlog.rules.screen import Screened, Subject
@@ -66,19 +66,21 @@ def edit(event: Event, row: Row | None) -> Edit:
 
 
 def whole_row(screened: Screened, subject: Subject, event: Event, values: Row) -> list[Change]:
-    """A modify that tells every attribute as it is now; a table that is all key has nothing to tell."""
-    if not values:
+    """A modify that tells every attribute as it is now; a table that is all key has nothing to tell but that a row is."""
+    refresh = event.perpetrator is not None and event.perpetrator.rstrip(" ") == REFRESH
+    if not values and not refresh:
         screened.aside(event, Reason.NOTHING, "the table has no columns outside its key.")
         return []
     edits = tuple([Edit(column=name, new=value, reset=True) for name, value in values.items()])
     return [
         Change(
             row=subject.row,
-            op=Op.MODIFY,
+            op=Op.MODIFY if values else Op.ADD,
             edits=edits,
             positions=(event.position,),
             time=event.time,
             transaction=event.transaction,
+            refresh=refresh,
         )
     ]
 

@@ -28,12 +28,16 @@ from eventlog.schema import Catalog, Table
 from eventlog.tablekey import parse
 
 PLACEHOLDER: Final = b"0" * WIDTH
-Pieces = tuple[bytes | None, bytes, bytes]
-"""A message's key, and its value before and after the changeSequence; a tuple, because one is made for every change."""
+HALF: Final = "the key or the position holds half a character, which UTF-8 cannot carry"
+Pieces = tuple[bytes | None, bytes, bytes | None]
+"""A message's key, and its value before and after the changeSequence; a tuple, because one is made for every change.
+
+A row of a full load has no changeSequence: the value is whole, and nothing stands after it.
+"""
 
 
 class Rendered(Struct, frozen=True, kw_only=True, gc=False):
-    """A message whose changeSequence is zeros yet; it begins at `place`."""
+    """A message whose changeSequence is zeros yet; it begins at `place`, below 0 where there is none."""
 
     topic: str
     key: bytes | None
@@ -43,6 +47,8 @@ class Rendered(Struct, frozen=True, kw_only=True, gc=False):
 
 def patched(value: bytes, place: int, sequence: str) -> bytes:
     """The value with this changeSequence where it was left open."""
+    if place < 0:
+        return value
     return b"".join((value[:place], sequence.encode(), value[place + WIDTH :]))
 
 
@@ -61,8 +67,10 @@ class Renderer:
         if pieces is None:
             return None
         key, head, tail = pieces
-        value = b"".join((head, PLACEHOLDER, tail))
-        return Rendered(topic=table.shape.topic, key=key, value=value, place=len(head))
+        topic = table.shape.topic
+        if tail is None:
+            return Rendered(topic=topic, key=key, value=head, place=-1)
+        return Rendered(topic=topic, key=key, value=b"".join((head, PLACEHOLDER, tail)), place=len(head))
 
     def of_table(self, row: RowId) -> TableRenderer:
         """What writes the messages of an object's table; ExpressionError where nothing can."""
@@ -115,6 +123,8 @@ class TableRenderer:
         `stream` is how its place in the source is written, where the caller knows it already.
         """
         op = change.op
+        if change.refresh:
+            return self._loaded(change)
         if op is Op.MODIFY:
             former, after, changed, had, has, one = self._teller.modified(change)
             if not change.whole and change.edits and not (changed | had | has) & self._beside_key:
@@ -143,14 +153,11 @@ class TableRenderer:
                 key = self._key(change.row.key, after, one)
             return key, head if self._sealed is None else self._sealed(head, tail, WIDTH), tail
         except UnicodeEncodeError:
-            raise ExpressionError("the key or the position holds half a character, which UTF-8 cannot carry") from None
+            raise ExpressionError(HALF) from None
 
     def refreshed(self, row: Mapping[str, Cell]) -> bytes:
         """The value of a row of the full load, which has neither number nor time."""
-        coder = self._coder
-        head = coder.head("REFRESH", self._pieces_of(row), None)
-        tail = coder.tail("", "", "", None, None, None, None)
-        return (head if self._sealed is None else self._sealed(head, tail, 0)) + tail
+        return self._refresh(self._pieces_of(row))
 
     def refreshed_key(self, row: Mapping[str, Cell]) -> bytes | None:
         """The key of a row of the full load: that of its changes."""
@@ -179,6 +186,20 @@ class TableRenderer:
             key_schema=key_schema,
             structure=self.structure,
         )
+
+    def _loaded(self, change: Change) -> Pieces:
+        """The message of a row that a full load read back."""
+        _, row, _, _, _, one = self._teller.row(change, new=True)
+        try:
+            return self._key(change.row.key, row, one), self._refresh(row), None
+        except UnicodeEncodeError:
+            raise ExpressionError(HALF) from None
+
+    def _refresh(self, row: list[Piece]) -> bytes:
+        coder = self._coder
+        head = coder.head("REFRESH", row, None)
+        tail = coder.tail("", "", "", None, None, None, None)
+        return (head if self._sealed is None else self._sealed(head, tail, 0)) + tail
 
     def _pieces_of(self, row: Mapping[str, Cell]) -> list[Piece]:
         found = []

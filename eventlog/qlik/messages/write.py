@@ -55,7 +55,8 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
             if pieces is None:
                 continue
             key, head, tail = pieces
-            value = b"".join((head, sequencer.next(change).encode(), tail))
+            sequence = sequencer.next(change).encode()  # a row of a full load tells none, but its document's id does
+            value = head if tail is None else b"".join((head, sequence, tail))
             messages.append(writer.message(key, value, positions))
             covers[event_id] = positions
             if tombstones and change.op is Op.DELETE and key is not None:
