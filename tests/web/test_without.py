@@ -1,0 +1,61 @@
+"""Without the extra, and for sources that are no log: what programs ask is answered as ever, and the page says what it needs."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.cli.run import _endpoint
+from eventlog.config import Config, SourceConfig
+from eventlog.daemon.endpoint import Endpoint
+from eventlog.daemon.vitals import Vitals
+from eventlog.errors import ConfigError
+from eventlog.journal import library_journal
+from eventlog.web.door import open_page
+from eventlog.web.server import PageServer
+from tests.web.visiting import watched
+
+
+@contextmanager
+def endpoint(config: Config) -> Iterator[Endpoint | PageServer]:
+    made = _endpoint("127.0.0.1:0", config, Vitals(), library_journal())
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_with_the_extra_there_is_a_page(sqlite: Engine) -> None:
+    watched(sqlite)
+    with endpoint(Config(source=SourceConfig(url=str(sqlite.url)))) as made:
+        assert isinstance(made, PageServer)
+
+
+def test_without_the_extra_there_are_figures(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+
+    def missing(name: str, package: str | None = None) -> ModuleSpec | None:
+        return None if name == "uvicorn" else found(name, package)
+
+    monkeypatch.setattr(importlib.util, "find_spec", missing)
+    with endpoint(Config(source=SourceConfig(url=str(sqlite.url)))) as made:
+        assert isinstance(made, Endpoint)
+
+
+def test_a_stream_has_figures_and_no_page() -> None:
+    with endpoint(Config(source=SourceConfig(kind="gbase"))) as made:
+        assert isinstance(made, Endpoint)
+
+
+def test_the_page_says_how_to_install_it(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "eventlog.web.server")
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    config = Config(source=SourceConfig(url=str(sqlite.url)))
+    with pytest.raises(ConfigError, match=r"pip install 'eventlog\[web\]'"):
+        open_page("127.0.0.1:0", config, library_journal())
