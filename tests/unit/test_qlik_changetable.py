@@ -223,3 +223,8 @@ def test_cutting_anywhere_and_documents_of_any_size_give_the_same_rows(told: lis
     assert [row for document in parts for row in document.blocks[0].rows] == expected
     pairs = [(row[0], row[1]) for row in expected]
     assert all(one < two or (one[0] == two[0] and one[1] == "B") for one, two in pairwise(pairs))
+
+
+def test_a_row_of_a_full_load_is_one_that_came() -> None:
+    loaded = change(Op.MODIFY, Edit(column="fname", new="Jack", reset=True), refresh=True)
+    assert [(row[1], row[2], row[7:]) for row in rows(loaded)] == [("I", b"\x80\x01", (1, "Jack", None))]
