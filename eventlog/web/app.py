@@ -89,6 +89,11 @@ class App:
                 response = self._says(visitor, 400, "This cannot be done", str(error))
             except EventlogError as error:
                 response = self._says(visitor, 503, "This does not work now", str(error))
+            except Exception as error:  # noqa: BLE001 - who looks is told that it failed; who operates, why
+                self._journal.error("page_failed", path=request.url.path, error=f"{type(error).__name__}: {error}")
+                response = self._says(
+                    visitor, 500, "This failed", "This is a fault of eventlog; its journal says more."
+                )
             if visitor.fresh:
                 self._give_session(request, response, visitor.session)
             return _secured(response)

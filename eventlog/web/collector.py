@@ -90,6 +90,8 @@ class Collector:
                 self._count()
         except EventlogError as error:
             self._publish(replace(self._reading, trouble=str(error)))
+        except Exception as error:  # noqa: BLE001 - what one look meets must not end all others
+            self._publish(replace(self._reading, trouble=f"{type(error).__name__}, which is a fault of eventlog."))
 
     def _run(self) -> None:
         while not self._ended.is_set():

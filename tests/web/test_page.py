@@ -16,7 +16,9 @@ from eventlog.config import Config, SourceConfig
 from eventlog.daemon.vitals import Vitals
 from eventlog.errors import ConfigError
 from eventlog.journal import journal, library_journal
+from eventlog.web import desk
 from eventlog.web.app import LARGEST
+from eventlog.web.collector import Collector
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
 from eventlog.websettings import WebConfig
@@ -289,3 +291,24 @@ def test_settings_of_the_command_line_add_to_the_files(log: LogTable) -> None:
         assert Visit(page, Authorization=f"Bearer {TOKEN}").post("/act", {"action": "hold", "id": 2}).status == 403
     finally:
         page.close()
+
+
+def test_a_fault_is_told_to_who_operates_and_not_to_who_looks(log: LogTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("hidden words")
+
+    written = io.StringIO()
+    monkeypatch.setattr(desk.Desk, "rows", broken)
+    monkeypatch.setattr(Collector, "_sample", broken)
+    page = open_page(
+        "127.0.0.1:0", Config(source=SourceConfig(url=str(log.engine.url))), journal("json", stream=written)
+    )
+    try:
+        visit = Visit(page)
+        answered = visit.get("/rows")
+        until(lambda: "ZeroDivisionError, which is a fault" in visit.get("/").body, "the fault is seen")
+    finally:
+        page.close()
+    assert (answered.status, "hidden words" in answered.body) == (500, False)
+    assert answered.headers["x-content-type-options"] == "nosniff"
+    assert json.loads(written.getvalue())["error"] == "ZeroDivisionError: hidden words"
