@@ -1,0 +1,78 @@
+"""The publisher with a Kafka: a log becomes messages, each once, also when it dies between the broker and the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.config import Config, from_settings
+from eventlog.daemon.publisher import Publisher
+from eventlog.sql.install import install
+from tests.servers_kafka import Broker, consumed
+
+
+@pytest.fixture
+def config(sqlite: Engine, broker: Broker) -> Config:
+    """A log of three changes to one object, and topics that are nobody else's."""
+    topic = broker.topic()
+    with sqlite.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname TEXT, age INTEGER)")
+    install(sqlite)
+    rows = [
+        (1, 1, "fname", None, "Jack"),
+        (2, 1, "age", None, "7"),
+        (3, 2, "fname", "Jack", "Ann"),
+        (4, 4, None, None, None),
+    ]
+    with sqlite.begin() as connection:
+        for number, kind, column, old, new in rows:
+            connection.exec_driver_sql(
+                "INSERT INTO event_log (record_id, status, event_type, event_time, table_name, table_key, column_name,"
+                " old_value, new_value) VALUES (?, 'N', ?, '2026-01-01 00:00:00', 'usr', 'idu=1', ?, ?, ?)",
+                (number, kind, column, old, new),
+            )
+    output: dict[str, Any] = {
+        "sink": "kafka",
+        "servers": broker.servers,
+        "transactional_id": topic,
+        "marks_topic": f"{topic}.marks",
+    }
+    output |= {"create_topics": True, "messages": {"topic": topic}}
+    settings = {"source": {"url": str(sqlite.url)}, "publisher": {"query_limit": 2}, "output": [output]}
+    return from_settings(settings, {}, origin="the test")
+
+
+def told(broker: Broker, config: Config) -> list[tuple[str, str | None]]:
+    (output,) = config.output
+    found = [msgspec.json.decode(one.value or b"") for one in consumed(broker.servers, output.messages.topic)]  # type: ignore[union-attr]  # it is Kafka's
+    return [(one["headers"]["operation"], one["data"]["fname"]) for one in found]
+
+
+def publish(config: Config) -> None:
+    with Publisher(config) as publisher:
+        for _ in publisher.rounds(until_empty=True):
+            pass
+
+
+CHANGES = [("INSERT", "Jack"), ("UPDATE", "Ann"), ("DELETE", None)]
+
+
+def test_every_change_is_one_message(broker: Broker, config: Config) -> None:
+    publish(config)
+    publish(config)
+    assert told(broker, config) == CHANGES
+
+
+def test_who_dies_before_the_log_is_marked_repeats_nothing(
+    broker: Broker, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as crash:
+        crash.setattr("eventlog.sources.table.settle", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            publish(config)
+    assert told(broker, config) == CHANGES
+    publish(config)
+    assert told(broker, config) == CHANGES
