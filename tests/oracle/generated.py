@@ -140,6 +140,8 @@ def _whole(name: str, text: str) -> str:
     """A statement that the fragment is part of."""
     if name.startswith(("order_by_", "newest", "oldest_first")):
         return f"SELECT 1 FROM event_log waiting ORDER BY {text}"
+    if text.startswith(","):
+        return f"SELECT 1{text} FROM event_log waiting"
     if name.startswith("role_at_host"):
         return f"GRANT CREATE SESSION TO {text}"
     if re.match(r"SELECT COUNT\(\*\) INTO|BEGIN\s+SELECT COUNT", text) or text.startswith(("IF ", "old_key")):
