@@ -8,27 +8,19 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.cli.targets import refuse_target, target_of
 from eventlog.config import Config, load
 from eventlog.convert.settings import (
     Conversion,
     DatabaseRows,
     FilesInput,
     LogInput,
-    MessageFiles,
     SnapshotRows,
     StreamInput,
-    TableFiles,
-    Target,
 )
 from eventlog.errors import DataError, UsageError
-from eventlog.outputs import DatabaseOutput, FilesOutput, StdoutOutput
-from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.rules import Options
 from eventlog.schema import Catalog, catalog_from_json
-
-FORMATS = {"xds": (), "change-tables": ("parquet", "csv"), "messages": ("json", "avro")}
-"""The files that a target can be written to, by their names on the command line."""
 
 SPARK_FROM = 256_000_000
 """Bytes of input from which on Spark is worth its start."""
@@ -56,6 +48,8 @@ class Order(Struct, frozen=True, kw_only=True):
     snapshot: Path | None
     file_format: str | None
     metadata_topic: str | None
+    to_database: str | None
+    kafka: str | None
     part_events: int
     coalesce: bool
     strict: bool
@@ -67,6 +61,11 @@ class Order(Struct, frozen=True, kw_only=True):
     def from_database(self) -> bool:
         """Whether the rows come from a database."""
         return len(self.inputs) == 1 and "://" in self.inputs[0]
+
+    @property
+    def sends(self) -> bool:
+        """Whether changes go where something is already, and not to files."""
+        return self.to_database is not None or self.kafka is not None
 
 
 def conversion_of(order: Order) -> Conversion:
@@ -84,7 +83,7 @@ def conversion_of(order: Order) -> Conversion:
         destination=order.out,
         catalog=_catalog(order, config, read_back),
         options=_options(order, config),
-        format=_format(order, config),
+        format=target_of(order, config),
         part_events=order.part_events,
         read_back=read_back,
         overwrite=order.overwrite,
@@ -93,7 +92,7 @@ def conversion_of(order: Order) -> Conversion:
 
 def worth_spark(order: Order) -> bool:
     """Whether Spark should do it where it can: what was said is for it, or the input is worth its start."""
-    if order.resume or order.jobs is not None:
+    if order.resume or order.jobs is not None or order.sends:
         return False
     return bool(order.master or order.conf) or order.from_database or _size(order) >= SPARK_FROM
 
@@ -103,12 +102,7 @@ def _refuse(order: Order) -> None:
         _refuse_for_stream(order)
     elif order.keys or order.tables:
         raise UsageError("--key and --tables go with --from gbase; a log's tables come from --schema.")
-    known = FORMATS[order.target]
-    if order.file_format is not None and order.file_format not in known:
-        what = f"it takes {' or '.join(known)}" if known else "it has no choice of files"
-        raise UsageError(f"--format {order.file_format} does not go with --to {order.target}; {what}.")
-    if order.metadata_topic is not None and order.target != "messages":
-        raise UsageError("--metadata-topic goes with --to messages.")
+    refuse_target(order)
     if order.mark and not order.from_database:
         raise UsageError("--mark marks the rows of a database, and INPUT is none.")
     if any("://" in place for place in order.inputs) and not order.from_database:
@@ -231,27 +225,6 @@ def _options(order: Order, config: Config) -> Options:
         coalesce=order.coalesce or publisher.coalesce,
         future=publisher.handle_future_events,
     )
-
-
-def _format(order: Order, config: Config) -> Target:
-    """What is written: as the configuration's outputs of this format have it, and the command line over them."""
-    if order.target == "change-tables":
-        tables = [one.change_tables for one in config.output if isinstance(one, FilesOutput | DatabaseOutput)]
-        settings = tables[0] if tables else ChangeTableSettings()
-        return TableFiles(settings=settings, file_format="csv" if order.file_format == "csv" else "parquet")
-    if order.target == "messages":
-        return MessageFiles(settings=_messages(order, config))
-    from eventlog.destinations import xds_of
-
-    return replace(xds_of(config), batch_size=1)  # parts have a size of their own
-
-
-def _messages(order: Order, config: Config) -> MessageSettings:
-    outputs = [one.messages for one in config.output if isinstance(one, FilesOutput | StdoutOutput)]
-    found = outputs[0] if outputs else MessageSettings()
-    if order.file_format in ("json", "avro"):
-        found = replace(found, encoding="avro" if order.file_format == "avro" else "json")
-    return replace(found, mode="metadata", metadata_topic=order.metadata_topic) if order.metadata_topic else found
 
 
 def _size(order: Order) -> int:

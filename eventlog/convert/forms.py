@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 from msgspec import Struct
 
-from eventlog.convert.settings import Conversion, MessageFiles, TableFiles
+from eventlog.convert.settings import Conversion, MessageFiles, SentMessages, SentTables, TableFiles
 from eventlog.errors import ExpressionError
-from eventlog.model import Change, Outcome, Position
+from eventlog.model import Change, Document, Outcome, Position
 from eventlog.rules.fold import ended
 from eventlog.schema import Catalog, Table
 
 STAMP: Final = "stamp"
+COVERS: Final = "covers"
+"""Where the outcomes stand of a change's events, in forms whose changes are sent: who takes them may yet refuse some."""
 
 
 class Parts(Struct, frozen=True, kw_only=True):
@@ -44,8 +46,21 @@ class Form(Protocol):
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
         """What writes changes one by one; the tables of the catalog are numbered from `first`."""
 
+
+@runtime_checkable
+class FileForm(Form, Protocol):
+    """How changes are written to files."""
+
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
         """Writes parts of changes that come in the order of their positions; says how many."""
+
+
+@runtime_checkable
+class SentForm(Form, Protocol):
+    """How changes are sent to where something is already."""
+
+    def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[Document]:
+        """Documents of changes that come in the order of their positions; numbers go on from the last one there."""
 
 
 class Rendering(Protocol):
@@ -73,6 +88,10 @@ def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -
         from eventlog.convert.messageform import MessageForm
 
         return MessageForm(target, tables)
+    if isinstance(target, SentTables | SentMessages):
+        from eventlog.convert.sentforms import sent_form
+
+        return sent_form(target, tables)
     from eventlog.convert.textform import TextForm
 
     return TextForm(target)
@@ -88,6 +107,7 @@ class Cells:
         note: Callable[[Change, ExpressionError], str],
     ) -> None:
         self.refused: dict[Position, Outcome] = {}
+        self._covering = COVERS in schema.names
         self._schema = schema
         self._write = write
         self._note = note
@@ -102,7 +122,8 @@ class Cells:
             self.refused |= refusals(change, note)
             return note
         if cells is not None:
-            self._cells.append((change.positions[-1][0] if place is None else place, *cells))
+            covers = (self._covered(change, place),) if self._covering else ()
+            self._cells.append((change.positions[-1][0] if place is None else place, *cells, *covers))
         return None
 
     def rendered(self) -> pa.RecordBatch:
@@ -111,6 +132,9 @@ class Cells:
         found = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
         self._cells = []
         return pa.RecordBatch.from_arrays(found, schema=self._schema)
+
+    def _covered(self, change: Change, place: int | None) -> list[int]:
+        return [position[0] for position in change.positions] if place is None else [place]
 
 
 def refusals(change: Change, note: str) -> Mapping[Position, Outcome]:

@@ -11,21 +11,30 @@ Each stage reads what the one before left in the work folder, and removes it onc
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import pyarrow as pa
 from msgspec.structs import replace
 
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.conflicts import FindConflicts, SortNumbers, find_conflicts, may_conflict, sort_numbers
+from eventlog.convert.forms import SentForm, form_of
 from eventlog.convert.inputs import Unit, units
 from eventlog.convert.order import ranges
-from eventlog.convert.plan import bucket_count, fingerprint, part_spans, range_count
+from eventlog.convert.plan import Span, bucket_count, fingerprint, part_spans, range_count
 from eventlog.convert.readback import PlacedTable
 from eventlog.convert.scatter import Scatter, Scattered, scatter
-from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows, StreamInput
+from eventlog.convert.sending import Sent, is_sending, refuse_other, send
+from eventlog.convert.settings import (
+    Conversion,
+    FilesInput,
+    SentMessages,
+    SentTables,
+    SnapshotRows,
+    StreamInput,
+)
 from eventlog.convert.sheaf import Sheaf
 from eventlog.convert.snapshot import snapshot_files
 from eventlog.convert.stages import (
@@ -35,10 +44,20 @@ from eventlog.convert.stages import (
     Write,
     WriteOutcomes,
     decide,
+    in_their_order,
     place,
     produce,
 )
 from eventlog.convert.streams import Piece, pieces_of, read_piece
+from eventlog.convert.summaries import (
+    counted_changes,
+    latest_before,
+    stream_summary,
+    summary_of,
+    tables_of,
+    until_damage,
+    with_refused,
+)
 from eventlog.convert.unmarked import order_of
 from eventlog.convert.work import Tally, Workers, workers
 from eventlog.errors import DataError, UsageError
@@ -66,11 +85,13 @@ def convert(
     What a run that was interrupted had done is used again by one that resumes, if the order and the input are the same.
     """
     destination = Destination(conversion.destination)
+    resume = resume or is_sending(destination.work)
     with destination.occupied(overwrite=conversion.overwrite, resume=resume):
         try:
             summary = _converted(conversion, destination, jobs or cores(), watch or Unwatched())
         except (DataError, UsageError):
-            destination.discard()
+            if not is_sending(destination.work):
+                destination.discard()
             raise
         destination.commit(summary, order_of(conversion))
     return summary
@@ -84,7 +105,10 @@ def cores() -> int:
 def _converted(conversion: Conversion, destination: Destination, jobs: int, watch: Watch) -> Summary:
     """Makes the output, staged for its commit."""
     cut = units(conversion.input) if isinstance(conversion.input, FilesInput) else []
-    kept = destination.begun(fingerprint(conversion, cut))
+    order = fingerprint(conversion, cut)
+    if not conversion.overwrite:
+        refuse_other(order, destination.work)
+    kept = destination.begun(order)
     tally = Tally()
     with workers(jobs, kept, tally) as crew:
         run = _Run(conversion, crew, kept, destination.staged, watch, tally)
@@ -116,15 +140,13 @@ class _Run:
         decided = self._decide([unit.sheaf for unit in scattered], conflicts, snapshot, boundaries, buckets)
         _remove(unit.sheaf for unit in scattered)
         _remove(one.sheaf for one in snapshot if one.sheaf is not None)
-        parts = self._write(decided)
-        return summary_of(rows, decided, parts)
+        return self._written(summary_of(rows, decided), decided)
 
     def streamed(self) -> Summary:
         """Reads the pieces of a stream, and writes what they hold in their order."""
         self._watch.begin("reading", None, self._tally)
-        pieces = self._crew.run(read_piece, pieces_of(self._conversion, self._folder), Piece)
-        parts = self._write(pieces, tables_of(pieces))
-        return stream_summary(pieces, parts)
+        pieces = until_damage(self._crew.run(read_piece, pieces_of(self._conversion, self._folder), Piece))
+        return self._written(stream_summary(pieces), pieces, tables_of(pieces))
 
     def _scatter(self, cut: Sequence[Unit], buckets: int) -> list[Scattered]:
         files = isinstance(self._conversion.input, FilesInput)
@@ -207,77 +229,66 @@ class _Run:
         ]
         return self._crew.run(decide, tasks, DecidedBucket)
 
-    def _write(self, decided: Sequence[DecidedBucket], tables: dict[int, Table] | None = None) -> int:
-        """Writes everything; says how many parts there are."""
+    def _written(
+        self, summary: Summary, decided: Sequence[DecidedBucket], tables: dict[int, Table] | None = None
+    ) -> Summary:
+        """Writes everything, or sends it; the summary knows then how many parts there are, or documents."""
         ended = tuple(one.ended for one in decided)
-        self._watch.begin("writing", sum(sum(sheaf.rows) for sheaf in ended), self._tally)
         outcomes = WriteOutcomes(
-            name="outcomes",
-            ended=ended,
+            name="outcomes", ended=ended, folder=self._folder, staged=self._staged, streamed=tables is not None
+        )
+        target = self._conversion.format
+        if isinstance(target, SentTables | SentMessages):
+            sent = self._sent(target, decided, tables)
+            outcomes = replace(outcomes, refused=sent.refused)
+            self._produced([outcomes], summary.rows)
+            return with_refused(replace(summary, parts=sent.documents), len(sent.refused))
+        return replace(summary, parts=self._produced([outcomes, *self._parts(decided, tables)], summary.rows))
+
+    def _produced(self, tasks: Sequence[Write | WriteOutcomes], rows: int) -> int:
+        """Writes the outcomes, and parts; says how many parts."""
+        self._watch.begin("writing", rows, self._tally)
+        # The staged files go with an interrupted run, so their tasks are none that could be taken as done.
+        return sum(self._crew.run(produce, tasks, int, keep=False)[1:])
+
+    def _sent(
+        self, target: SentTables | SentMessages, decided: Sequence[DecidedBucket], tables: dict[int, Table] | None
+    ) -> Sent:
+        """Sends all changes, from this process."""
+        changes = counted_changes(decided)
+        self._watch.begin("sending", sum(changes.values()), self._tally)
+        form = form_of(self._conversion, tables)
+        assert isinstance(form, SentForm)
+        span = Span(first=0, last=sum(changes.values()), range=min(changes, default=0), skipped=0)
+        rendered = in_their_order(self._part(0, span, decided, tables))
+        return send(target, form, self._told(rendered), Path(self._folder))
+
+    def _told(self, rendered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same, counted as it passes."""
+        for batch in rendered:
+            self._tally.add(len(batch))
+            yield batch
+
+    def _parts(self, decided: Sequence[DecidedBucket], tables: dict[int, Table] | None) -> list[Write]:
+        spans = part_spans(counted_changes(decided), self._conversion.part_events)
+        return [self._part(number, span, decided, tables) for number, span in enumerate(spans)]
+
+    def _part(
+        self, number: int, span: Span, decided: Sequence[DecidedBucket], tables: dict[int, Table] | None
+    ) -> Write:
+        return Write(
+            name=f"parts-{number:06d}",
+            conversion=self._conversion,
+            rendered=tuple(one.rendered for one in decided),
+            first=span.first,
+            last=span.last,
+            range=span.range,
+            skipped=span.skipped,
+            stamp=latest_before(decided, span.range),
+            tables=tables,
             folder=self._folder,
             staged=self._staged,
-            streamed=tables is not None,
         )
-        rendered = tuple(one.rendered for one in decided)
-        counted = Counter[int]()
-        for sheaf in rendered:
-            counted.update(sheaf.counted())
-        spans = part_spans(counted, self._conversion.part_events)
-        tasks = [
-            Write(
-                name=f"parts-{number:06d}",
-                conversion=self._conversion,
-                rendered=rendered,
-                first=span.first,
-                last=span.last,
-                range=span.range,
-                skipped=span.skipped,
-                stamp=latest_before(decided, span.range),
-                tables=tables,
-                folder=self._folder,
-                staged=self._staged,
-            )
-            for number, span in enumerate(spans)
-        ]
-        # The staged files go with an interrupted run, so their tasks are none that could be taken as done.
-        written = self._crew.run(produce, [outcomes, *tasks], int, keep=False)
-        return sum(written[1:])
-
-
-def latest_before(decided: Sequence[DecidedBucket], label: int) -> str:
-    """The latest time in the ranges before this one, in forms that number their changes."""
-    return max((stamp for one in decided for range_, stamp in one.stamps.items() if range_ < label), default="")
-
-
-def summary_of(rows: int, decided: Sequence[DecidedBucket], parts: int) -> Summary:
-    """What the steps of a conversion amount to."""
-    outcomes = Counter[str]()
-    for one in decided:
-        outcomes.update(one.outcomes)
-    statuses = Counter[str]()
-    for ended, count in outcomes.items():
-        statuses[ended.partition(" ")[0]] += count
-    return Summary(
-        rows=rows,
-        duplicates=sum(one.duplicates for one in decided),
-        changes=sum(sum(one.rendered.rows) for one in decided),
-        parts=parts,
-        statuses=dict(sorted(statuses.items())),
-        outcomes=dict(sorted(outcomes.items())),
-    )
-
-
-def tables_of(pieces: Sequence[Piece]) -> dict[int, Table]:
-    """What the tables of all pieces look like, by their numbers."""
-    return {number: table for piece in pieces for number, table in piece.tables.items()}
-
-
-def stream_summary(pieces: Sequence[Piece], parts: int) -> Summary:
-    """What the pieces of a stream amount to."""
-    rows = sum(sum(piece.ended.rows) for piece in pieces)
-    notes = tuple(dict.fromkeys(note for piece in pieces for note in piece.notes))
-    damage = next((piece.damage for piece in pieces if piece.damage is not None), None)
-    return replace(summary_of(rows, pieces, parts), notes=notes, damage=damage)
 
 
 def _remove(sheaves: Iterable[Sheaf]) -> None:

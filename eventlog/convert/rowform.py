@@ -36,6 +36,12 @@ class TableForm:
         self._target = target
         self._tables = tables
         self._made: dict[int, ChangeTable] = {}
+        self._layouts: dict[str, list[Table]] = {}
+        self._suffixes: dict[ChangeTable, str] = {}
+        for table in tables.values():
+            alike = self._layouts.setdefault(self._folder(table), [])
+            if table not in alike:
+                alike.append(table)
         self._partitions = ChangeTables(target.settings, None).partitions
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
@@ -46,7 +52,7 @@ class TableForm:
 
         def write(change: Change) -> tuple[object, ...] | None:
             table = tables.of(change)
-            rows = _rows(table, change)
+            rows = rows_of(table, change)
             if table is None or not rows:
                 return None
             if self._target.file_format == "parquet":
@@ -76,17 +82,33 @@ class TableForm:
     def _table(self, place: int) -> ChangeTable:
         found = self._made.get(place)
         if found is None:
-            found = self._made[place] = ChangeTable(self._tables[place], self._target.settings)
+            table = self._tables[place]
+            found = self._made[place] = self._like(table) or self._new(table)
         return found
+
+    def _like(self, table: Table) -> ChangeTable | None:
+        """The change table of a table that looks the same: each piece of a stream describes its tables anew."""
+        return next((one for one in self._made.values() if one.table == table), None)
+
+    def _new(self, table: Table) -> ChangeTable:
+        """A change table; where its table had several looks, each has files of its own."""
+        made = ChangeTable(table, self._target.settings)
+        layouts = self._layouts[self._folder(table)]
+        self._suffixes[made] = f"-{layouts.index(table)}" if len(layouts) > 1 else ""
+        return made
+
+    def _folder(self, table: Table) -> str:
+        return folder_of(table, f"{table.name}{self._target.settings.suffix}")
 
     def _store(self, folder: Path, part: int, gathered: _Gathered) -> None:
         form = self._target.file_format
         try:
             for (table, partition), rows in gathered.rows.items():
-                place = folder / folder_of(table.table, table.target)
+                place = folder / self._folder(table.table)
                 place = place / partition.name if partition is not None else place
                 place.mkdir(parents=True, exist_ok=True)
-                (place / f"part-{part:05d}.{form}").write_bytes(file_bytes(table.columns, rows, form))
+                file = place / f"part-{part:05d}{self._suffixes[table]}.{form}"
+                file.write_bytes(file_bytes(table.columns, rows, form))
         except OSError as error:
             raise cannot_write(folder, error) from error
 
@@ -107,7 +129,7 @@ class _Gathered:
         )
 
 
-def _rows(table: ChangeTable | None, change: Change) -> tuple[ChangeRow, ...]:
+def rows_of(table: ChangeTable | None, change: Change) -> tuple[ChangeRow, ...]:
     """The rows of a change; what is wrong with its key is told as all else is that cannot be written."""
     try:
         return () if table is None else table.rows(change)

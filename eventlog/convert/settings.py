@@ -12,6 +12,8 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.rules import Options
 from eventlog.schema import Catalog
+from eventlog.sinks.database import DatabaseSettings
+from eventlog.sinks.kafka_settings import KafkaSettings
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat
@@ -35,7 +37,21 @@ class MessageFiles(Struct, frozen=True, kw_only=True):
     settings: MessageSettings = MessageSettings()
 
 
-Target = XdsFormat | TableFiles | MessageFiles
+class SentTables(Struct, frozen=True, kw_only=True):
+    """Change tables of a database."""
+
+    settings: ChangeTableSettings = ChangeTableSettings()
+    into: DatabaseSettings
+
+
+class SentMessages(Struct, frozen=True, kw_only=True):
+    """Messages to the topics of a Kafka."""
+
+    settings: MessageSettings = MessageSettings()
+    into: KafkaSettings
+
+
+Target = XdsFormat | TableFiles | MessageFiles | SentTables | SentMessages
 
 
 class FilesInput(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,9 @@ from eventlog.convert.sheaf import Sheaf, sheaf
 
 BY_OBJECT: Final = ("object", "record_id")
 BY_POSITION: Final = ("position",)
+BY_PLACE: Final = ("place",)
+"""Of a stream's outcomes, whose positions are texts."""
+
 OUTCOME_ORDER: Final = ("position", "note", "status", "reason")
 """Rows without a position, and those that share one, come in the order of their notes."""
 

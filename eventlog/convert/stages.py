@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,7 @@ from eventlog.convert.columns import OBJECT, OUTCOMES
 from eventlog.convert.conflicts import conflicts_of
 from eventlog.convert.decide import Deciding
 from eventlog.convert.events import one_batch
-from eventlog.convert.forms import STAMP, Parts, form_of
+from eventlog.convert.forms import STAMP, FileForm, Parts, form_of
 from eventlog.convert.order import by_range
 from eventlog.convert.parts import OUTCOMES_FILE, write_outcomes
 from eventlog.convert.place import bucket_of
@@ -26,8 +26,9 @@ from eventlog.convert.scatter import write_by
 from eventlog.convert.settings import Conversion
 from eventlog.convert.sheaf import Sheaf, SheafWriter, read_label, sheaf
 from eventlog.convert.snapshot import SnapshotFile, placed_rows
-from eventlog.convert.sorting import BY_OBJECT, BY_POSITION, OUTCOME_ORDER, in_order
+from eventlog.convert.sorting import BY_OBJECT, BY_PLACE, BY_POSITION, OUTCOME_ORDER, in_order
 from eventlog.convert.work import advance
+from eventlog.model import Reason, Status
 from eventlog.schema import Table
 
 KEPT_BYTES: Final = 8_000_000
@@ -95,6 +96,8 @@ class WriteOutcomes(Struct, frozen=True, kw_only=True):
     staged: str
     streamed: bool = False
     """The positions are those of a stream, as text."""
+    refused: dict[int, str] = {}
+    """What was not taken where changes were sent to, and why."""
 
 
 def place(task: Place) -> PlacedTable:
@@ -149,7 +152,14 @@ def produce(task: Write | WriteOutcomes) -> int:
     found = _Found(task)
     rendered = found.batches()
     parts = Parts(first=task.first, part_events=settings.part_events, stamp=found.stamp)
-    return form_of(settings, task.tables).write(Path(task.staged), rendered, parts)
+    form = form_of(settings, task.tables)
+    assert isinstance(form, FileForm)
+    return form.write(Path(task.staged), rendered, parts)
+
+
+def in_their_order(task: Write) -> Iterator[pa.RecordBatch]:
+    """What was written of a task's changes, in the order of their positions."""
+    return _Found(task).batches()
 
 
 class ByRanges:
@@ -257,8 +267,18 @@ def latest(rows: pa.RecordBatch) -> str:
 
 
 def _outcomes(task: WriteOutcomes) -> Iterator[pa.RecordBatch]:
+    spill = Path(task.folder) / f"{task.name}.spill"
     for label in labels_of(task.ended):
-        spill = Path(task.folder) / f"{task.name}.spill"
-        for batch in in_order(read_label(task.ended, label), OUTCOME_ORDER, spill):
-            yield batch
+        for batch in in_order(read_label(task.ended, label), BY_PLACE if task.streamed else OUTCOME_ORDER, spill):
+            yield _not_taken(batch, task.refused) if task.refused else batch
             advance(len(batch))
+
+
+def _not_taken(batch: pa.RecordBatch, refused: Mapping[int, str]) -> pa.RecordBatch:
+    """The outcomes, but of what was not taken it is said."""
+    rows = batch.to_pylist()
+    numbered = batch.schema.names[0]
+    for row in rows:
+        if row[numbered] in refused:
+            row |= {"status": Status.ERROR.value, "reason": Reason.REFUSED.value, "note": refused[row[numbered]]}
+    return pa.RecordBatch.from_pylist(rows, batch.schema)

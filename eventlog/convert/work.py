@@ -50,6 +50,11 @@ class Tally:
     def rows(self) -> int:
         return int(self.shared.value)
 
+    def add(self, rows: int) -> None:
+        """Says that so many more are done."""
+        with self.shared.get_lock():
+            self.shared.value += rows
+
 
 class _Here:
     """What this process counts on."""

@@ -11,7 +11,6 @@ because Spark's own range partitioning would run the conversion twice to find ou
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,13 +22,21 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.conflicts import may_conflict
-from eventlog.convert.local import Unwatched, Watch, latest_before, stream_summary, summary_of, tables_of
+from eventlog.convert.local import Unwatched, Watch
 from eventlog.convert.plan import part_spans
 from eventlog.convert.scatter import Scattered
 from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows, StreamInput
 from eventlog.convert.sheaf import Sheaf
 from eventlog.convert.stages import DecidedBucket, Write, WriteOutcomes
 from eventlog.convert.streams import Piece, pieces_of
+from eventlog.convert.summaries import (
+    counted_changes,
+    latest_before,
+    stream_summary,
+    summary_of,
+    tables_of,
+    until_damage,
+)
 from eventlog.convert.unmarked import order_of
 from eventlog.schema import Table
 from eventlog_spark.blobs import SCHEMA
@@ -95,7 +102,7 @@ class Run:
         """Reads the pieces of a captured stream side by side, and writes what they hold in their order."""
         tasks = pieces_of(self._conversion, self._folder)
         answers = self._collected("reading", len(tasks), partial(read_pieces, tasks))
-        pieces = [msgspec.json.decode(answer, type=Piece) for answer in answers]
+        pieces = until_damage([msgspec.json.decode(answer, type=Piece) for answer in answers])
         return stream_summary(pieces, self._written(pieces, tables_of(pieces)))
 
     def _sampled(self) -> list[Span]:
@@ -142,10 +149,7 @@ class Run:
 
     def _parts(self, buckets: Sequence[DecidedBucket], tables: dict[int, Table] | None) -> Iterator[Write]:
         rendered = tuple(one.rendered for one in buckets)
-        counted = Counter[int]()
-        for sheaf in rendered:
-            counted.update(sheaf.counted())
-        for number, span in enumerate(part_spans(counted, self._conversion.part_events)):
+        for number, span in enumerate(part_spans(counted_changes(buckets), self._conversion.part_events)):
             yield Write(
                 name=f"parts-{number:06d}",
                 conversion=self._conversion,

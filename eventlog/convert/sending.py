@@ -1,0 +1,96 @@
+"""Sends a conversion's documents to a sink, each once, also when the sending was interrupted and is gone on with.
+
+Before the first document is sent, a note says behind which document of the sink's they begin. The note stands with the
+work of the conversion, which stays there with it until all is sent; so who goes on sends the same documents again, and
+the sink knows those that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+
+from eventlog.convert.forms import SentForm
+from eventlog.convert.settings import SentMessages, SentTables
+from eventlog.durable import write_file
+from eventlog.errors import SinkError, UsageError
+from eventlog.seams import Sink
+
+SENDING: Final = "sending"
+
+
+class Begun(Struct, frozen=True, kw_only=True):
+    """The note: documents begin after the one with this id."""
+
+    after: str
+
+
+class Sent(Struct, frozen=True, kw_only=True):
+    """How many documents were sent, and which events were not taken, by the places of their outcomes."""
+
+    documents: int
+    refused: dict[int, str]
+
+
+def sink_of(target: SentTables | SentMessages) -> Sink:
+    """What takes the documents; its modules are loaded only now."""
+    if isinstance(target, SentTables):
+        from eventlog.sinks.database import DatabaseSink
+
+        return DatabaseSink(target.into)
+    from eventlog.sinks.kafka import KafkaSink
+
+    return KafkaSink(target.into)
+
+
+def is_sending(work: Path) -> bool:
+    """Whether a conversion with this work folder was interrupted while it sent."""
+    return any(work.glob(f"*/{SENDING}"))
+
+
+def send(target: SentTables | SentMessages, form: SentForm, rendered: Iterable[pa.RecordBatch], work: Path) -> Sent:
+    """Sends what was written of changes, in the order of their positions."""
+    refused: dict[int, str] = {}
+    count = 0
+    with closing(sink_of(target)) as sink:
+        there = sink.last()
+        after = _begun(work / SENDING, there)
+        known = after == there
+        for document in form.documents(rendered, after):
+            if not known and document.id >= there:
+                known = _same(document.id, there)
+            for outcome in sink.write([document]):
+                refused[outcome.position[0]] = outcome.note or ""
+            count += 1
+        if not known:
+            _same("", there)
+    return Sent(documents=count, refused=refused)
+
+
+def _begun(note: Path, last: str) -> str:
+    """Behind which document of the sink's ours begin; noted when this is asked for the first time."""
+    if note.exists():
+        return msgspec.json.decode(note.read_bytes(), type=Begun).after
+    write_file(note, msgspec.json.encode(Begun(after=last)))
+    return last
+
+
+def _same(ours: str, there: str) -> bool:
+    """Refuses to go on where the last document there is none of ours: then nobody can say which of ours are there."""
+    if ours != there:
+        problem = "Something else was written there since this conversion was interrupted"
+        raise SinkError(f"{problem}: its last change_seq is {there}.", hint="Name a task of its own.", may_pass=False)
+    return True
+
+
+def refuse_other(order: str, work: Path) -> None:
+    """Refuses an order other than the one whose sending was interrupted here."""
+    if is_sending(work) and not (work / order / SENDING).exists():
+        message = f"{work.parent} holds a conversion that was interrupted while it was sent."
+        raise UsageError(message, hint="Give its own command once more; or choose another folder.")

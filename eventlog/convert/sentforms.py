@@ -1,0 +1,142 @@
+"""Changes that are sent: to change tables of a database, or to the topics of a Kafka, in documents as the daemon's.
+
+Each change keeps the places of its events, for a row or a message may be refused where it arrives.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from eventlog.convert.forms import COVERS, Cells
+from eventlog.convert.messageform import SCHEMA as MESSAGES
+from eventlog.convert.messageform import writer_of
+from eventlog.convert.rowform import SCHEMA as ROWS
+from eventlog.convert.rowform import rows_of
+from eventlog.convert.settings import SentMessages, SentTables
+from eventlog.model import Change, Document, Op, Position
+from eventlog.qlik import changetable
+from eventlog.qlik.changeseq import ChangeSeq, time_digits, time_of
+from eventlog.qlik.changetable import ROWS_OF_A_DOCUMENT, ChangeTable, ChangeTables, Gathered
+from eventlog.qlik.messages import write as messages
+from eventlog.qlik.messages.document import Message, MessagesDocument
+from eventlog.qlik.messages.render import Renderer, TableRenderer
+from eventlog.schema import Catalog, Table
+
+COVERED: Final = pa.field(COVERS, pa.list_(pa.int64()))
+KEYED: Final = [pa.field("key", pa.large_binary()), pa.field("deleted", pa.bool_())]
+
+
+class TableDocuments:
+    """Rows of change tables, as a database takes them."""
+
+    schema = pa.schema([*ROWS, COVERED])
+
+    def __init__(self, target: SentTables, tables: Mapping[int, Table]) -> None:
+        self._settings = target.settings
+        self._tables = tables
+        self._made: dict[int, ChangeTable] = {}
+
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
+        """What writes changes one by one."""
+        places = _places(catalog, first)
+        tables = ChangeTables(self._settings, catalog)
+
+        def write(change: Change) -> tuple[object, ...] | None:
+            rows = rows_of(tables.of(change), change)
+            if not rows:
+                return None
+            return time_digits(time_of(change)), places[change.row.schema, change.row.table], pickle.dumps(rows, 5)
+
+        return Cells(self.schema, write, changetable.refusal_note)
+
+    def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[Document]:
+        """Documents of some thousand rows."""
+        tables = ChangeTables(self._settings, None)
+        gathered = Gathered(tables)
+        for sequence, place, content, covers in _numbered(rendered, after):
+            rows = pickle.loads(content)  # noqa: S301  # a stage of this conversion wrote them
+            if gathered.add(self._table(place), rows, sequence, covers) >= ROWS_OF_A_DOCUMENT:
+                yield gathered.document()
+                gathered = Gathered(tables)
+        if gathered.count:
+            yield gathered.document()
+
+    def _table(self, place: int) -> ChangeTable:
+        found = self._made.get(place)
+        if found is None:
+            found = self._made[place] = ChangeTable(self._tables[place], self._settings)
+        return found
+
+
+class MessageDocuments:
+    """Messages with their keys, as a broker takes them."""
+
+    schema = pa.schema([*MESSAGES, *KEYED, COVERED])
+
+    def __init__(self, target: SentMessages, tables: Mapping[int, Table]) -> None:
+        self._settings = target.settings
+        self._tables = tables
+        self._made: dict[int, TableRenderer] = {}
+
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
+        """What writes changes one by one."""
+        places = _places(catalog, first)
+        renderer = Renderer(self._settings, catalog)
+
+        def write(change: Change) -> tuple[object, ...] | None:
+            pieces = renderer.of_table(change.row).pieces(change)
+            if pieces is None:
+                return None
+            key, head, tail = pieces
+            place = places[change.row.schema, change.row.table]
+            return time_digits(time_of(change)), place, head, tail, key, change.op is Op.DELETE
+
+        return Cells(self.schema, write, messages.refusal_note)
+
+    def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[Document]:
+        """Documents of as many messages as a document of the daemon's has."""
+        held: list[Message] = []
+        covers: dict[str, tuple[Position, ...]] = {}
+        for sequence, place, head, tail, key, deleted, positions in _numbered(rendered, after):
+            value = head if tail is None else b"".join((head, sequence.encode(), tail))
+            held.append(self._table(place).message(key, value, positions))
+            covers[sequence] = positions
+            if deleted and key is not None and self._settings.tombstones:
+                held.append(replace(held[-1], value=None, value_schema=None))
+            if len(held) >= self._settings.batch_size:
+                yield MessagesDocument(id=sequence, body=b"", covers=covers, messages=tuple(held))
+                held, covers = [], {}
+        if held:
+            yield MessagesDocument(id=next(reversed(covers)), body=b"", covers=covers, messages=tuple(held))
+
+    def _table(self, place: int) -> TableRenderer:
+        found = self._made.get(place)
+        if found is None:
+            writer = writer_of(self._tables[place], self._settings)
+            assert writer is not None, "what cannot be written was refused"
+            found = self._made[place] = writer
+        return found
+
+
+def sent_form(target: SentTables | SentMessages, tables: Mapping[int, Table]) -> TableDocuments | MessageDocuments:
+    """What sends changes to the target."""
+    return TableDocuments(target, tables) if isinstance(target, SentTables) else MessageDocuments(target, tables)
+
+
+def _places(catalog: Catalog | None, first: int) -> dict[tuple[str | None, str], int]:
+    return {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
+
+
+def _numbered(rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[tuple[Any, ...]]:
+    """Each change with its change_seq in place of its time, and with the positions that sinks answer by."""
+    start = ChangeSeq.parse(after)
+    stamp, number = start.time, start.number
+    for batch in rendered:
+        for came, *cells, covers in zip(*[column.to_pylist() for column in batch.columns[1:]], strict=True):
+            number, stamp = number + 1, max(stamp, came)
+            yield f"{stamp}{number:019d}", *cells, tuple([(place,) for place in covers])
