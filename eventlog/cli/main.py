@@ -25,6 +25,7 @@ COMMANDS = {
     "rights": "rights",
     "check": "check",
     "run": "run",
+    "refresh": "refresh",
     "web": "web",
     "receive": "receive",
     "convert": "convert",

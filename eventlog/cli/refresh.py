@@ -1,0 +1,98 @@
+"""`eventlog refresh`: has every row of tables told as it is, while changes go on."""
+
+from __future__ import annotations
+
+import click
+from msgspec import Struct
+
+from eventlog.cli.show import show_json
+from eventlog.cli.site import Site, json_option, site_options
+from eventlog.cli.watching import Watching, watching
+from eventlog.errors import ConfigError
+from eventlog.refresh import CHUNK, Load, Pace, Refresh
+from eventlog.sql.log import Log
+
+
+class Refreshed(Struct, frozen=True, kw_only=True):
+    """What was done with one table; `before` rows had been written when the load was broken off."""
+
+    table: str
+    rows: int
+    before: int = 0
+
+
+class Tally:
+    """How many rows were written."""
+
+    rows = 0
+
+
+@click.command()
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@click.option("--where", metavar="CONDITION", help="Only rows for which this SQL condition holds.")
+@click.option(
+    "--chunk", type=click.IntRange(1), default=CHUNK, show_default=True, metavar="ROWS", help="Rows of a transaction."
+)
+@click.option(
+    "--backlog",
+    type=click.IntRange(0),
+    default=0,
+    metavar="ROWS",
+    help="Wait while so many rows wait in the log (default: never).",
+)
+@click.option("--again", is_flag=True, help="Begin anew even where a refresh was broken off.")
+@json_option
+@site_options
+def refresh(
+    site: Site, tables: tuple[str, ...], where: str | None, chunk: int, backlog: int, again: bool, as_json: bool
+) -> None:
+    """Has the publisher tell every row of tables as it is: a full load, while changes go on.
+
+    For each row it writes a row into the log; a refresh that was broken off goes on where it was.
+
+    Example: eventlog refresh usr grp --backlog 50000 --database sqlite:///app.db
+    """
+    log, found = _planned(site, tables, where)
+    done = []
+    with watching() as watch:
+        for load in found:
+            one = _refreshed(Refresh(log, load, Pace(chunk=chunk, backlog=backlog)), load, watch, again=again)
+            done.append(one)
+            if not as_json:
+                on = f", {one.before} of them before it was broken off" if one.before else ""
+                click.echo(f"{one.table}: {one.rows} row(s) wait to be published as they are{on}.")
+    if as_json:
+        show_json(done)
+
+
+def _planned(site: Site, tables: tuple[str, ...], where: str | None) -> tuple[Log, list[Load]]:
+    from eventlog.refresh import loads
+    from eventlog.sql.triggers import located
+
+    kind = site.config.source.kind
+    if kind != "log":
+        hint = "Load the tables by other means; `refresh` needs the log of triggers."
+        raise ConfigError(f"The source is {kind}, which has no event log to write into.", hint=hint)
+    engine = site.engine()
+    with engine.connect() as connection:
+        names = located(connection, site.names(engine))
+    log = Log(engine, names)
+    log.check()
+    found = loads(engine, names, tables, site.schema, where)
+    for load in found:
+        if not load.tracked:
+            click.echo(
+                f"No trigger of this log stands on {load.called}: what changes meanwhile is published only if"
+                " something else logs it.",
+                err=True,
+            )
+    return log, found
+
+
+def _refreshed(work: Refresh, load: Load, watch: Watching, *, again: bool) -> Refreshed:
+    stand = work.begin(again=again)
+    tally = Tally()
+    watch.begin(f"refresh {load.called}", max(stand.total - stand.rows, 0), tally)
+    for step in work.steps(stand):
+        tally.rows = step.rows - stand.rows
+    return Refreshed(table=load.called, rows=stand.rows + tally.rows, before=stand.rows)

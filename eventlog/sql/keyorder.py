@@ -1,0 +1,114 @@
+"""The rows of a table in the order of its key: what to order by, and the condition that a row comes after a key. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from eventlog.errors import DataError, shortened
+from eventlog.schema import Column, Table
+from eventlog.sql import keyforms
+from eventlog.sql.access import in_text
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.mysqlkeys import mysql_form
+from eventlog.sql.oracletypes import oracle_form
+from eventlog.sql.queries import statement
+from eventlog.sqltypes import Category
+from eventlog.tablekey import parse
+
+Parameters = dict[str, Any]
+
+
+class Form(Struct, frozen=True, kw_only=True):
+    """How values of one key column are compared: SQL for the column and for a parameter, and what a text is bound as."""
+
+    column: str = "{column}"
+    value: str = "{key}"
+    read: Callable[[str], Any]
+
+
+class KeyOrder:
+    """The order of a table's rows, which SQL calls `row`."""
+
+    def __init__(self, dialect: Dialect, table: Table, row: str) -> None:
+        self._dialect = dialect
+        self._table = table
+        self._forms = [_FORMS[dialect.folder](column) for column in table.key_columns]
+        called = [f"{row}.{in_text(dialect.quoted(column.name))}" for column in table.key_columns]
+        self._columns = [form.column.format(column=name) for form, name in zip(self._forms, called, strict=True)]
+        self._values = [form.value.format(key=f":k{place}") for place, form in enumerate(self._forms)]
+        self.filled = " AND ".join(f"{name} IS NOT NULL" for name in called)
+        """The condition that the row has a key at all."""
+
+    @property
+    def columns(self) -> str:
+        """What to order by."""
+        return ", ".join(self._columns)
+
+    @property
+    def after(self) -> str:
+        """The condition that a row comes after the key that `parameters` gives."""
+        tree = _tree(self._columns, self._values)
+        values = ", ".join(self._values)
+        return statement(self._dialect, "refresh_after", columns=self.columns, values=values, tree=tree)
+
+    def parameters(self, key: str) -> Parameters:
+        """What `after` asks for; DataError when no value of a column's type can be read from the key's text."""
+        texts = [text for _, text in parse(key).parts]
+        values = [form.read(text) for form, text in zip(self._forms, texts, strict=True)]
+        if None in values:
+            where = f"the row {shortened(key)} of {self._table.name}"
+            raise DataError(f"Rows after {where} cannot be asked for.", hint="Leave that row out with --where.")
+        return {f"k{place}": value for place, value in enumerate(values)}
+
+
+def _tree(columns: Sequence[str], values: Sequence[str]) -> str:
+    """The condition column by column, for databases that would not use an index otherwise."""
+    column, value = columns[0], values[0]
+    if len(columns) == 1:
+        return f"({column} > {value})"
+    return f"({column} > {value} OR ({column} = {value} AND {_tree(columns[1:], values[1:])}))"
+
+
+def _postgresql(column: Column) -> Form:
+    form = keyforms.postgresql_form(column.type)
+    return Form(
+        column="CAST({column} AS text)" if form.as_text else "{column}",
+        value=f"CAST({{key}} AS {form.bound})",
+        read=form.read,
+    )
+
+
+def _sqlite(column: Column) -> Form:
+    # A text is converted to what its column prefers; without a declared type it would be compared with text only.
+    untyped = column.type.strip().lower() in ("", "null")
+    return Form(
+        column="CAST({column} AS text)" if untyped else "{column}", read=_READ.get(column.category, keyforms.text)
+    )
+
+
+def _mysql(column: Column) -> Form:
+    form = mysql_form(column.type)
+    left, _, right = form.match.partition(" = ")
+    if form.bound.startswith(("DECIMAL", "DATE", "TIME")):
+        right = right.replace("{key}", f"CAST({{key}} AS {form.bound})")
+    elif form.bound == "DOUBLE":
+        right = right.replace("{key}", "({key} + 0E0)")
+    return Form(column=left, value=right, read=form.read)
+
+
+def _oracle(column: Column) -> Form:
+    form = oracle_form(column.type)
+    left, _, right = form.match.partition(" = ")
+    return Form(column=left, value=right, read=form.read)
+
+
+_READ: Final = {Category.OCTET: keyforms.octets, Category.STATE: keyforms.state}
+_FORMS: Final[dict[str, Callable[[Column], Form]]] = {
+    "postgresql": _postgresql,
+    "sqlite": _sqlite,
+    "mysql": _mysql,
+    "oracle": _oracle,
+}

@@ -1,0 +1,23 @@
+-- The full load: keys of a table, a stretch at a time in the order of the key, and the log's rows that ask to read them.
+
+-- refresh_session: nothing to set here
+
+-- refresh_count: how many rows are asked for
+SELECT count(*) FROM /* table */usr /* row */usr WHERE /* chosen */(1 = 1);
+
+-- refresh_keys: the keys of the next rows
+SELECT * FROM (
+  SELECT /* key */'idu=1' AS table_key FROM /* table */usr /* row */usr
+  WHERE /* chosen */(1 = 1) AND /* after */(1 = 1) ORDER BY /* columns */usr.idu
+) WHERE ROWNUM <= :limit;
+
+-- refresh_after: condition: rows after one; rows cannot be compared as such
+/* tree */(1 = 1);
+
+-- refresh_row: asks for a row of a table as it is when the publisher comes to it
+INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* number_name */)
+VALUES (:key, 'N', 5, /* now */CURRENT_TIMESTAMP, :perpetrator, :called/* number */);
+
+-- refresh_waiting: how many rows wait, as far as it matters
+SELECT count(*) FROM /* log */event_log WHERE /* status */status = 'N' AND ROWNUM <= :limit;

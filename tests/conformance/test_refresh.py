@@ -1,0 +1,221 @@
+"""The full load on every database: each row once, under the key that triggers write, from wherever it was broken off."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from eventlog.errors import DataError, InstallError, UsageError
+from eventlog.marks import Marks
+from eventlog.refresh import Load, Pace, Refresh, Stand, loads
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.install import install
+from eventlog.sql.log import Log
+from eventlog.sql.triggers import Options, located, track, untrack
+from tests.logged import run
+
+COMMON: dict[str, list[Any]] = {
+    "INTEGER": [-5, 0, 3, 20, 100],
+    "VARCHAR(20)": ["a", "A", "b c", "+", 'quote"d', "back\\slash", "it's", "ä", " x", "100%"],
+    "DECIMAL(12,3)": ["-1.500", "0.001", "2", "10.25", "123456789.125"],
+    "DATE": ["1999-12-31", "2000-01-01", "2026-02-03"],
+}
+KEYS: dict[str, dict[str, list[Any]]] = {
+    "sqlite": {"BLOB": [b"\x01", b"\xff\x00"], "TIMESTAMP": ["2026-02-03 04:05:06.7", "2026-02-04 00:00:00"]},
+    "postgresql": {
+        "BYTEA": [b"\x01", b"\xff\x00"],
+        "TIMESTAMP": ["2026-02-03 04:05:06.789012", "2026-02-03 04:05:06.789013"],
+        "TIMESTAMPTZ": ["2026-02-03 04:05:06+02", "2026-02-03 04:05:06+00"],
+        "UUID": ["00000000-0000-0000-0000-00000000000a", "f0000000-0000-0000-0000-000000000000"],
+        "REAL": ["0.1", "0.2", "16777216"],
+        "DOUBLE PRECISION": ["0.1", "0.30000000000000004", "1e300"],
+        "INTERVAL": ["1 day", "2 hours", "1 year"],
+        "BOOLEAN": ["false", "true"],
+    },
+    "mysql": {
+        "VARBINARY(9)": [b"\x01", b"\xff\x00"],
+        "DATETIME(6)": ["2026-02-03 04:05:06.789012", "2026-02-03 04:05:06.789013"],
+        "TIMESTAMP(6)": ["2026-02-03 04:05:06.5", "2026-02-03 04:05:07"],
+        "DOUBLE": ["0.1", "0.30000000000000004", "1e30"],
+        "BIGINT UNSIGNED": ["1", "18446744073709551615"],
+        "TIME(3)": ["00:00:01.5", "23:59:59"],
+    },
+}
+
+
+def site(engine: Engine, *ddl: str, **options: Any) -> Log:
+    """A log, and the table t, which is tracked."""
+    install(engine)
+    run(engine, *ddl)
+    track(engine, ["t"], Options(**options))
+    with engine.connect() as connection:
+        return Log(engine, located(connection, None))
+
+
+def load_of(log: Log, table: str = "t", where: str | None = None) -> Load:
+    [load] = loads(log.engine, log.names, [table], None, where)
+    return load
+
+
+def insert(engine: Engine, rows: list[dict[str, Any]]) -> None:
+    names = ", ".join(rows[0])
+    binds = ", ".join(f":{name}" for name in rows[0])
+    with engine.begin() as connection:
+        connection.execute(text(f"INSERT INTO t ({names}) VALUES ({binds})"), rows)
+
+
+def keys(log: Log, *, by_refresh: bool = True) -> list[str]:
+    same = "=" if by_refresh else "<>"
+    sql = (
+        f"SELECT table_key FROM event_log WHERE coalesce(perpetrator, '') {same} 'eventlog refresh' ORDER BY record_id"
+    )
+    with log.engine.connect() as connection:
+        return [str(key) for (key,) in connection.execute(text(sql))]
+
+
+def marks(log: Log) -> dict[str, str]:
+    with log.transaction() as connection:
+        return {name: value for name, value in Marks(log).all(connection).items() if name.startswith("refresh")}
+
+
+def whole(log: Log, chunk: int = 3, where: str | None = None) -> Stand:
+    work = Refresh(log, load_of(log, where=where), Pace(chunk=chunk))
+    return list(work.steps(work.begin()))[-1]
+
+
+def test_each_row_is_asked_for_once_under_the_key_that_triggers_write(engine: Engine) -> None:
+    own = KEYS[dialect_of(engine).name]
+    install(engine)
+    with engine.connect() as connection:
+        log = Log(engine, located(connection, None))
+    for type_, values in (COMMON | own).items():
+        run(engine, f"CREATE TABLE t (k {type_} NOT NULL PRIMARY KEY, v INTEGER)")
+        track(engine, ["t"], Options())
+        insert(engine, [{"k": value, "v": 1} for value in values])
+        for chunk in (1, 2, 100):
+            assert whole(log, chunk).rows == len(values), type_
+            assert sorted(keys(log)) == sorted(keys(log, by_refresh=False)), type_
+            run(engine, "DELETE FROM event_log WHERE perpetrator = 'eventlog refresh'")
+        run(engine, "DELETE FROM event_log")
+        untrack(engine, ["t"])
+        run(engine, "DROP TABLE t")
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 5, 24, 25])
+def test_keys_of_several_columns_are_gone_through_in_their_order(engine: Engine, chunk: int) -> None:
+    log = site(
+        engine, "CREATE TABLE t (a INTEGER NOT NULL, b VARCHAR(9) NOT NULL, c DATE NOT NULL, PRIMARY KEY (a, b, c))"
+    )
+    days = ("2026-01-01", "2026-01-02")
+    insert(engine, [{"a": a, "b": b, "c": c} for a in (2, 1, 10) for b in ("x", "X", "y+") for c in days])
+    assert whole(log, chunk).rows == 18
+    assert len(keys(log)) == 18
+    assert sorted(keys(log)) == sorted(keys(log, by_refresh=False))
+    assert keys(log)[0].startswith("a=1+")
+
+
+def numbered(engine: Engine, count: int = 10, **options: Any) -> Log:
+    log = site(engine, "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v INTEGER)", **options)
+    insert(engine, [{"k": number, "v": number % 3} for number in range(1, count + 1)])
+    return log
+
+
+def test_it_goes_on_where_it_was_broken_off(engine: Engine) -> None:
+    log = numbered(engine)
+    first = Refresh(log, load_of(log), Pace(chunk=3))
+    list(islice(first.steps(first.begin()), 2))
+    assert len(marks(log)) == 1
+    insert(engine, [{"k": -1, "v": 0}, {"k": 11, "v": 0}])
+    second = Refresh(log, load_of(log), Pace(chunk=4))
+    stand = second.begin()
+    assert (stand.after, stand.rows, stand.total) == ("k=6", 6, 10)
+    assert [one.rows for one in second.steps(stand)] == [10, 11]
+    assert keys(log) == [f"k={number}" for number in range(1, 12)]
+    assert marks(log) == {}
+
+
+def test_a_stretch_that_fails_leaves_nothing_behind(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = numbered(engine)
+    work = Refresh(log, load_of(log), Pace(chunk=3))
+    steps = work.steps(work.begin())
+    next(steps)
+    with monkeypatch.context() as patch:
+        patch.setattr(Marks, "set", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            next(steps)
+    assert len(keys(log)) == 3
+    again = Refresh(log, load_of(log), Pace(chunk=3))
+    list(again.steps(again.begin()))
+    assert keys(log) == [f"k={number}" for number in range(1, 11)]
+
+
+def test_it_begins_anew_when_asked_or_when_other_rows_are_meant(engine: Engine) -> None:
+    log = numbered(engine)
+    first = Refresh(log, load_of(log), Pace(chunk=3))
+    next(first.steps(first.begin()))
+    assert first.begin(again=True) == Stand(total=10)
+    assert Refresh(log, load_of(log, where="k < 3")).begin() == Stand(where="k < 3", total=2)
+    with log.transaction() as connection:
+        Marks(log).set(connection, "refresh: t", "{")
+    with pytest.raises(DataError, match="'refresh: t' cannot be read"):
+        first.begin()
+
+
+def test_conditions_of_the_caller_and_of_the_triggers_hold_together(engine: Engine) -> None:
+    log = numbered(engine, when="v <> 0")
+    assert load_of(log).when == "v <> 0"
+    assert whole(log).total == 7
+    assert keys(log) == [f"k={number}" for number in (1, 2, 4, 5, 7, 8, 10)]
+    whole(log, where="t.k > 6 OR k = 1 AND ':x' <> '%'")
+    assert keys(log)[7:] == ["k=1", "k=7", "k=8", "k=10"]
+
+
+def test_it_waits_while_too_many_rows_wait(engine: Engine) -> None:
+    log = numbered(engine, 9)
+    run(engine, "DELETE FROM event_log")
+    told: list[int] = []
+
+    def publish(_: float) -> None:
+        told.append(len(keys(log)))
+        run(engine, "UPDATE event_log SET status = 'S'")
+
+    work = Refresh(log, load_of(log), Pace(chunk=2, backlog=3), pause=publish)
+    assert list(work.steps(work.begin()))[-1].rows == 9
+    assert told == [4, 8]
+
+
+def test_rows_of_one_object_in_a_view_are_one(sqlite: Engine) -> None:
+    log = numbered(sqlite, 6)
+    run(sqlite, "CREATE VIEW view_t AS SELECT v AS pk_v, k AS mv_k FROM t UNION ALL SELECT NULL, 7")
+    load = load_of(log, "view_t")
+    assert not load.tracked
+    work = Refresh(log, load, Pace(chunk=4))
+    list(work.steps(work.begin()))
+    assert sorted(set(keys(log))) == ["pk_v=0", "pk_v=1", "pk_v=2"]
+
+
+@pytest.mark.parametrize("where", ["nosuch = 1", "k <"])
+def test_a_condition_that_cannot_be_asked_is_the_callers_mistake(engine: Engine, where: str) -> None:
+    log = numbered(engine)
+    with pytest.raises(UsageError, match=f"The condition '{where}' cannot be asked of t"):
+        Refresh(log, load_of(log, where=where)).begin()
+
+
+def test_a_key_that_cannot_be_asked_for_ends_it_with_its_name(postgresql: Engine) -> None:
+    log = site(postgresql, "CREATE TABLE t (k DATE NOT NULL PRIMARY KEY)")
+    insert(postgresql, [{"k": "infinity"}, {"k": "2026-01-01"}])
+    with pytest.raises(DataError, match="Rows after the row k=infinity of t cannot be asked for"):
+        whole(log, 1)
+
+
+@pytest.mark.parametrize(
+    "table, complaint", [("nosuch", "no table or view nosuch"), ("free", "free has no primary key")]
+)
+def test_what_has_no_rows_or_no_key_is_refused(engine: Engine, table: str, complaint: str) -> None:
+    log = numbered(engine)
+    run(engine, "CREATE TABLE free (v INTEGER)")
+    with pytest.raises(InstallError, match=complaint):
+        load_of(log, table)

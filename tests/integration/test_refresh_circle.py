@@ -1,0 +1,222 @@
+"""A full load while rows change: what consumers of change tables and messages end with is what the table holds."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine, text
+
+from eventlog.assembly import catalog_of
+from eventlog.config import Config, SourceConfig
+from eventlog.delivery import Output
+from eventlog.mirror.apply import Mirrors
+from eventlog.model import Document, Outcome
+from eventlog.pipeline import Pipeline
+from eventlog.qlik.changetable import ChangeTableFormat
+from eventlog.qlik.masks import bits_of_hex
+from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.write import MessageFormat
+from eventlog.refresh import Pace, Refresh, Stand, loads
+from eventlog.rules import Options
+from eventlog.sinks.database import DatabaseSettings, DatabaseSink
+from eventlog.sources.table import LogSource
+from eventlog.sql.install import install
+from eventlog.sql.log import Log
+from eventlog.sql.rows import SqlRowReader
+from eventlog.sql.triggers import Options as TrackOptions
+from eventlog.sql.triggers import Style, located, track
+from tests.integration.publishing import url_of
+
+Rows = dict[int, tuple[Any, ...]]
+COUNT = 60
+
+
+class Consumer:
+    """Takes messages and keeps a table by them, as a program behind a topic does."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, dict[str, Any]] = {}
+        self.operations: set[str] = set()
+        self._last = ""
+
+    def last(self) -> str:
+        return self._last
+
+    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        for document in documents:
+            assert isinstance(document, MessagesDocument)
+            assert document.id > self._last
+            self._last = document.id
+            for message in document.messages:
+                self._take(json.loads(message.value or b""))
+        return ()
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+    def _take(self, told: dict[str, Any]) -> None:
+        headers, data = told["headers"], told["data"]
+        operation, key = headers["operation"], data["k"]
+        self.operations.add(operation)
+        if operation == "DELETE":
+            self.rows.pop(key, None)
+        elif operation == "UPDATE":
+            known = bits_of_hex(headers["columnMask"])
+            self.rows.setdefault(key, {}).update({n: v for i, (n, v) in enumerate(data.items()) if known >> i & 1})
+        else:
+            self.rows[key] = data
+
+
+class Circle:
+    """A table with rows that nobody logged, its triggers, a publisher and two consumers."""
+
+    def __init__(self, engine: Engine, style: str) -> None:
+        self.engine = engine
+        with engine.begin() as connection:
+            connection.execute(text("CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, a VARCHAR(20), b INTEGER)"))
+            connection.execute(
+                text("INSERT INTO t VALUES (:k, :a, :b)"), [{"k": k, "a": f"a{k}", "b": k} for k in range(COUNT)]
+            )
+        install(engine)
+        track(engine, ["t"], TrackOptions(style=Style(style)))
+        with engine.connect() as connection:
+            self.log = Log(engine, located(connection, None))
+        catalog = catalog_of(engine, self.log.names, Config(source=SourceConfig(url=url_of(engine))))
+        self.consumer = Consumer()
+        self.pipeline = Pipeline(
+            source=LogSource(engine, self.log.names, catalog),
+            reader=SqlRowReader(engine, catalog),
+            catalog=catalog,
+            outputs=[
+                Output(format=ChangeTableFormat(), sink=DatabaseSink(DatabaseSettings(url=""), engine)),
+                Output(
+                    format=MessageFormat(settings=MessageSettings(mode="bare")), sink=self.consumer, name="messages"
+                ),
+            ],
+            options=Options(allow_loopback=True),
+            limit=17,
+        )
+
+    def refresh(self, chunk: int) -> Iterator[Stand]:
+        """A refresh, from wherever the last one was broken off."""
+        [load] = loads(self.engine, self.log.names, ["t"], None, None)
+        work = Refresh(self.log, load, Pace(chunk=chunk))
+        return work.steps(work.begin())
+
+    def publish(self) -> None:
+        report = self.pipeline.go_round()
+        assert report.errors == 0
+
+    def publish_all(self) -> None:
+        while (report := self.pipeline.go_round()).events:
+            assert report.errors == 0
+
+    def rows(self, table: str) -> Rows:
+        with self.engine.connect() as connection:
+            return {row[0]: tuple(row) for row in connection.execute(text(f"SELECT k, a, b FROM {table}"))}
+
+    def check(self) -> None:
+        """Nothing is missing, stale or left over."""
+        self.publish_all()
+        Mirrors(self.engine).apply()
+        held = self.rows("t")
+        assert self.rows("t__mirror") == held
+        assert {key: (row["k"], row["a"], row["b"]) for key, row in self.consumer.rows.items()} == held
+        assert "REFRESH" in self.consumer.operations
+
+
+def change(connection: Connection, dice: random.Random) -> None:
+    """Inserts, updates or deletes a row, or gives it another key."""
+    values = {"k": dice.randrange(COUNT + 10), "other": dice.randrange(COUNT + 10), "a": f"n{dice.random():.6f}"}
+    values["b"] = dice.choice([None, dice.randrange(1000)])
+    step = dice.choice(
+        [
+            "INSERT INTO t SELECT :k, :a, :b FROM (SELECT 1 AS one) AS x WHERE NOT EXISTS (SELECT 1 FROM t WHERE k = :k)",
+            "UPDATE t SET a = :a WHERE k = :k",
+            "UPDATE t SET a = :a, b = :b WHERE k = :k",
+            "DELETE FROM t WHERE k = :k",
+            "key",
+        ]
+    )
+    if step != "key":
+        connection.execute(text(step), values)
+    elif connection.execute(text("SELECT count(*) FROM t WHERE k = :other"), values).scalar_one() == 0:
+        connection.execute(text("UPDATE t SET k = :other WHERE k = :k"), values)
+
+
+def some_changes(engine: Engine, dice: random.Random, most: int) -> None:
+    with engine.begin() as connection:
+        for _ in range(dice.randint(0, most)):
+            change(connection, dice)
+
+
+@pytest.mark.parametrize("style", ["row-back", "field", "field-back"])
+def test_changes_between_stretches_and_a_load_that_is_broken_off(engine: Engine, style: str) -> None:
+    circle = Circle(engine, style)
+    dice = random.Random(11)
+    steps = circle.refresh(4)
+    while True:
+        some_changes(engine, dice, 4)
+        if dice.random() < 0.2:
+            steps = circle.refresh(dice.randint(2, 9))
+        if next(steps, None) is None:
+            break
+        some_changes(engine, dice, 3)
+        if dice.random() < 0.6:
+            circle.publish()
+    circle.check()
+    assert len(circle.rows("t__ct")) >= COUNT - 10
+
+
+@pytest.mark.parametrize("style", ["row-back", "field"])
+def test_writers_publisher_and_load_at_the_same_time(postgresql: Engine, style: str) -> None:
+    circle = Circle(postgresql, style)
+    done = Event()
+    failures: list[Exception] = []
+
+    def write(seed: int) -> None:
+        dice = random.Random(seed)
+        while not done.is_set():
+            some_changes(postgresql, dice, 5)
+
+    writers = [Thread(target=_kept(write, failures), args=(seed,)) for seed in (1, 2)]
+    loader = Thread(target=_kept(lambda _: [list(circle.refresh(3)) for _ in range(3)], failures), args=(0,))
+    for thread in (*writers, loader):
+        thread.start()
+    while loader.is_alive():
+        circle.publish()
+    done.set()
+    for thread in (*writers, loader):
+        thread.join()
+    assert failures == []
+    circle.check()
+
+
+def _kept(work: Callable[[int], object], failures: list[Exception]) -> Callable[[int], None]:
+    """The work of a thread, whose failure the test gets to see; who came second with a key tries again."""
+
+    def run(number: int) -> None:
+        from sqlalchemy.exc import DBAPIError
+
+        tried = 0
+        while tried < 1000:
+            tried += 1
+            try:
+                work(number * 1000 + tried)
+            except DBAPIError as error:
+                if getattr(error.orig, "sqlstate", "") not in ("23505", "40P01"):
+                    failures.append(error)
+                    return
+            except Exception as error:  # noqa: BLE001  # the test tells it
+                failures.append(error)
+                return
+            else:
+                return
+
+    return run
