@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -13,6 +13,10 @@ SECRET: Final = frozenset(
     ("authorization", "client_key_password", "password", "registry_authorization", "registry_password", "token")
 )
 """Settings that are secrets by their names; a URL holds one where it has a password."""
+
+
+_password = re.compile(r"://[^/@:?#]*:([^/@?#]+)@").search
+_codes = re.compile(r"%([0-9A-Fa-f]{2})")
 
 
 class Discreet(Struct, frozen=True, kw_only=True):
@@ -50,9 +54,12 @@ def secrets_in(settings: object, name: str = "") -> Iterator[str]:
 
 def _of_url(url: str) -> Iterator[str]:
     """A URL's password, as it is written and as it is meant."""
-    try:
-        password = urlsplit(url).password
-    except ValueError:
-        return
-    if password:
-        yield from dict.fromkeys((password, unquote(password)))
+    match = _password(url)
+    if match:
+        yield from dict.fromkeys((match[1], _decoded(match[1])))
+
+
+def _decoded(text: str) -> str:
+    """The text with its percent signs resolved."""
+    codes = _codes.sub(lambda match: bytes.fromhex(match[1]).decode("latin-1"), text)
+    return codes.encode("latin-1", "replace").decode("utf-8", "replace")

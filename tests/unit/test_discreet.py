@@ -22,4 +22,4 @@ def test_every_secret_is_found_and_nothing_else() -> None:
 
 
 def test_what_is_no_url_holds_none() -> None:
-    assert list(secrets_in({"url": "http://[::1", "path": "out"})) == []
+    assert list(secrets_in({"url": "http://u@[::1", "path": "out"})) == []
