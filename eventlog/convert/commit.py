@@ -103,6 +103,7 @@ class Destination:
         The order of a conversion of a log stays there until the log's rows are marked.
         """
         try:
+            self._refuse_strangers()
             if order is not None:
                 (self.staged / UNMARKED).write_text(f"{order}\n")
             self._remove_former()
@@ -139,6 +140,14 @@ class Destination:
         strange = {name for name in names - self._folders() if not _ours(name)}
         if not overwrite and (strange or (names and not unfinished)):
             raise UsageError(f"{self.folder} is not empty.", hint="Choose another folder, or say --overwrite.")
+
+    def _refuse_strangers(self) -> None:
+        """Refuses to put folders in the place of somebody else's: those hold what nobody has told us to remove."""
+        made = {entry.name for entry in self.staged.iterdir() if entry.is_dir()} - self._folders()
+        strange = sorted(name for name in made if (self.folder / name).exists())
+        if strange:
+            message = f"{self.folder / strange[0]} stands in the way, and is no output of a conversion."
+            raise UsageError(message, hint="Move it away, or choose another folder.")
 
     def _lock(self, descriptor: int) -> None:
         try:

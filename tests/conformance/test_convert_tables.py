@@ -1,0 +1,170 @@
+"""Bulk conversion to change tables: the rows that the daemon writes, numbered alike, however it is cut and by whoever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from eventlog.convert import plan
+from eventlog.convert.forms import form_of
+from eventlog.convert.settings import Conversion, FilesInput, TableFiles
+from eventlog.model import Op
+from eventlog.qlik.changetable import ChangeTableFormat
+from eventlog.qlik.rows import RowsDocument
+from eventlog.qlik.settings import ChangeTableSettings
+from eventlog.rules import decide
+from eventlog.schema import Catalog, Column, Table
+from eventlog.sinks.rowfiles import arrow_table, csv_lines
+from tests.changerows import told
+from tests.converting import (
+    converted,
+    files_of,
+    log_row,
+    outcomes_of,
+    row_of,
+    write_lines,
+    write_parquet,
+    write_snapshot,
+)
+from tests.strategies import CATALOG, History, histories
+
+PARTITIONED = ChangeTableSettings(partition_every=60)
+SHORT = ChangeTableSettings(headers=("change_oper", "timestamp"), prefix="", before_image=False)
+NARROW = Table(
+    name="usr",
+    columns=(
+        Column(name="idu", type="integer", key=1),
+        Column(name="fname", type="varchar(64)"),
+        Column(name="age", type="integer"),
+        Column(name="pay", type="numeric(5,2)"),
+    ),
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_steps() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "BUCKET_ROWS", 4)
+        patch.setattr(plan, "RANGE_ROWS", 4)
+        patch.setattr(plan, "SPAN_EVENTS", 2)
+        yield
+
+
+def of_the_daemon(history: History, form: ChangeTableSettings) -> list[RowsDocument]:
+    """What the daemon's format writes when it reads everything at once."""
+    changes = decide(history.events, dict(history.table), catalog=CATALOG).changes
+    return [one for one in ChangeTableFormat(settings=form).encode(changes, CATALOG) if isinstance(one, RowsDocument)]
+
+
+def rows_of_files(out: Path) -> list[dict[str, Any]]:
+    """The rows in the files of each folder, one file after the other."""
+    return [row for file in sorted(out.rglob("part-*.parquet")) for row in parquet.read_table(file).to_pylist()]
+
+
+@given(
+    histories(),
+    st.integers(1, 5),
+    st.sampled_from([ChangeTableSettings(), PARTITIONED, SHORT]),
+    st.sampled_from([1, 2]),
+)
+@settings(max_examples=12)
+def test_histories_give_the_daemons_rows(
+    history: History, part_events: int, form: ChangeTableSettings, jobs: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        source = write_parquet(place / "log.parquet", [row_of(event) for event in history.events])
+        rows = write_snapshot(place / "snapshot", history.table)
+        same: dict[str, Any] = {
+            "catalog": CATALOG,
+            "part_events": part_events,
+            "read_back": rows,
+            "jobs": jobs if part_events == 2 else 1,
+        }
+        converted(source, place / "rows", **same, target=TableFiles(settings=form))
+        converted(source, place / "texts", **same, target=TableFiles(settings=form, file_format="csv"))
+        blocks = [block for document in of_the_daemon(history, form) for block in document.blocks]
+        assert rows_of_files(place / "rows") == [
+            row for block in blocks for row in arrow_table(block.columns, block.rows).to_pylist()
+        ]
+        assert b"".join(
+            line + b"\n"
+            for file in sorted((place / "texts").rglob("part-*.csv"))
+            for line in file.read_bytes().splitlines()[1:]
+        ) == b"".join(csv_lines(block.columns, block.rows) for block in blocks)
+
+
+def test_partitions_are_folders_in_that_of_their_table(tmp_path: Path) -> None:
+    hours = ["2026-01-01T00:10:00", "2026-01-01T01:10:00"]
+    rows = [log_row(number, event_time=hours[number // 3], table_key=f"idu={number}") for number in range(1, 5)]
+    source = write_lines(tmp_path / "log.jsonl", rows)
+    target = TableFiles(settings=PARTITIONED)
+    converted(source, tmp_path / "out", catalog=CATALOG, target=target, part_events=10)
+    assert sorted(name for name in files_of(tmp_path / "out") if "__ct" in name) == [
+        "usr__ct/20260101T000000_20260101T010000/part-00000.parquet",
+        "usr__ct/20260101T010000_20260101T020000/part-00000.parquet",
+    ]
+    names = [row["header__partition_name"] for row in rows_of_files(tmp_path / "out")]
+    assert names == ["20260101T000000_20260101T010000"] * 2 + ["20260101T010000_20260101T020000"] * 2
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_values_that_a_column_cannot_hold_end_as_errors_and_the_rest_goes_on(tmp_path: Path, jobs: int) -> None:
+    bad = {"age": str(2**63), "pay": "123456.78"}
+    rows = [
+        log_row(2 * n, table_key=f"idu={n}", column_name=name, new_value=bad[name]) for n, name in enumerate(bad, 1)
+    ]
+    rows += [log_row(2 * n + 1, table_key=f"idu={n + 9}", column_name="age", new_value="7") for n in range(4)]
+    source = write_lines(tmp_path / "log.jsonl", rows)
+    done = converted(source, tmp_path / "out", catalog=Catalog([NARROW]), target=TableFiles(), jobs=jobs)
+    assert (done.statuses, done.changes) == ({"E": 2, "S": 4}, 4)
+    found = {one["position"]: one for one in outcomes_of(tmp_path / "out")}
+    for number, name in enumerate(bad, 1):
+        one = found[2 * number]
+        assert (one["status"], one["reason"]) == ("E", "refused")
+        assert name in one["note"]
+    assert [(row["idu"], row["age"]) for row in rows_of_files(tmp_path / "out")] == [(n + 9, 7) for n in range(4)]
+    numbers = [row["header__change_seq"][16:] for row in rows_of_files(tmp_path / "out")]
+    assert numbers == [f"{number:019d}" for number in range(1, 5)]
+
+
+def test_half_a_character_is_refused_with_the_name_of_its_column() -> None:
+    """No file of rows can hold one, but databases have given some."""
+    form = form_of(Conversion(input=FilesInput(places=()), destination=Path(), catalog=CATALOG, format=TableFiles()))
+    rendering = form.rendering(CATALOG)
+    assert "fname" in (rendering.take(told(1, Op.ADD, 1, fname="half \ud83d")) or "")
+    assert rendering.take(told(2, Op.ADD, 2, fname="whole")) is None
+    assert [outcome.status for outcome in rendering.refused.values()] == ["E"]
+    assert len(rendering.rendered()) == 1
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "..", "../..", "a/b", "_temporary-eventlog", "."])
+def test_odd_names_of_tables_stay_in_the_destination(tmp_path: Path, name: str) -> None:
+    catalog = Catalog([Table(name=name, columns=NARROW.columns), Table(name=name, schema="..", columns=NARROW.columns)])
+    rows = [log_row(1, table_name=name), log_row(2, table_name=f"...{name}")]
+    source = write_lines(tmp_path / "log.jsonl", rows)
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    done = converted(source, tmp_path / "out", catalog=catalog, target=TableFiles())
+    made = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+    assert done.changes >= 1
+    assert {path.relative_to(tmp_path).parts[0] for path in made} == {"out"}
+    assert len([path for path in made if path.suffix == ".parquet" and path.parent.name.endswith("__ct")]) >= 1
+
+
+def test_tables_whose_folders_are_called_alike_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    columns = NARROW.columns
+    catalog = Catalog([Table(schema="a.b", name="c", columns=columns), Table(schema="a", name="b.c", columns=columns)])
+    rows = [log_row(1, table_name="a.b.c"), log_row(2, table_name="b.c"), log_row(3, table_name="c")]
+    source = write_lines(tmp_path / "log.jsonl", rows)
+    done = converted(source, tmp_path / "out", catalog=catalog, target=TableFiles(), part_events=10)
+    assert len(rows_of_files(tmp_path / "out")) == done.changes > 1
+    assert {str(file.parent.name) for file in (tmp_path / "out").rglob("*.parquet") if "part" in file.name} == {
+        "a.b.c__ct"
+    }
