@@ -20,6 +20,7 @@ from eventlog.marks import Marks
 from eventlog.model import REFRESH
 from eventlog.schema import Table
 from eventlog.sql.access import fetched, in_text
+from eventlog.sql.dialect import Dialect
 from eventlog.sql.keyorder import KeyOrder
 from eventlog.sql.log import Log
 from eventlog.sql.queries import log_holes, number_holes, statement
@@ -102,7 +103,7 @@ class Refresh:
         self._pause = pause
         self._marks = Marks(log)
         self._mark = f"refresh: {load.called}"[:200]
-        self._sql = Statements(log, load)
+        self._sql = Statements(log.dialect, log.names, load)
 
     def begin(self, *, again: bool = False) -> Stand:
         """Where the load goes on: behind what was written when it was broken off, unless it is to begin `again`."""
@@ -174,10 +175,10 @@ class Refresh:
 class Statements:
     """The SQL of one load, its holes filled."""
 
-    def __init__(self, log: Log, load: Load) -> None:
+    def __init__(self, dialect: Dialect, names: LogNames, load: Load) -> None:
         from sqlalchemy import text
 
-        dialect, table = log.dialect, load.table
+        table = load.table
         row = dialect.quoted(table.name)
         self._dialect = dialect
         self.order = KeyOrder(dialect, table, in_text(row))
@@ -189,8 +190,8 @@ class Statements:
             "key": in_text(Row(dialect=dialect, alias=row).key(table.key_columns)),
             "columns": self.order.columns,
         }
-        own = {name: in_text(filling) for name, filling in log_holes(dialect, log.names).items()}
-        own |= {"now": in_text(dialect.now)} | number_holes(dialect, log.names)
+        own = {name: in_text(filling) for name, filling in log_holes(dialect, names).items()}
+        own |= {"now": in_text(dialect.now)} | number_holes(dialect, names)
 
         def made(query: str, **others: str) -> TextClause:
             return text(statement(dialect, query, **own | holes | others))

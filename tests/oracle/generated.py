@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import product
 
+from eventlog.refresh import Load, Statements
 from eventlog.schema import Child, Column, Table
 from eventlog.sql.dialect import ORACLE
 from eventlog.sql.install import install_sql, uninstall_sql
@@ -123,6 +124,17 @@ def triggers() -> Iterator[Named]:
         made = [text for trigger in found for text in (*trigger.create, *trigger.drop)]
         for place, text in enumerate(statements(script(made, ORACLE))):
             yield f"{table.name} {style} {'when ' if when else ''}{names.table} {place}", text
+
+
+def loads() -> Iterator[Named]:
+    """What a full load asks of each table, and the rows that it writes."""
+    for table, when, names in product(TABLES, CONDITIONS, LOGS):
+        made = Statements(ORACLE, names, Load(table=table, called=table.name, when=when, where="1 < 2"))
+        for query in ("count", "first", "next", "row", "waiting"):
+            yield (
+                f"{query} {table.name} {'when ' if when else ''}{names.table}",
+                getattr(made, query).text.replace("\\:", ":"),
+            )
 
 
 def queries() -> Iterator[Named]:

@@ -9,12 +9,12 @@ import random
 
 import pytest
 
-from tests.oracle.generated import installation, queries, statements, triggers
+from tests.oracle.generated import installation, loads, queries, statements, triggers
 from tests.oracle.grammar import Grammar
 from tests.oracle.mutants import mutants
 
 pytestmark = pytest.mark.xdist_group("oracle-syntax")  # one Java process, not one for each worker
-SOURCES = {"installation": installation, "queries": queries, "triggers": triggers}
+SOURCES = {"installation": installation, "queries": queries, "triggers": triggers, "loads": loads}
 EVERYTHING = {kind: {text: name for name, text in source()} for kind, source in SOURCES.items()}
 """Statements by kind, each text once, with a name for it."""
 MUTANTS = 10
