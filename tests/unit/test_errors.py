@@ -12,6 +12,7 @@ from hypothesis import given
 from eventlog import errors
 from eventlog.errors import (
     ConfigError,
+    DamageError,
     DataError,
     EventlogError,
     ExpressionError,
@@ -44,6 +45,7 @@ EXAMPLES = [
     DataError("schema.json is not a schema file."),
     KeySyntaxError("'=' is missing after the column name", text="idu", column=4),
     XmlError("the element is never closed", line=3),
+    DamageError("the header is shorter than 16 bytes", offset=65),
     ExpressionError("U+0000 cannot stand in XML"),
     MachineError("The disk is full.", may_pass=False),
     SourceError("The connection was lost.", hint="Is the server up?"),
@@ -68,7 +70,7 @@ def test_there_is_an_example_of_every_error() -> None:
 def test_the_docstring_is_the_message_when_nothing_else_is_said(kind: type[EventlogError]) -> None:
     assert kind.__doc__ is not None
     assert kind.__doc__.endswith(".")
-    if kind not in (KeySyntaxError, XmlError):  # these always say what and where
+    if kind not in (KeySyntaxError, XmlError, DamageError):  # these always say what and where
         assert str(kind()) == kind().message == kind.__doc__
 
 
@@ -80,6 +82,7 @@ def test_the_docstring_is_the_message_when_nothing_else_is_said(kind: type[Event
         (DataError(), 65),
         (KeySyntaxError("empty", text="", column=1), 65),
         (XmlError("it is empty", line=1), 65),
+        (DamageError("a size is wrong", offset=0), 65),
         (ExpressionError(), 65),
         (MachineError(may_pass=False), 69),
         (SourceError(may_pass=False), 69),
