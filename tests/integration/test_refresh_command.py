@@ -59,9 +59,7 @@ def test_every_row_is_published_as_a_row_of_the_full_load(
     assert "usr: 5 row(s) wait to be published as they are." in capsys.readouterr().out
     assert exit_code(["run", "--until-empty", "--config", str(settings)]) == 0
     lines = [line for path in (tmp_path / "out").glob("**/*.jsonl") for line in path.read_text().splitlines()]
-    told = [
-        json.loads(json.loads(line).get("value") or "{}") if "value" in line else json.loads(line) for line in lines
-    ]
+    told = [json.loads(line)["value"] for line in lines]
     operations = {one["headers"]["operation"] for one in told}
     assert operations == {"REFRESH"}
     assert sorted(one["data"]["idu"] for one in told) == [0, 1, 2, 3, 4]
