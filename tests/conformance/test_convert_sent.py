@@ -1,0 +1,221 @@
+"""Conversions that send: into a database and to Kafka, in order, each change once, and what is refused there is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from eventlog.convert import plan, sentforms
+from eventlog.convert.commit import Summary
+from eventlog.convert.local import convert
+from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SentMessages, SentTables, StreamInput
+from eventlog.errors import SinkError, UsageError
+from eventlog.model import Document, Outcome
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.schema import Catalog, Column, Table
+from eventlog.sinks.database import DatabaseSettings, DatabaseSink
+from eventlog.sinks.kafka import KafkaSink
+from tests.converting import converted, log_row, outcomes_of, write_lines
+from tests.gbase_streams import GOOD, OWN
+from tests.servers_kafka import Found, consumed, settings, stand_in
+
+USR = Table(
+    name="usr",
+    columns=(
+        Column(name="idu", type="integer", key=1),
+        Column(name="fname", type="varchar(8)"),
+        Column(name="age", type="integer"),
+    ),
+)
+CATALOG = Catalog([USR])
+PLAIN = MessageSettings(topic="{table}", batch_size=5, tombstones=True)
+
+
+@pytest.fixture(autouse=True)
+def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "BUCKET_ROWS", 4)
+    monkeypatch.setattr(plan, "RANGE_ROWS", 4)
+    monkeypatch.setattr(sentforms, "ROWS_OF_A_DOCUMENT", 5)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Twenty objects come, and one of them goes."""
+    rows = [log_row(n, table_key=f"idu={n}", new_value=f"n{n}") for n in range(1, 21)]
+    rows.append(log_row(21, event_type=4, table_key="idu=3", column_name=None, new_value=None))
+    return write_lines(tmp_path / "log.jsonl", rows)
+
+
+def into(path: Path, **chosen: Any) -> SentTables:
+    return SentTables(into=DatabaseSettings(url=f"sqlite:///{path}", **chosen))
+
+
+def run(source: Path, out: Path, target: SentTables | SentMessages, *, jobs: int = 1, **chosen: Any) -> Summary:
+    found = FilesInput(places=(str(source),))
+    return convert(Conversion(input=found, destination=out, catalog=CATALOG, format=target, **chosen), jobs=jobs)
+
+
+def rows(path: Path) -> list[tuple[Any, ...]]:
+    import sqlite3
+
+    with sqlite3.connect(path) as connection:
+        found = connection.execute(
+            "SELECT header__change_seq, header__change_oper, idu, fname FROM usr__ct ORDER BY 1"
+        ).fetchall()
+    connection.close()
+    return found
+
+
+EXPECTED = [("I", n, f"n{n}") for n in range(1, 21)] + [("D", 3, None)]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_rows_are_in_the_database_in_their_order(source: Path, tmp_path: Path, jobs: int) -> None:
+    done = run(source, tmp_path / "out", into(tmp_path / "t.db"), jobs=jobs)
+    assert (done.changes, done.parts, done.statuses) == (21, 5, {"S": 21})
+    assert [row[1:] for row in rows(tmp_path / "t.db")] == EXPECTED
+    assert [int(row[0][16:]) for row in rows(tmp_path / "t.db")] == list(range(1, 22))
+    assert sorted(entry.name for entry in (tmp_path / "out").iterdir()) == ["_SUCCESS", "outcomes.parquet"]
+
+
+def test_the_next_conversion_goes_on_where_the_former_ended(source: Path, tmp_path: Path) -> None:
+    run(source, tmp_path / "one", into(tmp_path / "t.db"))
+    run(source, tmp_path / "two", into(tmp_path / "t.db"))
+    assert [row[1:] for row in rows(tmp_path / "t.db")] == EXPECTED * 2
+    assert [int(row[0][16:]) for row in rows(tmp_path / "t.db")] == list(range(1, 43))
+
+
+def failing(after: int, *, taken: bool) -> Callable[[DatabaseSink, Sequence[Document]], Sequence[Outcome]]:
+    """How a database writes that goes away after some documents, before or after it has the one in hand."""
+    left = iter(range(after))
+
+    def write(sink: DatabaseSink, documents: Sequence[Document]) -> Sequence[Outcome]:
+        alive = next(left, None) is not None
+        outcomes = WRITE(sink, documents) if alive or taken else []
+        if not alive:
+            raise SinkError("The database is away.")
+        return outcomes
+
+    return write
+
+
+WRITE = DatabaseSink.write
+
+
+@pytest.mark.parametrize("taken", [False, True])
+@pytest.mark.parametrize("after", [0, 2, 4])
+def test_an_interrupted_conversion_goes_on_and_nothing_is_there_twice(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, taken: bool
+) -> None:
+    target = into(tmp_path / "t.db")
+    run(source, tmp_path / "former", target)
+    with monkeypatch.context() as patch:
+        patch.setattr(DatabaseSink, "write", failing(after, taken=taken))
+        with pytest.raises(SinkError, match="is away"):
+            run(source, tmp_path / "out", target)
+    with pytest.raises(UsageError, match="interrupted while it was sent"):
+        run(source, tmp_path / "out", target, part_events=7)
+    done = run(source, tmp_path / "out", target)
+    assert (done.changes, done.statuses) == (21, {"S": 21})
+    assert [row[1:] for row in rows(tmp_path / "t.db")] == EXPECTED * 2
+    assert sorted(entry.name for entry in (tmp_path / "out").iterdir()) == ["_SUCCESS", "outcomes.parquet"]
+
+
+def test_who_goes_on_notices_that_others_wrote_meanwhile(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(DatabaseSink, "write", failing(2, taken=False))
+        with pytest.raises(SinkError, match="is away"):
+            run(source, tmp_path / "out", into(tmp_path / "t.db"))
+    other = write_lines(tmp_path / "other.jsonl", [log_row(1, table_key="idu=99")])
+    run(other, tmp_path / "other", into(tmp_path / "t.db"))
+    with pytest.raises(SinkError, match="Something else was written there"):
+        run(source, tmp_path / "out", into(tmp_path / "t.db"))
+
+
+def test_rows_that_the_database_refuses_are_errors(postgresql: Engine, tmp_path: Path) -> None:
+    told = [log_row(n, table_key=f"idu={n}", new_value="much too long" if n in (2, 5) else "x") for n in range(1, 9)]
+    source = write_lines(tmp_path / "log.jsonl", told)
+    url = postgresql.url.render_as_string(hide_password=False)
+    done = run(source, tmp_path / "out", SentTables(into=DatabaseSettings(url=url)))
+    assert (done.statuses, done.outcomes) == ({"E": 2, "S": 6}, {"E refused": 2, "S published": 6})
+    outcomes = outcomes_of(tmp_path / "out")
+    assert [(one["position"], one["reason"]) for one in outcomes if one["status"] == "E"] == [
+        (2, "refused"),
+        (5, "refused"),
+    ]
+    assert all("usr__ct" in one["note"] for one in outcomes if one["status"] == "E")
+    with postgresql.connect() as connection:
+        found = connection.execute(text("SELECT idu FROM usr__ct ORDER BY header__change_seq")).scalars().all()
+    assert found == [1, 3, 4, 6, 7, 8]
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with stand_in() as found:
+        yield found
+
+
+def test_messages_are_those_of_the_files_and_have_keys(source: Path, tmp_path: Path, servers: str) -> None:
+    target = SentMessages(settings=PLAIN, into=settings(servers))
+    done = run(source, tmp_path / "out", target)
+    assert (done.changes, done.parts, done.statuses) == (21, 5, {"S": 21})
+    converted(source, tmp_path / "files", catalog=CATALOG, target=MessageFiles(settings=PLAIN), part_events=100)
+    found = in_order(consumed(servers, "usr"))
+    assert [one.value for one in found if one.value is not None] == (
+        tmp_path / "files" / "usr" / "part-00000.jsonl"
+    ).read_bytes().splitlines()
+    assert [one.key for one in found] == [str(n).encode() for n in [3, *range(1, 21), 3]]
+    assert found[0].value is None
+
+
+def in_order(found: list[Found]) -> list[Found]:
+    """By their numbers, across the partitions; what has none comes first."""
+    return sorted(found, key=lambda one: json.loads(one.value)["headers"]["changeSequence"] if one.value else "")
+
+
+def test_messages_that_no_broker_takes_are_errors(tmp_path: Path, servers: str) -> None:
+    told = [log_row(n, table_key=f"idu={n}", new_value="x" * (3000 if n == 2 else 3)) for n in range(1, 4)]
+    source = write_lines(tmp_path / "log.jsonl", told)
+    own = settings(servers, max_message_bytes=2000)
+    done = run(source, tmp_path / "out", SentMessages(settings=MessageSettings(topic="large"), into=own))
+    assert done.outcomes == {"E refused": 1, "S published": 2}
+    assert [one["status"] for one in outcomes_of(tmp_path / "out")] == ["S", "E", "S"]
+    assert len(consumed(servers, "large")) == 2
+
+
+def test_an_interrupted_sending_to_kafka_goes_on(
+    source: Path, tmp_path: Path, servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = SentMessages(settings=MessageSettings(topic="again", batch_size=5), into=settings(servers))
+    written: list[Document] = []
+    write = KafkaSink.write
+
+    def failing(sink: KafkaSink, documents: Sequence[Document]) -> Sequence[Outcome]:
+        if len(written) == 2:
+            raise SinkError("The broker is away.")
+        written.extend(documents)
+        return write(sink, documents)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KafkaSink, "write", failing)
+        with pytest.raises(SinkError, match="is away"):
+            run(source, tmp_path / "out", target)
+    run(source, tmp_path / "out", target)
+    numbers = [json.loads(one.value or b"")["headers"]["changeSequence"] for one in consumed(servers, "again")]
+    assert sorted(int(number[16:]) for number in numbers) == list(range(1, 22))
+
+
+def test_streams_are_sent_too(tmp_path: Path) -> None:
+    (tmp_path / "s.bin").write_bytes(GOOD)
+    source = StreamInput(places=(str(tmp_path / "s.bin"),), settings=OWN)
+    target = SentTables(into=DatabaseSettings(url=f"sqlite:///{tmp_path / 't.db'}"))
+    done = convert(Conversion(input=source, destination=tmp_path / "out", format=target), jobs=1)
+    assert (done.changes, done.statuses) == (1, {"S": 1})
+    assert [one["position"] for one in outcomes_of(tmp_path / "out")] == ["3.2.0"]

@@ -1,0 +1,231 @@
+"""Captured streams in bulk: what their images tell, in every target, in one piece or in many, whole or damaged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import fastavro
+import pytest
+from pyarrow import parquet
+
+from eventlog.convert import streams
+from eventlog.convert.commit import Summary
+from eventlog.convert.local import convert
+from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
+from eventlog.model import Change, Image, Refusal
+from eventlog.qlik.changetable import ChangeTableFormat
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.write import MessageFormat
+from eventlog.qlik.rows import RowsDocument
+from eventlog.rules import Options, tell
+from eventlog.schema import Catalog
+from eventlog.sinks.rowfiles import csv_lines
+from eventlog.sources.gbase.encode import record, row_record, table_record
+from eventlog.sources.gbase.layout import layout_of
+from eventlog.sources.gbase.records import Record
+from eventlog.sources.gbase.scenario import reads, shop
+from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.splits import splits
+from eventlog.sources.gbase.stream import images
+from eventlog.xds.write import XdsFormat
+from tests.converting import elements_of, files_of, outcomes_of
+from tests.gbase_streams import OWN, T1, begin, commit, insert
+
+SHOP = GbaseSettings(
+    tables={"1": "shop.customer", "2": "shop.purchase"},
+    keys={"shop.customer": ("id",), "shop.purchase": ("id",)},
+)
+STREAM = b"".join(reads(shop(400, seed=3)))
+CSV = TableFiles(file_format="csv")
+JSON = MessageFiles()
+AVRO = MessageFiles(settings=MessageSettings(encoding="avro", names="map"))
+TARGETS: dict[str, Target] = {"xds": XdsFormat(), "rows": CSV, "json": JSON, "avro": AVRO}
+
+
+@pytest.fixture
+def cut_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are cut wherever no transaction is open."""
+    monkeypatch.setattr(streams, "splits", partial(splits, size=1))
+
+
+@pytest.fixture
+def capture(tmp_path: Path) -> Path:
+    return write(tmp_path / "capture.bin", STREAM)
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def run(
+    *places: Path,
+    out: Path,
+    target: Target,
+    jobs: int = 1,
+    own: GbaseSettings = SHOP,
+    part_events: int = 37,
+    known: Catalog | None = None,
+) -> Summary:
+    source = StreamInput(places=tuple(map(str, places)), settings=own)
+    ordered = Conversion(
+        input=source, destination=out, format=target, part_events=part_events, catalog=known, overwrite=True
+    )
+    return convert(ordered, jobs=jobs)
+
+
+def told(*pieces: bytes, own: GbaseSettings = SHOP) -> Iterator[tuple[list[Change], Catalog]]:
+    """The changes of the stream as the daemon gets them, with the tables that they speak of."""
+    for batch in images(pieces, own):
+        assert batch.catalog is not None
+        yield tell(cast("list[Image]", batch.events), batch.catalog, Options()).changes, batch.catalog
+
+
+def test_a_stream_is_told_as_the_daemon_tells_it(capture: Path, tmp_path: Path) -> None:
+    batches = list(told(STREAM))
+    changes, catalog = [change for several, _ in batches for change in several], batches[-1][1]
+    for name, target in TARGETS.items():
+        run(capture, out=tmp_path / name, target=target)
+    written = [one for one in XdsFormat().encode(changes, catalog) if not isinstance(one, Refusal)]
+    opening, closing = XdsFormat().wrapping()
+    assert elements_of(tmp_path / "xds") == "".join(
+        one.body.decode().removeprefix(opening).removesuffix(closing) for one in written
+    )
+    documents = [one for one in ChangeTableFormat().encode(changes, catalog) if isinstance(one, RowsDocument)]
+    for table in ("customer", "purchase"):
+        blocks = [block for one in documents for block in one.blocks if block.table.name == table]
+        expected = b"".join(csv_lines(block.columns, block.rows) for block in blocks)
+        files = sorted((tmp_path / "rows" / f"shop.{table}__ct").iterdir())
+        assert len(files) > 2
+        assert b"".join(file.read_bytes().partition(b"\n")[2] for file in files) == expected
+    values = [
+        json.loads(message.value or b"")
+        for one in MessageFormat(body=False).encode(changes, catalog)
+        if not isinstance(one, Refusal)
+        for message in one.messages
+    ]
+    found = [json.loads(line) for file in (tmp_path / "json").glob("shop.*/part-*.jsonl") for line in lines(file)]
+    assert sorted(found, key=sequence) == values
+    read = [one for file in (tmp_path / "avro").glob("shop.*/part-*.avro") for one in records(file)]
+    assert sorted(map(sequence, read)) == [sequence(value) for value in values]
+
+
+def sequence(value: dict[str, Any]) -> str:
+    return str(value["headers"]["changeSequence"])
+
+
+def lines(file: Path) -> list[bytes]:
+    return file.read_bytes().splitlines()
+
+
+def records(file: Path) -> list[dict[str, Any]]:
+    with file.open("rb") as opened:
+        return [one for one in fastavro.reader(opened) if isinstance(one, dict)]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_pieces_and_processes_do_not_show(
+    capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    one = run(capture, out=tmp_path / "one", target=TARGETS[name])
+    whole = files_of(tmp_path / "one")
+    monkeypatch.setattr(streams, "splits", partial(splits, size=1))
+    assert len(splits(capture, size=1)) > 3
+    for jobs in (1, 2):
+        assert run(capture, out=tmp_path / f"cut{jobs}", target=TARGETS[name], jobs=jobs) == one
+        assert files_of(tmp_path / f"cut{jobs}") == whole
+
+
+def test_outcomes_are_in_the_order_of_the_commits(capture: Path, tmp_path: Path) -> None:
+    done = run(capture, out=tmp_path / "out", target=CSV)
+    positions = [tuple(map(int, one["position"].split("."))) for one in outcomes_of(tmp_path / "out")]
+    assert len(positions) == done.rows == sum(done.outcomes.values()) > 300
+    assert positions == sorted(positions)
+    short = table_record(T1) + begin(1) + insert(2, 1) + commit(9) + begin(10) + insert(11, 2) + commit(12)
+    run(write(tmp_path / "s.bin", short), out=tmp_path / "short", target=CSV, own=OWN)
+    assert [one["position"] for one in outcomes_of(tmp_path / "short")] == ["9.2.0", "12.11.0"]
+
+
+def test_several_files_and_files_of_text_are_one_stream(capture: Path, tmp_path: Path) -> None:
+    run(capture, out=tmp_path / "one", target=CSV)
+    middle = len(STREAM) // 2
+    first, second = write(tmp_path / "a.bin", STREAM[:middle]), write(tmp_path / "b.bin", STREAM[middle:])
+    text = b"# a capture\n" + b"".join(piece.hex().encode() + b"\n" for piece in (STREAM[:middle], STREAM[middle:]))
+    run(first, second, out=tmp_path / "two", target=CSV, jobs=2)
+    run(write(tmp_path / "c.hex", text), out=tmp_path / "text", target=CSV)
+    assert files_of(tmp_path / "two") == files_of(tmp_path / "one") == files_of(tmp_path / "text")
+
+
+@pytest.mark.usefixtures("cut_small")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_everything_before_damage_is_there_and_the_place_is_named(tmp_path: Path, jobs: int) -> None:
+    good = table_record(T1) + begin(1) + insert(2, 1) + commit(3) + begin(4) + insert(5, 2) + commit(6)
+    bad = good + begin(7) + b"\xff" * 30 + begin(8) + insert(9, 3) + commit(10)
+    done = run(write(tmp_path / "bad.bin", bad), out=tmp_path / "bad", target=CSV, jobs=jobs, own=OWN)
+    assert f"bad.bin, byte {len(good + begin(7))}:" in (done.damage or "")
+    assert (done.rows, done.changes) == (2, 2)
+    assert run(write(tmp_path / "good.bin", good), out=tmp_path / "good", target=CSV, own=OWN).damage is None
+    assert tables(tmp_path / "bad") == tables(tmp_path / "good") != {}
+
+
+@pytest.mark.usefixtures("cut_small")
+def test_what_lies_behind_the_end_of_a_session_is_not_converted(tmp_path: Path) -> None:
+    """A piece could be read by itself; but read in one go, the stream ends there."""
+    good = table_record(T1) + begin(1) + insert(2, 1) + commit(3)
+    stream = write(tmp_path / "s.bin", good + record(Record.ERROR, 1, -83727) + begin(4) + insert(5, 2) + commit(6))
+    done = run(stream, out=tmp_path / "out", target=CSV, own=OWN)
+    assert (done.rows, done.changes) == (1, 1)
+    assert done.damage is not None
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    return {name: content for name, content in files_of(out).items() if "__ct/" in name}
+
+
+def test_open_transactions_are_left_out_and_told(tmp_path: Path) -> None:
+    stream = table_record(T1) + begin(1) + insert(2, 1) + commit(3) + begin(4, 8) + insert(5, 2, 8)
+    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=CSV, own=OWN)
+    assert (done.changes, done.damage) == (1, None)
+    assert any("1 open transaction" in note for note in done.notes)
+
+
+WIDER = layout_of(5, "c1 integer, c3 date, c2 varchar(20,0)")
+ALTERED = (
+    *(table_record(T1), begin(1), insert(2, 1), commit(3)),
+    *(
+        table_record(WIDER),
+        begin(4),
+        row_record(Record.INSERT, 5, 7, WIDER, {"c1": 2, "c2": "b", "c3": None}),
+        commit(6),
+    ),
+    *(table_record(T1), begin(7), insert(8, 3), commit(9)),
+)
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_a_table_that_is_described_anew_has_files_for_each_of_its_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(streams, "splits", partial(splits, size=size))
+    stream = write(tmp_path / "s.bin", b"".join(ALTERED))
+    done = run(stream, out=tmp_path / "rows", target=TableFiles(), own=OWN, part_events=100)
+    assert (done.changes, done.statuses) == (3, {"S": 3})
+    files = {file.name: parquet.read_table(file) for file in (tmp_path / "rows" / "shop.t1__ct").iterdir()}
+    assert {name: table.column("c1").to_pylist() for name, table in files.items()} == {
+        "part-00000-0.parquet": [1, 3],
+        "part-00000-1.parquet": [2],
+    }
+    assert ["c3" in table.column_names for _, table in sorted(files.items())] == [False, True]
+    run(stream, out=tmp_path / "avro", target=AVRO, own=OWN, part_events=100)
+    containers = {file.name: records(file) for file in (tmp_path / "avro" / "shop.t1").iterdir()}
+    assert {name: [one["data"]["c1"] for one in found] for name, found in containers.items()} == {
+        "part-00000-0.avro": [1, 3],
+        "part-00000-1.avro": [2],
+    }
+    run(stream, out=tmp_path / "json", target=JSON, own=OWN, part_events=100)
+    found = [json.loads(line) for line in lines(tmp_path / "json" / "shop.t1" / "part-00000.jsonl")]
+    assert [one["data"]["c1"] for one in found] == [1, 2, 3]
