@@ -7,6 +7,7 @@ mask as hex text has its most significant byte first, and leading zero bytes are
 from __future__ import annotations
 
 import binascii
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -14,6 +15,8 @@ from eventlog.errors import DataError, shortened
 
 MOST_COLUMNS: Final = 1024
 """What 128 bytes can say something of, header columns among them."""
+
+_hexadecimal = re.compile(r"(0[xX])?[0-9a-fA-F]+").fullmatch
 
 
 def bits_to_bytes(bits: int) -> bytes:
@@ -36,10 +39,9 @@ def bits_of_hex(mask: str | None) -> int:
     text = mask.strip() if mask else ""
     if not text:
         return 0
-    try:
-        return int(text, 16)
-    except ValueError:
-        raise DataError(f"{shortened(text)!r} is no mask; it is written in hexadecimal digits.") from None
+    if _hexadecimal(text) is None:  # int() would take a sign too, and a negative mask has no end
+        raise DataError(f"{shortened(text)!r} is no mask; it is written in hexadecimal digits.")
+    return int(text, 16)
 
 
 def padded_bytes(bits: int, columns: int) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,8 +66,9 @@ def test_nothing_is_no_bit(mask: str | None) -> None:
 
 def test_a_prefix_is_overlooked_and_nonsense_is_not() -> None:
     assert bits_of_hex("0x010B00") == bits_of(CHANGED, 7)
-    with pytest.raises(DataError, match="'yes' is no mask"):
-        bits_of_hex("yes")
+    for nonsense in ("yes", "-1", "+1", "1_0", "\u0661"):
+        with pytest.raises(DataError, match=f"'{re.escape(nonsense)}' is no mask"):
+            bits_of_hex(nonsense)
 
 
 def test_a_messages_mask_has_the_width_of_its_columns() -> None:

@@ -21,7 +21,7 @@ def lenient(text: str) -> dict[str, Any]:
     """A schema, with names that Avro forbids made ones that it allows; DataError where it is no schema of a record."""
     try:
         schema = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise DataError(f"The schema is no JSON: {error}.") from None
     if not isinstance(schema, dict):
         raise DataError("The schema is not that of a record.")

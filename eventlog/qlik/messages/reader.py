@@ -107,12 +107,16 @@ class MessageReader:
         if not isinstance(message, Mapping):
             raise DataError("The envelope holds no message.")
         schema_id = envelope.get("messageSchemaId")
+        if not isinstance(schema_id, str | None):
+            raise DataError("The envelope's messageSchemaId is no text.")
         if envelope.get("type") == "MD":
             return self._metadata(message)
         return _data(message, self._tables.get(schema_id or ""), schema_id)
 
     def _metadata(self, message: Mapping[str, Any]) -> Read:
         lineage = message.get("lineage") or {}
+        if not isinstance(lineage, Mapping):
+            raise DataError("The metadata message's lineage is no object.")
         schema_id = str(message.get("schemaId"))
         table = ".".join([str(part) for part in (lineage.get("schema"), lineage.get("table")) if part])
         self._tables[schema_id] = table
@@ -145,6 +149,8 @@ def _data(message: Mapping[str, Any], table: str | None, schema_id: str | None) 
     row = data if data is not None else before
     if not isinstance(row, Mapping):
         raise DataError("The message holds no row, neither in data nor in beforeData.")
+    if not isinstance(headers, Mapping) or not isinstance(before, Mapping | None):
+        raise DataError("The message is none of ours: its headers, or its beforeData, are no object.")
     names = list(row)
     changed, present = masks(headers, len(names))
     named = ".".join([str(message[key]) for key in ("schema", "table") if message.get(key)])
@@ -164,13 +170,15 @@ def _data(message: Mapping[str, Any], table: str | None, schema_id: str | None) 
 
 def _columns(bits: int | None, names: list[str]) -> tuple[str, ...] | None:
     """The columns of a mask; bits beyond the last one are left out, for the table may have become wider."""
-    return None if bits is None else tuple([names[place] for place in places_of(bits) if place < len(names)])
+    return None if bits is None else tuple([names[place] for place in places_of(bits & ((1 << len(names)) - 1))])
 
 
 def _legacy(message: Mapping[str, Any]) -> Read:
     def row(cells: Any) -> dict[str, Any] | None:
         if not cells:
             return None
+        if not isinstance(cells, list) or not all(isinstance(cell, Mapping) for cell in cells):
+            raise DataError("The message is none of an old version: its row is no list of columns.")
         found = {name: value for cell in cells for name, value in cell.items()}
         return {name: None if value == "NULL" else value for name, value in found.items()}
 
@@ -190,7 +198,7 @@ def _legacy(message: Mapping[str, Any]) -> Read:
 def _object(value: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(value, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"This is no JSON: {error}.") from None
 
 
@@ -200,5 +208,5 @@ def bytes_of(text: str) -> bytes:
         return text.encode()
     try:
         return binascii.a2b_base64(text, strict_mode=True)
-    except binascii.Error:
+    except ValueError:  # binascii.Error is one; text that is not ASCII is another
         return text.encode()

@@ -13,7 +13,7 @@ from typing import IO, Any, Final, cast
 
 import msgspec
 
-from eventlog.errors import DataError, UsageError
+from eventlog.errors import DataError, UsageError, shortened
 from eventlog.sources.linter.rows import BINARY, COLUMNS, TEXTS, QueueRow, queue_row
 from eventlog.sources.linter.settings import ReadingSettings, Variant
 from eventlog.sources.spill import spill_to
@@ -132,7 +132,10 @@ def _row(record: Columns, number: int, settings: ReadingSettings) -> QueueRow:
     missing = [name for name in _needed(settings.variant) if name not in found]
     if missing:
         raise DataError(f"the column {missing[0]} is missing")
-    return queue_row([_typed(name, found.get(name)) for name in COLUMNS], settings.names_code_page)
+    typed = {name: _typed(name, found.get(name)) for name in COLUMNS}
+    if typed["TYP"] is None:
+        raise DataError("TYP is NULL, so nothing says what the row means")
+    return queue_row(list(typed.values()), settings.names_code_page)
 
 
 def _needed(variant: Variant) -> tuple[str, ...]:
@@ -147,6 +150,9 @@ def _typed(name: str, value: Any) -> Any:
             return int(value) if value.strip() else None
         except ValueError:
             raise DataError(f"{name} is {value!r}, which is no number") from None
+    number = name not in BINARY and name not in TEXTS
+    if value is not None and (type(value) is not int if number else not isinstance(value, str | bytes)):
+        raise DataError(f"{name} is {shortened(repr(value), 40)}, which is no {'number' if number else 'text'}")
     return value
 
 

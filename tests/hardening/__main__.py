@@ -1,0 +1,44 @@
+"""The full run of the hardening tests: `python -m tests.hardening [crash|fuzz|model|soak|all] [--kills N] [--minutes N]`.
+
+Crash tests kill the publisher `--kills` times (200 by default), spread over databases, sinks, and places to die; fuzzing
+and the model get as many times CI's examples as they are told minutes; the soak lasts `--minutes` and keeps its figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+import pytest
+
+QUIET = ("-q", "-p", "no:cacheprovider")
+CRASH_CASES = 8
+PARTS = {
+    "crash": "tests/hardening/test_crash.py",
+    "model": "tests/hardening/test_model.py",
+    "fuzz": "tests/hardening/test_fuzz.py",
+    "faults": "tests/hardening/test_network.py",
+    "soak": "tests/hardening/test_soak.py",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the parts that are named, with as much of each as is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.hardening", description=__doc__)
+    parser.add_argument("part", nargs="?", default="all", choices=[*PARTS, "all"])
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    chosen = parser.parse_args(arguments)
+    amounts = {"crash": max(1, chosen.kills // (CRASH_CASES * 2)), "soak": 1}
+    worst = 0
+    for part in PARTS if chosen.part == "all" else [chosen.part]:
+        os.environ["EVENTLOG_HARDENING"] = str(amounts.get(part, max(1, round(chosen.minutes))))
+        if part == "soak":
+            os.environ["EVENTLOG_SOAK"] = str(chosen.minutes * 60)
+        worst = max(worst, int(pytest.main([*QUIET, PARTS[part]])))
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main())

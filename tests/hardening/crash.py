@@ -1,0 +1,173 @@
+"""The driver of crash tests: writers write, the publisher is killed again and again, and in the end nothing is missing.
+
+Publishers and writers are processes of their own, forked from a server that has loaded the program already.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+
+from msgspec import Struct
+from sqlalchemy import Engine, text
+
+from tests.hardening.faults import arm, faults_of
+from tests.hardening.replaying import tables
+from tests.hardening.targets import Target, target
+from tests.hardening.writing import TABLES, write
+
+PATIENCE = 60.0
+LOADED = (
+    "eventlog.daemon.publisher",
+    "eventlog.sinks.database",
+    "sqlalchemy.dialects.postgresql",
+    "psycopg",
+    "lxml.etree",
+)
+AT_RANDOM = "at random"
+
+
+class Killed(Struct, frozen=True, kw_only=True):
+    """What a run of the driver did: how often it killed, where, and how many rows the log had in the end."""
+
+    kills: int
+    places: frozenset[str]
+    rows: int
+
+
+def processes() -> ForkServerContext:
+    """Where processes come from."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(LOADED))
+    return context
+
+
+def prepare(engine: Engine, style: str) -> None:
+    """A log and tracked tables."""
+    from eventlog.sql.install import install
+    from eventlog.sql.names import LogNames
+    from eventlog.sql.triggers import Options, Style, track
+
+    with engine.begin() as connection:
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("PRAGMA journal_mode=wal")
+        for statement in TABLES:
+            connection.execute(text(statement))
+    install(engine, LogNames())
+    track(engine, ["usr", "item"], Options(style=Style(style)), LogNames())
+
+
+def configure(engine: Engine, folder: Path, aim: Target, url: str = "") -> Path:
+    """The publisher's configuration."""
+    url = url or engine.url.render_as_string(hide_password=False)
+    file = folder / "eventlog.toml"
+    file.write_text(
+        f'[source]\nurl = "{url}"\n[publisher]\nallow_loopback = true\nlease = 0.5\npolling_interval = 1\n'
+        f"query_limit = 20\nretry_first = 0.05\nretry_longest = 0.2\nbatch_size = 3\n[[output]]\n{aim.output()}"
+    )
+    return file
+
+
+def publish(config: str, sink: str, place: str, times: int) -> None:
+    """The publisher; it dies at the place, or whenever it is killed."""
+    from eventlog.daemon.publisher import Publisher
+
+    os.dup2(os.open(f"{config}.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+    if place != AT_RANDOM:
+        arm(faults_of(sink)[place], times)
+    with Publisher.from_config(Path(config)) as publisher:
+        for _ in publisher.rounds():
+            pass
+
+
+@contextmanager
+def writers(engine: Engine, seed: int, count: int = 2, pause: float = 0.15) -> Iterator[None]:
+    """Applications at work until the block ends."""
+    context = processes()
+    stop = context.Event()
+    url = engine.url.render_as_string(hide_password=False)
+    working = [context.Process(target=write, args=(url, seed * 100 + n, stop, pause)) for n in range(count)]
+    for one in working:
+        one.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for one in working:
+            one.join(PATIENCE)
+            assert one.exitcode == 0, "a writer did not come to its end"
+
+
+def publisher(config: Path, sink: str, place: str = AT_RANDOM, times: int = 1) -> ForkServerProcess:
+    """A started publisher."""
+    one = processes().Process(target=publish, args=(str(config), sink, place, times), daemon=True)
+    one.start()
+    return one
+
+
+def kill_again_and_again(
+    engine: Engine, folder: Path, sink: str, places: Sequence[str], seed: int, servers: str = ""
+) -> Killed:
+    """Kills the publisher once at each of the places, lets it finish, and checks everything."""
+    dice = random.Random(seed)
+    died: set[str] = set()
+    with target(sink, engine, folder, seed, servers) as aim:
+        prepare(engine, aim.style)
+        config = configure(engine, folder, aim)
+        with writers(engine, seed):
+            for place in places:
+                times = (
+                    1 if place.endswith("read") else dice.randint(1, 3)
+                )  # it mostly reads ahead, by another function
+                if _killed(publisher(config, sink, place, times), place, dice.uniform(0.02, 0.5)):
+                    died.add(place)
+        finish(engine, config, sink)
+        assert aim.check(engine) == tables(engine)
+        with engine.connect() as connection:
+            rows = int(connection.execute(text("SELECT count(*) FROM event_log")).scalar_one())
+    return Killed(kills=len(places), places=frozenset(died), rows=rows)
+
+
+def finish(engine: Engine, config: Path, sink: str) -> None:
+    """Lets a publisher work until no row waits, and ends it politely."""
+    last = publisher(config, sink)
+    end = time.monotonic() + PATIENCE
+    try:
+        while waiting(engine):
+            assert last.is_alive(), f"the publisher ended: {_said(config)}"
+            assert time.monotonic() < end, f"{waiting(engine)} rows are still waiting: {_said(config)}"
+            time.sleep(0.05)
+    finally:
+        _kill(last)
+
+
+def waiting(engine: Engine) -> int:
+    """How many rows wait."""
+    with engine.connect() as connection:
+        return int(connection.execute(text("SELECT count(*) FROM event_log WHERE status = 'N'")).scalar_one())
+
+
+def _killed(one: ForkServerProcess, place: str, seconds: float) -> bool:
+    """Whether it died where it was to die, and not because it was not patient enough."""
+    one.join(seconds if place == AT_RANDOM else 8.0)
+    alone = not one.is_alive()
+    _kill(one)
+    return alone or place == AT_RANDOM
+
+
+def _kill(one: ForkServerProcess) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(one.pid or 0, signal.SIGKILL)
+    one.join(PATIENCE)
+
+
+def _said(config: Path) -> str:
+    errors = Path(f"{config}.err")
+    return errors.read_text(errors="replace")[-800:] if errors.exists() else ""

@@ -1,0 +1,107 @@
+"""Named places at which a publisher dies, as if the machine had lost its power there: nothing is flushed, nothing closed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from importlib import import_module
+from itertools import count
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+SINKS: Final = {
+    "files": "eventlog.sinks.files:FileSink",
+    "database": "eventlog.sinks.database:DatabaseSink",
+    "http": "eventlog.sinks.http:HttpSink",
+    "kafka": "eventlog.sinks.kafka:KafkaSink",
+}
+SOURCE: Final = "eventlog.sources.table:LogSource"
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """A function, and on which side of it death comes: before it, after it, or in the middle of what it writes."""
+
+    place: str
+    side: Literal["before", "after", "half"]
+
+
+COMMON: Final = {
+    "before read": Fault(place=f"{SOURCE}.read", side="before"),
+    "after read": Fault(place=f"{SOURCE}.read", side="after"),
+    "before the plan": Fault(place=f"{SOURCE}.note", side="before"),
+    "after the plan": Fault(place=f"{SOURCE}.note", side="after"),
+    "before settling": Fault(place=f"{SOURCE}.settle", side="before"),
+    "in settling, rows marked": Fault(place="eventlog.sources.table:settle", side="after"),
+    "in settling, batch let go": Fault(place=f"{SOURCE}._keep", side="after"),
+    "after settling": Fault(place=f"{SOURCE}.settle", side="after"),
+}
+OWN: Final = {
+    "files": {
+        "in a document": Fault(place="eventlog.durable:_write_part", side="half"),
+        "document hidden": Fault(place="eventlog.durable:_write_part", side="after"),
+        "document shown": Fault(place="pathlib:Path.replace", side="after"),
+    },
+    "database": {
+        "in a document": Fault(place="eventlog.sinks.database:DatabaseSink._filled", side="after"),
+        "position advanced": Fault(place="eventlog.sinks.tables.control:Control.advance", side="after"),
+        "document committed": Fault(place="eventlog.sinks.database:DatabaseSink._written", side="after"),
+    },
+    "http": {
+        "before sending": Fault(place="eventlog.sinks.post:Poster._exchange", side="before"),
+        "answer not yet read": Fault(place="urllib3.connection:HTTPConnection.request", side="after"),
+        "answered": Fault(place="eventlog.sinks.post:Poster._exchange", side="after"),
+    },
+    "kafka": {
+        "in a transaction": Fault(place="eventlog.sinks.kafka:KafkaSink._send", side="after"),
+        "before committing": Fault(place="eventlog.sinks.kafka:KafkaSink._commit", side="before"),
+        "committed": Fault(place="eventlog.sinks.kafka:KafkaSink._commit", side="after"),
+    },
+}
+
+
+def faults_of(sink: str) -> dict[str, Fault]:
+    """Every place at which a publisher to this sink can die."""
+    write = f"{SINKS[sink]}.write"
+    around = {
+        "before writing": Fault(place=write, side="before"),
+        "after writing": Fault(place=write, side="after"),
+    }
+    return {**COMMON, **around, **OWN[sink]}
+
+
+def arm(fault: Fault, times: int) -> None:
+    """Lets this process die when it comes there for the so-manieth time."""
+    owner, name = _owner(fault.place)
+    real: Callable[..., Any] = getattr(owner, name)
+    numbers = count(1)
+
+    def armed(*args: Any, **kwargs: Any) -> Any:
+        if fault.side == "after":
+            found = real(*args, **kwargs)
+            if next(numbers) >= times:
+                die()
+            return found
+        if next(numbers) >= times:
+            if fault.side == "half":
+                target, content = args
+                real(target, content[: len(content) // 2])
+            die()
+        return real(*args, **kwargs)
+
+    setattr(owner, name, armed)
+
+
+def die() -> None:
+    """Ends this process at once."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _owner(place: str) -> tuple[Any, str]:
+    module, _, path = place.partition(":")
+    owner: Any = import_module(module)
+    *parents, name = path.split(".")
+    for parent in parents:
+        owner = getattr(owner, parent)
+    return owner, name

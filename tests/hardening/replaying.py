@@ -1,0 +1,163 @@
+"""The independent checker: applies what came out to an empty store, and holds it against the tables and the log.
+
+It knows the documents' forms from their specifications and shares no code with the program, but for its XML parser.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from msgspec import Struct
+from sqlalchemy import Engine, text
+
+Object = tuple[str, str]
+Store = dict[Object, dict[str, str]]
+KEYS = {"usr": ("idu",), "item": ("shop", "number")}
+
+
+class Told(Struct, frozen=True):
+    """One event of a document: its object, and the numbers that its event-id spans."""
+
+    place: Object
+    low: int
+    high: int
+
+
+def tables(engine: Engine) -> Store:
+    """What the tables hold: attributes without keys and NULLs, of objects that have any."""
+    found: Store = {}
+    with engine.connect() as connection:
+        for table, key in KEYS.items():
+            for row in connection.execute(text(f"SELECT * FROM {table}")).mappings():
+                found[table, written_key(table, row)] = shown(row, key)
+    return filled(found)
+
+
+def written_key(table: str, row: Mapping[str, Any]) -> str:
+    """The key as an association has it: `table_key` of the reference, 1.5."""
+    return "+".join(f"{name}={_quoted(str(row[name]))}" for name in KEYS[table])
+
+
+def shown(row: Mapping[str, Any], key: Iterable[str]) -> dict[str, str]:
+    return {name: str(value) for name, value in row.items() if name not in set(key) and value is not None}
+
+
+def filled(store: Store) -> Store:
+    """The store without objects that have no attribute: nothing can be told of them."""
+    return {place: values for place, values in store.items() if values}
+
+
+def replay_xds(documents: Iterable[bytes]) -> tuple[Store, list[Told]]:
+    """The store after the documents, and every event that was told, in order."""
+    store: Store = {}
+    told: list[Told] = []
+    for body in documents:
+        for event in ET.fromstring(body).iter():  # noqa: S314  # the program's own documents
+            if event.tag in ("add", "modify", "delete"):
+                told.append(told_of(event))
+                _apply(store, told[-1].place, event)
+    return filled(store), told
+
+
+def replay_rows(rows: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Store:
+    """The store after full images: table, operation, row."""
+    store: Store = {}
+    for table, operation, row in rows:
+        place = table, written_key(table, row)
+        if operation in ("I", "U", "INSERT", "UPDATE"):
+            store[place] = shown(row, KEYS[table])
+        elif operation in ("D", "DELETE"):
+            store.pop(place, None)
+    return filled(store)
+
+
+def change_tables(engine: Engine) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """The rows of change tables in the order of their numbers; a number stands there once."""
+    found: list[tuple[str, str, str, Mapping[str, Any]]] = []
+    with engine.connect() as connection:
+        for table in KEYS:
+            for row in connection.execute(text(f"SELECT * FROM {table}__ct")).mappings():
+                operation = str(row["header__change_oper"])
+                plain = {name: value for name, value in row.items() if not name.startswith("header__")}
+                found.append((str(row["header__change_seq"]), table, operation, plain))
+    sequences = [(sequence, operation) for sequence, _, operation, _ in found]
+    assert len(sequences) == len(set(sequences)), "a change stands in a change table twice"
+    return [(table, operation, row) for _, table, operation, row in sorted(found, key=lambda one: one[0])]
+
+
+def messages(found: Mapping[str, Iterable[bytes | None]]) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """The rows of messages as a consumer takes them that recognises a change's number when it comes again."""
+    known: dict[str, tuple[str, str, Mapping[str, Any]]] = {}
+    for table, values in found.items():
+        for value in values:
+            message = json.loads(value or b"")
+            headers = message["headers"]
+            row = message["data"] if message.get("data") is not None else message["beforeData"]
+            known[headers["changeSequence"]] = (table, headers["operation"], row)
+    return [known[sequence] for sequence in sorted(known)]
+
+
+def account_for_log(engine: Engine, told: list[Told] | None) -> None:
+    """Every row of the log has ended, and each that was simply published stands in exactly one event of its object."""
+    with engine.connect() as connection:
+        log = connection.execute(text("SELECT record_id, status, table_name, table_key FROM event_log")).all()
+        ended = dict(
+            tuple(row) for row in connection.execute(text("SELECT record_id, reason FROM event_log_outcome")).all()
+        )
+    odd = [tuple(row) for row in log if row[1] not in "SW" or (row[1] == "W") != (ended.get(row[0]) == "vanished")]
+    assert odd == [], f"rows that did not end as they should: {odd[:5]}"
+    if told is not None:
+        _account_for_events(told, {number: (table, key) for number, _, table, key in log if number not in ended})
+
+
+def _account_for_events(told: list[Told], published: dict[int, Object]) -> None:
+    spans: dict[Object, list[tuple[int, int]]] = {}
+    for event in told:
+        spans.setdefault(event.place, []).append((event.low, event.high))
+    for place, found in spans.items():
+        assert [high for _, high in found] == sorted({high for _, high in found}), f"out of order or twice: {place}"
+    for number, place in published.items():
+        around = [span for span in spans.get(place, []) if span[0] <= number <= span[1]]
+        assert around, f"row {number} of {place} is marked as published and stands in no document"
+    ends = {number for event in told for number in (event.low, event.high)}
+    assert ends <= set(published), f"told of rows that are not published: {sorted(ends - set(published))[:5]}"
+
+
+def told_of(event: ET.Element) -> Told:
+    """The object and the numbers of an event."""
+    association = (event.findtext("association") or "").strip()
+    key, _, rest = association.partition(",table=")
+    while ",table=" in rest:  # a value may hold the same words; the last ones are the table's
+        more, _, rest = rest.partition(",table=")
+        key = f"{key},table={more}"
+    low, _, high = event.get("event-id", "").partition("-")
+    return Told((rest.split(",")[0], key), int(low), int(high or low))
+
+
+def _apply(store: Store, place: Object, event: ET.Element) -> None:
+    if event.tag == "delete":
+        store.pop(place, None)
+        return
+    kept = store.setdefault(place, {})
+    for attribute in event:
+        name = attribute.get("attr-name", "")
+        if attribute.tag == "add-attr":
+            kept[name] = _value(attribute)
+        for step in attribute if attribute.tag == "modify-attr" else ():
+            if step.tag == "add-value":
+                kept[name] = _value(step)
+            elif step.tag == "remove-all-values" or kept.get(name) == _value(step):
+                kept.pop(name, None)
+
+
+def _value(element: ET.Element) -> str:
+    return element.findtext("value") or ""
+
+
+def _quoted(value: str) -> str:
+    if not set(value) & set(",;'+\"=\\<>"):
+        return value
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

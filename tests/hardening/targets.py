@@ -1,0 +1,133 @@
+"""Where a publisher under attack writes to: each sink's part of the configuration, and what an independent reader finds there."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy import Engine, create_engine
+
+from tests.hardening.receiving import Inbox, inbox
+from tests.hardening.replaying import (
+    KEYS,
+    Store,
+    account_for_log,
+    change_tables,
+    messages,
+    replay_rows,
+    replay_xds,
+)
+
+
+class Target(Protocol):
+    """A sink under attack."""
+
+    sink: str
+    style: str
+
+    def output(self) -> str:
+        """Its part of the configuration."""
+
+    def check(self, source: Engine) -> Store:
+        """What stands there, once the log is accounted for."""
+
+
+class Files:
+    """XDS documents in a folder."""
+
+    sink = "files"
+
+    def __init__(self, folder: Path, style: str = "field") -> None:
+        self.folder, self.style = folder / "out", style
+
+    def output(self) -> str:
+        return f'sink = "files"\npath = "{self.folder}"\n'
+
+    def check(self, source: Engine) -> Store:
+        leftovers = [path.name for path in self.folder.iterdir() if path.suffix != ".xml"]
+        assert leftovers == []
+        store, told = replay_xds(path.read_bytes() for path in sorted(self.folder.glob("*.xml")))
+        account_for_log(source, told)
+        return store
+
+
+class Receiver:
+    """XDS documents sent to a receiver that loses some answers."""
+
+    sink = "http"
+    style = "field-replace"
+
+    def __init__(self, found: Inbox) -> None:
+        self.inbox = found
+
+    def output(self) -> str:
+        return f'sink = "http"\nurl = "http://127.0.0.1:{self.inbox.port}/"\n'
+
+    def check(self, source: Engine) -> Store:
+        store, told = replay_xds(self.inbox.documents.values())
+        account_for_log(source, told)
+        return store
+
+
+class ChangeTables:
+    """Change tables in a database; in another one where databases are files."""
+
+    sink = "database"
+    style = "row-back"
+
+    def __init__(self, source: Engine, folder: Path) -> None:
+        self.url = source.url.render_as_string(hide_password=False)
+        if source.dialect.name == "sqlite":
+            self.url = f"sqlite:///{folder / 'target.db'}"
+            with closing(sqlite3.connect(folder / "target.db")) as connection:
+                connection.execute("PRAGMA journal_mode=wal")
+
+    def output(self) -> str:
+        return f'sink = "database"\nformat = "change-tables"\nurl = "{self.url}"\n'
+
+    def check(self, source: Engine) -> Store:
+        account_for_log(source, None)
+        engine = create_engine(self.url)
+        try:
+            return replay_rows(change_tables(engine))
+        finally:
+            engine.dispose()
+
+
+class Kafka:
+    """Messages in topics of their own."""
+
+    sink = "kafka"
+    style = "row-back"
+
+    def __init__(self, servers: str, name: str) -> None:
+        self.servers, self.name = servers, name
+
+    def output(self) -> str:
+        return (
+            f'sink = "kafka"\nservers = "{self.servers}"\ntransactional_id = "{self.name}"\ntimeout = 10.0\n'
+            f'create_topics = true\nreplication = 1\nmarks_topic = "{self.name}.marks"\n'
+            f'[output.messages]\ntopic = "{self.name}.{{table}}"\n'
+        )
+
+    def check(self, source: Engine) -> Store:
+        from tests.servers_kafka import consumed
+
+        account_for_log(source, None)
+        found = {table: [one.value for one in consumed(self.servers, f"{self.name}.{table}")] for table in KEYS}
+        return replay_rows(messages(found))
+
+
+@contextmanager
+def target(sink: str, source: Engine, folder: Path, seed: int, servers: str = "") -> Iterator[Target]:
+    """The sink of this name, in this folder; `servers` are those of a Kafka."""
+    if sink == "http":
+        with inbox(seed) as found:
+            yield Receiver(found)
+    elif sink == "kafka":
+        yield Kafka(servers, f"hardening.{source.dialect.name}.{seed}")
+    else:
+        yield Files(folder) if sink == "files" else ChangeTables(source, folder)

@@ -1,0 +1,38 @@
+"""Decoders against bytes that nobody meant: they read them or say what is wrong, in time and in bounded memory."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eventlog.errors import EventlogError
+from tests.hardening.decoders import DECODERS
+from tests.hardening.fuzzing import MOST_MEMORY, corpus, mutated, survives
+from tests.hardening.quantity import scaled
+
+fuzzed = settings(
+    max_examples=scaled(300), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, database=None
+)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@fuzzed
+@given(data=st.data())
+def test_a_decoder_survives_accidents(name: str, data: st.DataObject) -> None:
+    given_bytes = data.draw(mutated(corpus(name)))
+    assert survives(DECODERS[name], given_bytes, EventlogError) in (True, False)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_the_corpus_is_read_or_refused_in_words(name: str) -> None:
+    seeds = corpus(name)
+    found = [survives(DECODERS[name], seed, EventlogError) for seed in seeds]
+    assert any(found), "nothing of the corpus is whole, so fuzzing would only try the first check"
+
+
+def test_the_bounds_are_kept() -> None:
+    with pytest.raises(AssertionError, match="it takes"):
+        survives(lambda _: bytearray(MOST_MEMORY + 1), b"x", EventlogError)
+    with pytest.raises(ZeroDivisionError):
+        survives(lambda data: len(data) // 0, b"x", EventlogError)

@@ -1,0 +1,185 @@
+"""Random histories of tracked tables against a plain dictionary: triggers, log, publisher, and a replay of its documents.
+
+Every style of events, compound keys, child rows, NULLs and odd values; rounds of publishing come anywhere in between.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from sqlalchemy import Engine, create_engine, text
+
+from eventlog.daemon.publisher import Publisher
+from eventlog.sql.install import install
+from eventlog.sql.names import LogNames
+from eventlog.sql.triggers import Options, Style, track
+from tests.hardening.quantity import scaled
+from tests.hardening.replaying import account_for_log, written_key
+from tests.hardening.valued import Values, replay_values
+from tests.integration.publishing import config_of
+
+TABLES = (
+    "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(80), lname VARCHAR(80))",
+    "CREATE TABLE usr_phone (idu INTEGER REFERENCES usr (idu) ON DELETE CASCADE, phoneno VARCHAR(80))",
+    "CREATE TABLE item (shop VARCHAR(80) NOT NULL, number INTEGER NOT NULL, note VARCHAR(80), PRIMARY KEY (shop, number))",
+)
+PHONE = "usr_phone.phoneno"
+plain = st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=("Cs", "Cc", "Co", "Cn"))
+odd = st.sampled_from(
+    ["", " ", "NULL", "null", "\\N", "a,table=usr,schema=x", "]]>", "&#0;", "' OR 1=1 --", "%s {0} :x", "\t\n"]
+)
+values = st.none() | odd | st.text(plain, max_size=8)
+shops = st.sampled_from(["a", "b=c", 'q"+,', "x\\y", " ", "Ü"])
+users, numbers = st.integers(-2, 3), st.integers(1, 2)
+
+
+class Histories(RuleBasedStateMachine):
+    """What applications may do; the dictionary holds what must come out."""
+
+    make: ClassVar[Any] = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="eventlog-model-"))
+        self.engine: Engine = type(self).make(self.folder)
+        self.model: Values = {}
+
+    @initialize(style=st.sampled_from(list(Style)), limit=st.sampled_from([1, 2, 1000]), size=st.integers(1, 4))
+    def begin(self, style: Style, limit: int, size: int) -> None:
+        with self.engine.begin() as connection:
+            if self.engine.dialect.name == "postgresql":  # one database serves all histories
+                connection.execute(text("DROP SCHEMA public CASCADE"))
+                connection.execute(text("CREATE SCHEMA public"))
+            for statement in TABLES:
+                connection.execute(text(statement))
+        names = LogNames()
+        install(self.engine, names)
+        track(self.engine, ["usr"], Options(style=style, children=("usr_phone",)), names)
+        track(self.engine, ["item"], Options(style=style), names)
+        config = config_of(self.engine, self.folder / "out", query_limit=limit, batch_size=size)
+        self.publisher = Publisher(config, engine=self.engine)
+
+    def run(self, sql: str, **parameters: Any) -> int:
+        with self.engine.begin() as connection:
+            if self.engine.dialect.name == "sqlite":
+                connection.exec_driver_sql("PRAGMA foreign_keys=on")
+            return int(connection.execute(text(sql), parameters).rowcount)
+
+    @rule(idu=users, fname=values, lname=values)
+    def put_user(self, idu: int, fname: str | None, lname: str | None) -> None:
+        place = ("usr", f"idu={idu}")
+        if place in self.model:
+            self.run("UPDATE usr SET fname = :f, lname = :l WHERE idu = :k", f=fname, l=lname, k=idu)
+        else:
+            self.run("INSERT INTO usr VALUES (:k, :f, :l)", f=fname, l=lname, k=idu)
+        phones = self.model.get(place, {}).get(PHONE, set())
+        self.model[place] = {"fname": _one(fname), "lname": _one(lname), PHONE: phones}
+
+    @rule(idu=users)
+    def drop_user(self, idu: int) -> None:
+        gone = self.run("DELETE FROM usr WHERE idu = :k", k=idu)
+        assert gone == (self.model.pop(("usr", f"idu={idu}"), None) is not None)
+
+    @rule(idu=users, other=users)
+    def move_user(self, idu: int, other: int) -> None:
+        old, new = ("usr", f"idu={idu}"), ("usr", f"idu={other}")
+        if old in self.model and new not in self.model and not self.model[old][PHONE]:
+            self.run("UPDATE usr SET idu = :new WHERE idu = :old", old=idu, new=other)
+            self.model[new] = self.model.pop(old)
+
+    @rule(idu=users, phone=st.sampled_from(["1", "", "<2>", "a b"]))
+    def toggle_phone(self, idu: int, phone: str) -> None:
+        held = self.model.get(("usr", f"idu={idu}"))
+        if held is None:
+            return
+        if phone in held[PHONE]:
+            self.run("DELETE FROM usr_phone WHERE idu = :k AND phoneno = :p", k=idu, p=phone)
+        else:
+            self.run("INSERT INTO usr_phone VALUES (:k, :p)", k=idu, p=phone)
+        held[PHONE] = held[PHONE] ^ {phone}
+
+    @rule(shop=shops, number=numbers, note=values)
+    def put_item(self, shop: str, number: int, note: str | None) -> None:
+        place = ("item", written_key("item", {"shop": shop, "number": number}))
+        sql = "UPDATE item SET note = :v WHERE shop = :s AND number = :n"
+        if place not in self.model:
+            sql = "INSERT INTO item (shop, number, note) VALUES (:s, :n, :v)"
+        self.run(sql, s=shop, n=number, v=note)
+        self.model[place] = {"note": _one(note)}
+
+    @rule()
+    def empty_items(self) -> None:
+        self.run("DELETE FROM item")
+        self.model = {place: held for place, held in self.model.items() if place[0] != "item"}
+
+    @precondition(lambda self: hasattr(self, "publisher"))
+    @rule()
+    def publish(self) -> None:
+        self.publisher.run_once()
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "publisher"):
+                for _ in self.publisher.rounds(until_empty=True):
+                    pass
+                self.publisher.close()
+                self.compare()
+        finally:
+            self.engine.dispose()
+            shutil.rmtree(self.folder)
+
+    def compare(self) -> None:
+        files = sorted((self.folder / "out").glob("*.xml"))
+        told, events = replay_values(path.read_bytes() for path in files)
+        expected = {place: {name: held for name, held in row.items() if held} for place, row in self.model.items()}
+        assert told == {place: row for place, row in expected.items() if row}
+        account_for_log(self.engine, events)
+
+
+def _one(value: str | None) -> set[str]:
+    return set() if value is None else {value}
+
+
+def attempts(examples: int, steps: int) -> settings:
+    """Settings of a run, whatever profile is chosen."""
+    return settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
+    )
+
+
+def expect_replay(make: Any, examples: int) -> None:
+    """Runs histories on databases that `make` makes; the machine compares at the end of each."""
+    machine = type("MadeHistories", (Histories,), {"make": staticmethod(make)})
+    run_state_machine_as_test(machine, settings=attempts(examples, 15))
+
+
+def test_documents_say_what_the_tables_hold_on_sqlite() -> None:
+    expect_replay(lambda folder: create_engine(f"sqlite:///{folder / 'app.db'}"), scaled(12))
+
+
+def test_documents_say_what_the_tables_hold_on_postgresql(postgresql: Engine) -> None:
+    url = postgresql.url
+    expect_replay(lambda _: create_engine(url), scaled(4))
+
+
+def test_the_comparison_notices_what_is_missing() -> None:
+    machine = type(
+        "Untracked", (Histories,), {"make": staticmethod(lambda f: create_engine(f"sqlite:///{f / 'app.db'}"))}
+    )
+    one = machine()
+    one.begin(style=Style.FIELD, limit=1000, size=1)
+    one.put_user(idu=1, fname="Ida", lname=None)
+    one.run("DELETE FROM event_log")
+    with pytest.raises(AssertionError):
+        one.teardown()
