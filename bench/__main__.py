@@ -7,37 +7,13 @@ import sys
 from importlib import import_module
 
 from bench import readme
+from bench.curves import draw_growth
 from bench.machine import Machine, this_machine
 from bench.measure import QUICK_RUNS, RUNS, Benchmark, measure
+from bench.names import NAMES, chosen
+from bench.peers.fetched import fetch
 from bench.plot import draw
 from bench.report import Report, markdown, report, save
-
-NAMES = (
-    "startup",
-    "tablekey",
-    "rules",
-    "linter",
-    "values",
-    "gbase",
-    "poll",
-    "publish",
-    "queryback",
-    "latency",
-    "messages",
-    "memory",
-    "convert",
-    "changetables",
-    "spark.engines",
-    "spark.growth",
-    "spark.reading",
-    "web",
-    "capture.insert",
-    "capture.update",
-    "capture.delete",
-    "capture.one_client",
-    "capture.four_clients",
-    "capture.log",
-)
 
 
 def main() -> int:
@@ -45,20 +21,25 @@ def main() -> int:
     arguments = _arguments()
     if arguments.readme:
         return readme.main()
+    if arguments.fetch:
+        return fetch()
     machine = this_machine()
     missed = False
-    for name in arguments.names or NAMES:
-        found = _run(load(name, quick=arguments.quick), QUICK_RUNS if arguments.quick else arguments.runs, machine)
+    for name in chosen(arguments.names):
+        benchmark = load(name, quick=arguments.quick, full=arguments.full)
+        found = _run(benchmark, QUICK_RUNS if arguments.quick else arguments.runs, machine)
         print(markdown(found), end="\n\n", flush=True)
         if not arguments.quick:
-            draw(found, save(found).with_suffix(".svg"))
+            grows = any(timing.series for timing in found.timings)
+            (draw_growth if grows else draw)(found, save(found).with_suffix(".svg"))
             missed |= not all(target.reached for target in found.targets)
     return 1 if missed else 0
 
 
-def load(name: str, *, quick: bool) -> Benchmark:
-    """The benchmark of that name; its module makes the data only now."""
-    made = import_module(f"bench.{name}").benchmark(quick=quick)
+def load(name: str, *, quick: bool, full: bool = False) -> Benchmark:
+    """The benchmark of that name; its module makes the data only now. `full` asks for its largest sizes, if it has such."""
+    module = import_module(f"bench.{name}")
+    made = module.full() if full and hasattr(module, "full") else module.benchmark(quick=quick)
     assert isinstance(made, Benchmark)
     return made
 
@@ -69,12 +50,19 @@ def _run(benchmark: Benchmark, runs: int, machine: Machine) -> Report:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(NAMES)}; all without a name")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"one of {', '.join(NAMES)}, or what stands before a point; all without a name",
+    )
     parser.add_argument("--quick", action="store_true", help="small data, one run, no result kept: does it run at all?")
+    parser.add_argument("--full", action="store_true", help="where something grows: up to ten million rows")
+    parser.add_argument("--fetch", action="store_true", help="get the peers that are packages (200 MB) into a cache")
     parser.add_argument("--readme", action="store_true", help="write the README's figures anew from the kept results")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each contestant runs (default {RUNS})")
     arguments = parser.parse_args()
-    unknown = set(arguments.names) - set(NAMES)
+    unknown = [name for name in arguments.names if not chosen([name])]
     if unknown:
         parser.error(f"there is no benchmark {min(unknown)}; there are {', '.join(NAMES)}")
     if arguments.runs < RUNS and not arguments.quick:

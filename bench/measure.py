@@ -21,14 +21,18 @@ RUNS = 5
 class Contestant(Struct, frozen=True, kw_only=True):
     """Something that does `units` of work when it is called. The floor is the least that anybody would have to do.
 
-    `prepare` is called before every run and not measured. A run that does its own measuring returns its seconds.
+    `prepare` is called before every run and `done` after it; neither is measured. A run that does its own measuring
+    returns its seconds. Where something grows, contestants of one `series` differ in the `size` of it.
     """
 
     name: str
     run: Callable[[], Any]
     prepare: Callable[[], Any] = bool
+    done: Callable[[], Any] = bool
     units: int = 1
     floor: bool = False
+    series: str = ""
+    size: int = 0
 
 
 class Timing(Struct, frozen=True, kw_only=True):
@@ -38,6 +42,8 @@ class Timing(Struct, frozen=True, kw_only=True):
     units: int
     seconds: tuple[float, ...]
     floor: bool = False
+    series: str = ""
+    size: int = 0
 
     @property
     def median(self) -> float:
@@ -87,16 +93,20 @@ def measure(contestants: Sequence[Contestant], runs: int) -> Timings:
         for contestant in contestants:
             contestant.prepare()
             contestant.run()
+            contestant.done()
     seconds: dict[str, list[float]] = {contestant.name: [] for contestant in contestants}
     for contestant in _in_turn(contestants, runs):
         contestant.prepare()
         seconds[contestant.name].append(_time(contestant.run))
+        contestant.done()
     return {
         contestant.name: Timing(
             name=contestant.name,
             units=contestant.units,
             seconds=tuple(seconds[contestant.name]),
             floor=contestant.floor,
+            series=contestant.series,
+            size=contestant.size,
         )
         for contestant in contestants
     }

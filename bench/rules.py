@@ -65,10 +65,10 @@ def log_rows(number: int) -> Iterator[LogRow]:
         yield record_id, f"idu={idu}", "N", 1 if inserted else 2, time, "app", "usr", column, old, new
 
 
-def published(rows: Iterable[LogRow], batch_size: int) -> int:
+def published(rows: Iterable[LogRow], batch_size: int, catalog: Catalog = CATALOG) -> int:
     """The number of bytes that the rows make."""
-    decision = decide(_events(rows), catalog=CATALOG)
-    encoded = XdsFormat(batch_size=batch_size).encode(decision.changes, CATALOG)
+    decision = decide(_events(rows), catalog=catalog)
+    encoded = XdsFormat(batch_size=batch_size).encode(decision.changes, catalog)
     return sum(len(document.body) for document in encoded if isinstance(document, Document))
 
 

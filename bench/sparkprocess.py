@@ -9,6 +9,7 @@ import atexit
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from threading import Event, Thread
 
@@ -17,7 +18,7 @@ from msgspec import Struct
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """Converts `source` into `destination`, or, without one, reads the log at the URL `source` and drops the rows."""
+    """Converts `source`, files or the log at a URL, into `destination`; without one, reads the log and drops the rows."""
 
     source: str
     destination: str | None = None
@@ -34,8 +35,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 class SparkProcess:
     """The process, as the benchmark sees it; started when it is first asked for something."""
 
-    def __init__(self, master: str) -> None:
-        self._master = master
+    def __init__(self, argument: str, module: str = "bench.sparkprocess") -> None:
+        self._command = [sys.executable, "-m", module, argument]
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, order: Order) -> Answer:
@@ -49,10 +50,15 @@ class SparkProcess:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            command = [sys.executable, "-m", "bench.sparkprocess", self._master]
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
             atexit.register(self._process.communicate)
         return self._process
+
+
+@cache
+def spark_process(master: str) -> SparkProcess:
+    """The one process with that master: benchmarks that follow one another need not wait for Spark again."""
+    return SparkProcess(master)
 
 
 def main(master: str) -> None:
@@ -70,14 +76,14 @@ def main(master: str) -> None:
 
 
 def _converted(order: Order) -> int:
-    from eventlog.convert.settings import Conversion, FilesInput
+    from eventlog.convert.settings import Conversion, FilesInput, LogInput
     from eventlog.schema import catalog_from_json
     from eventlog_spark.convert import convert
 
     destination = Path(order.destination or "")
     shutil.rmtree(destination, ignore_errors=True)
     catalog = catalog_from_json(Path(order.schema).read_bytes()) if order.schema else None
-    found = FilesInput(places=(order.source,))
+    found = LogInput(url=order.source) if "://" in order.source else FilesInput(places=(order.source,))
     return convert(Conversion(input=found, destination=destination, catalog=catalog)).rows
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.rules import CATALOG
 from bench.spark.ground import Ground
-from bench.sparkprocess import SparkProcess
+from bench.sparkprocess import spark_process
 
 BESIDE_LOCAL = 0.7
 SECOND_CORE = 1.6
@@ -19,7 +19,7 @@ LOCAL, ONE, TWO = "local engine, 2 processes", "Spark, local[1]", "Spark, local[
 def benchmark(*, quick: bool) -> Benchmark:
     """Both engines, from Parquet to XDS files."""
     rows, ground = 2_000 if quick else 5_000_000, Ground()
-    one, two = SparkProcess("local[1]"), SparkProcess("local[2]")
+    one, two = spark_process("local[1]"), spark_process("local[2]")
     source = ground.rows(rows)
     return Benchmark(
         name="spark.engines",

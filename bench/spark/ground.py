@@ -28,7 +28,7 @@ class Ground:
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="eventlog-bench-"))
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
-        self._schema = _write_schema(self.folder)
+        self.schema = _write_schema(self.folder)
         self._most = 0
 
     def rows(self, number: int) -> Path:
@@ -38,7 +38,7 @@ class Ground:
 
     def conversion(self, process: SparkProcess, name: str, number: int) -> Contestant:
         """A conversion of so many rows on Spark, whose start is not counted."""
-        order = Order(source=str(self.rows(number)), destination=str(self.folder / "out"), schema=str(self._schema))
+        order = Order(source=str(self.rows(number)), destination=str(self.folder / "out"), schema=str(self.schema))
         return Contestant(name=name, run=self.running(process, order), units=number)
 
     def running(self, process: SparkProcess, order: Order) -> Callable[[], None]:

@@ -6,15 +6,15 @@ from functools import partial
 
 from bench.measure import Benchmark, Target, Timings
 from bench.spark.ground import Ground
-from bench.sparkprocess import SparkProcess
+from bench.sparkprocess import spark_process
 
 GROWTH = 10.5
 
 
 def benchmark(*, quick: bool) -> Benchmark:
     """Two sizes in one session."""
-    sizes, ground = (1_000, 10_000) if quick else (1_000_000, 10_000_000), Ground()
-    process = SparkProcess("local[2]")
+    sizes, ground = (200, 2_000) if quick else (1_000_000, 10_000_000), Ground()
+    process = spark_process("local[2]")
     return Benchmark(
         name="spark.growth",
         question="what do ten times the rows cost on Spark?",

@@ -6,9 +6,10 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
+from bench.capture.ground import database
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.spark.ground import NAMES, Ground
-from bench.sparkprocess import Order, SparkProcess
+from bench.sparkprocess import Order, spark_process
 
 BESIDE_COPY = 0.5
 COPY, SPARK = "COPY to a file", "PostgreSQL to Spark"
@@ -17,8 +18,8 @@ COPY, SPARK = "COPY to a file", "PostgreSQL to Spark"
 def benchmark(*, quick: bool) -> Benchmark:
     """The same rows to a file and to Spark."""
     rows, ground = 2_000 if quick else 5_000_000, Ground()
-    url = _filled(ground.rows(rows))
-    reading = ground.running(SparkProcess("local[2]"), Order(source=url))
+    url = filled(ground.rows(rows), database("reading"))
+    reading = ground.running(spark_process("local[2]"), Order(source=url))
     return Benchmark(
         name="spark.reading",
         question="how fast does a log come from PostgreSQL into Spark?",
@@ -35,16 +36,14 @@ def benchmark(*, quick: bool) -> Benchmark:
     )
 
 
-def _filled(rows: Path) -> str:
-    """A PostgreSQL server with a log that holds the rows of the file."""
+def filled(rows: Path, url: str) -> str:
+    """The URL, where a log holds the rows of the file now."""
     import psycopg
     from pyarrow import parquet
 
-    from bench import postgresql
     from eventlog.sql.connect import connect
     from eventlog.sql.install import install
 
-    url = postgresql.url()
     engine = connect(url)
     install(engine)
     engine.dispose()

@@ -1,0 +1,37 @@
+"""What the benchmarks of growth share: sizes, contestants that belong to a series, and the promise that holds for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bench.growth.fit import growth
+from bench.measure import Target, Timing, Timings
+
+
+def powers(first: int, last: int) -> tuple[int, ...]:
+    """The powers of ten from one to another."""
+    return tuple(10**number for number in range(first, last + 1))
+
+
+def by_series(timings: Sequence[Timing]) -> dict[str, list[Timing]]:
+    """The timings of every series, in the order in which they stand; what belongs to none is left out."""
+    found: dict[str, list[Timing]] = {}
+    for timing in timings:
+        if timing.series:
+            found.setdefault(timing.series, []).append(timing)
+    return found
+
+
+def targets(timings: Timings) -> list[Target]:
+    """Nothing is worse than n log n."""
+    return list(_targets(timings))
+
+
+def _targets(timings: Timings) -> Iterator[Target]:
+    for series, found in by_series(list(timings.values())).items():
+        grown = growth([(timing.size, timing.each) for timing in found])
+        yield Target(
+            promise=f"{series}: no worse than n log n, which is n^{grown.allowed:.2f} here, noise included",
+            measured=f"n^{grown.power:.2f}",
+            reached=grown.bearable,
+        )

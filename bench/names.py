@@ -1,0 +1,41 @@
+"""The benchmarks there are, and which of them somebody means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+NAMES = (
+    "startup",
+    "tablekey",
+    "rules",
+    "growth.rules",
+    "growth.publish",
+    "linter",
+    "values",
+    "gbase",
+    "poll",
+    "publish",
+    "queryback",
+    "latency",
+    "messages",
+    "memory",
+    "convert",
+    "changetables",
+    "spark.engines",
+    "spark.growth",
+    "spark.reading",
+    "peers.publish",
+    "peers.spark",
+    "web",
+    "capture.insert",
+    "capture.update",
+    "capture.delete",
+    "capture.one_client",
+    "capture.four_clients",
+    "capture.log",
+)
+
+
+def chosen(words: Sequence[str]) -> list[str]:
+    """The benchmarks that are meant: a name says itself, what stands before a point says all that follow it."""
+    return [name for name in NAMES if not words or any(name == word or name.startswith(f"{word}.") for word in words)]
