@@ -8,7 +8,7 @@ was broken off goes on where it was.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eventlog.errors import DataError, SourceError, UsageError, shortened
 from eventlog.marks import Marks
-from eventlog.model import REFRESH
+from eventlog.model import REFRESH, Kind, Status
 from eventlog.schema import Table
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.dialect import Dialect
@@ -132,14 +132,19 @@ class Refresh:
             raise DataError(f"The row {shortened(keys[-1])} of {self._load.table.name} comes after itself.")
         distinct = dict.fromkeys(keys)  # a view may have several rows of one object
         if distinct:
-            rows = [{"key": key, "perpetrator": REFRESH, "called": self._load.called} for key in distinct]
-            connection.execute(sql.row, rows)
+            sql.write(connection, list(distinct), self._columns(connection))
             stand = replace(stand, after=keys[-1], rows=stand.rows + len(keys))
         if more:
             self._marks.set(connection, self._mark, msgspec.json.encode(stand).decode())
         else:
             self._marks.clear(connection, self._mark)
         return stand, more
+
+    def _columns(self, connection: Connection) -> dict[str, object]:
+        """What all rows of a stretch have; as parameters, because PyMySQL sends many rows at once only then."""
+        now = connection.execute(self._log.query("clock_now")).scalar_one()
+        kind, status = int(Kind.INSERT_ROW_BACK), Status.NEW.value
+        return {"status": status, "kind": kind, "time": now, "perpetrator": REFRESH, "called": self._load.called}
 
     def _keys(self, connection: Connection, stand: Stand) -> list[str]:
         sql, limit = self._sql, {"limit": self._pace.chunk}
@@ -201,6 +206,13 @@ class Statements:
         self.next = made("refresh_keys", after=self.order.after)
         self.row = made("refresh_row")
         self.waiting = made("refresh_waiting")
+
+    def write(self, connection: Connection, keys: list[str], same: Mapping[str, object]) -> None:
+        """Writes a row for each key, in a list where the database takes one; `same` is what all rows have."""
+        if ":keys" in self.row.text:
+            connection.execute(self.row, {"keys": keys, **same})
+        else:
+            connection.execute(self.row, [{"key": key, **same} for key in keys])
 
     def settle(self, connection: Connection) -> None:
         """Makes the texts of keys what triggers write, whatever the session has."""

@@ -11,12 +11,13 @@ from fastavro import schemaless_reader
 
 from eventlog.errors import ExpressionError
 from eventlog.model import REFRESH, Change, Document, Event, Kind, Op, Reason, Row, RowId
-from eventlog.qlik.changetable import ChangeTable
+from eventlog.qlik.changetable import ChangeTable, ChangeTableFormat
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.render import Renderer, TableRenderer, patched
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import MessageFormat
+from eventlog.qlik.rows import RowsDocument
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.rules import Options, decide
 from eventlog.schema import Catalog, Column, Table
@@ -99,6 +100,14 @@ def test_for_identity_manager_it_is_a_modify_with_all_attributes() -> None:
 def test_a_change_table_gets_an_insert(table: Table, told: Event, cells: tuple[Any, ...]) -> None:
     [row] = ChangeTable(table, ChangeTableSettings(headers=("change_oper",))).rows(change(told))
     assert row == ("I", *cells)
+
+
+def test_among_many_changes_each_says_what_it_is() -> None:
+    field = change(event(9, Kind.UPDATE_FIELD, column="fname", old="Jack", new="Joe"))
+    form = ChangeTableFormat(settings=ChangeTableSettings(headers=("change_oper",), before_image=False))
+    document = published(form, *[change(load(7)), field, change(load(10))] * 3)
+    assert isinstance(document, RowsDocument)
+    assert [row[0] for block in document.blocks for row in block.rows] == ["I", "U", "I"] * 3
 
 
 @pytest.mark.parametrize("key", ["row", "table", "none"])

@@ -13,10 +13,10 @@ WHERE /* chosen */(1 = 1) AND /* after */(1 = 1) ORDER BY /* columns */usr.idu L
 -- refresh_after: condition: rows after one; comparing whole rows would not use the index
 /* tree */(1 = 1);
 
--- refresh_row: asks for a row of a table as it is when the publisher comes to it
+-- refresh_row: asks for a row of a table as it will be when the publisher comes to it
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
   /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name)
-VALUES (:key, 'N', 5, /* now */CURRENT_TIMESTAMP, :perpetrator, :called);
+VALUES (:key, :status, :kind, :time, :perpetrator, :called);
 
 -- refresh_waiting: how many rows wait, as far as it matters
 SELECT count(*) FROM (SELECT 1 FROM /* log */event_log WHERE /* status */status = 'N' LIMIT :limit) AS waiting;

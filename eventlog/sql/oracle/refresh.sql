@@ -14,10 +14,10 @@ SELECT * FROM (
 -- refresh_after: condition: rows after one; rows cannot be compared as such
 /* tree */(1 = 1);
 
--- refresh_row: asks for a row of a table as it is when the publisher comes to it
+-- refresh_row: asks for a row of a table as it will be when the publisher comes to it
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
   /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name/* number_name */)
-VALUES (:key, 'N', 5, /* now */CURRENT_TIMESTAMP, :perpetrator, :called/* number */);
+VALUES (:key, :status, :kind, :time, :perpetrator, :called/* number */);
 
 -- refresh_waiting: how many rows wait, as far as it matters
 SELECT count(*) FROM /* log */event_log WHERE /* status */status = 'N' AND ROWNUM <= :limit;
