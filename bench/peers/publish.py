@@ -27,27 +27,27 @@ def benchmark(*, quick: bool) -> Benchmark:
     changes = QUICK if quick else CHANGES
     log = backlog("peers_log", changes * PER_CHANGE)
     slots = filled_slots(changes, "wal2json", "pgoutput")
-    absent = dict(_absent(slots, quick=quick))
+    missing = dict(absent(slots, quick=quick))
     return Benchmark(
         name="peers.publish",
         question="how fast do row changes become durable documents, beside other ways of capture?",
         unit="row change",
         contestants=[
             Contestant(name=OURS, prepare=log.refill, run=Standing(log).publish, units=changes),
-            *_peers(slots, absent),
+            *_peers(slots, missing),
         ],
-        targets=_targets,
+        targets=targets_of,
         note=(
             "An object is inserted, six columns, and two of them are updated; every contestant writes the same XDS into durable"
             " files, the consumers with eventlog's own writer. The write-ahead log has whole former rows (REPLICA IDENTITY"
             f" FULL); {PER_CHANGE} log rows of fields make one row change. wal2json is read by pg_recvlogical, Debezium hands"
             " JSON to Python; its start is not counted."
-            + "".join(f" {name} is left out: {why}." for name, why in absent.items())
+            + "".join(f" {name} is left out: {why}." for name, why in missing.items())
         ),
     )
 
 
-def _absent(slots: dict[str, Slot | str], *, quick: bool) -> Iterator[tuple[str, str]]:
+def absent(slots: dict[str, Slot | str], *, quick: bool) -> Iterator[tuple[str, str]]:
     """The peers that cannot be measured here, and why."""
     if isinstance(slots["wal2json"], str):
         yield WAL2JSON, f"the package postgresql-15-wal2json is not there ({slots['wal2json']})"
@@ -59,15 +59,15 @@ def _absent(slots: dict[str, Slot | str], *, quick: bool) -> Iterator[tuple[str,
         yield DEBEZIUM, ABSENT
 
 
-def _peers(slots: dict[str, Slot | str], absent: dict[str, str]) -> Iterator[Contestant]:
+def _peers(slots: dict[str, Slot | str], missing: dict[str, str]) -> Iterator[Contestant]:
     for name, plugin, run in ((WAL2JSON, "wal2json", wal2json.publish), (DEBEZIUM, "pgoutput", debezium.publish)):
         slot = slots[plugin]
-        if name not in absent and isinstance(slot, Slot):
+        if name not in missing and isinstance(slot, Slot):
             reading = partial(run, slot, temporary_folder() / "out")
             yield Contestant(name=name, prepare=slot.rewind, run=reading, units=slot.changes)
 
 
-def _targets(timings: Timings) -> list[Target]:
+def targets_of(timings: Timings) -> list[Target]:
     ours = timings[OURS].rate
     if DEBEZIUM not in timings:
         return [Target(promise="runs without peers", measured=f"{ours:,.0f} row changes/s", reached=True)]

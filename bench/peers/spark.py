@@ -38,7 +38,7 @@ def benchmark(*, quick: bool) -> Benchmark:
         question="how fast does a log in PostgreSQL become XDS on Spark, beside a naive job?",
         unit="row",
         contestants=contestants,
-        targets=partial(_targets, ground=ground),
+        targets=partial(targets_of, ground=ground),
         note=(
             "Rows with status N, local[2], Spark's start not counted. Eventlog's conversion keeps the order of changes across"
             " files and an outcome for each row; the naive job merges neighbouring rows of one kind and does nothing else."
@@ -47,7 +47,7 @@ def benchmark(*, quick: bool) -> Benchmark:
     )
 
 
-def _targets(timings: Timings, *, ground: Ground) -> list[Target]:
+def targets_of(timings: Timings, *, ground: Ground) -> list[Target]:
     if NAIVE not in timings:
         return [ground.workers_target()]
     times = timings[OURS].rate / timings[NAIVE].rate

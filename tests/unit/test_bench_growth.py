@@ -1,0 +1,118 @@
+"""How growth is judged: n log n passes, anything worse does not, and neither fixed costs nor noise decide."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.curves import draw_growth
+from bench.growth.fit import Point, from_the_cheapest, growth, slope
+from bench.growth.rules import CHARACTERS, Shape, shapes
+from bench.growth.series import by_series, powers, targets
+from bench.machine import this_machine
+from bench.measure import Benchmark, Timing
+from bench.names import NAMES, chosen
+from bench.report import report
+
+SIZES = powers(3, 6)
+
+
+def points(power: float, fixed: float = 0.0) -> list[Point]:
+    return [(size, fixed / size + size ** (power - 1)) for size in SIZES]
+
+
+def timing(series: str, size: int, each: float) -> Timing:
+    return Timing(name=f"{series}: {size}", units=size, seconds=(each * size,), series=series, size=size)
+
+
+@given(st.floats(0.5, 3), st.floats(1e-9, 1e3))
+def test_the_slope_is_the_power(power: float, factor: float) -> None:
+    assert slope([(size, factor * size**power) for size in SIZES]) == pytest.approx(power)
+
+
+@given(st.floats(1.15, 3))
+def test_what_grows_faster_is_not_bearable(power: float) -> None:
+    grown = growth(points(power))
+    assert grown.power == pytest.approx(power)
+    assert not grown.bearable
+
+
+@given(st.floats(1e-9, 1e3))
+def test_n_log_n_is_bearable(factor: float) -> None:
+    assert growth([(size, factor * math.log(size)) for size in SIZES]).bearable
+
+
+def test_fixed_costs_hide_no_bad_end() -> None:
+    grown = growth(points(2.0, fixed=1e8))
+    assert grown.power > 1.5
+    assert not grown.bearable
+
+
+def test_what_only_gets_cheaper_is_linear() -> None:
+    grown = growth(points(1.0, fixed=1e3))
+    assert (grown.power, grown.bearable) == (1.0, True)
+
+
+def test_sizes_before_the_cheapest_are_left_out_in_whatever_order_they_come() -> None:
+    assert from_the_cheapest([(100, 3.0), (1, 5.0), (10, 2.0)]) == [(10, 2.0), (100, 3.0)]
+
+
+def test_every_series_has_its_target_and_contestants_without_one_have_none() -> None:
+    timings = [timing("flat", size, 1.0) for size in SIZES] + [timing("steep", size, float(size)) for size in SIZES]
+    beside = Timing(name="floor", units=1, seconds=(1.0,))
+    assert list(by_series([*timings, beside])) == ["flat", "steep"]
+    flat, steep = targets({one.name: one for one in [*timings, beside]})
+    assert (flat.reached, steep.reached) == (True, False)
+    assert steep.measured == "n^2.00"
+
+
+@given(
+    st.builds(
+        Shape,
+        rows=st.integers(1, 200),
+        each=st.integers(1, 20),
+        columns=st.integers(1, 9),
+        tables=st.integers(1, 9),
+        characters=st.integers(1, 9),
+    )
+)
+def test_rows_have_the_shape_that_was_asked_for(shape: Shape) -> None:
+    rows = list(shape.log_rows())
+    assert [row[0] for row in rows] == list(range(1, shape.rows + 1))
+    assert len({row[1] for row in rows}) <= max(1, shape.rows // shape.each)
+    assert all(len(row[9] or "") == shape.characters for row in rows)
+    assert {row[6] for row in rows} <= {table.name for table in shape.catalog}
+    inserted = [(row[1], row[7]) for row in rows if row[3] == 1]
+    assert len(inserted) == len(set(inserted))
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_what_grows_is_what_the_shape_has_more_of(quick: bool) -> None:
+    found = shapes(quick=quick)
+    assert all(shape.rows == size for size, shape in found["waiting rows"])
+    assert all(shape.tables == size for size, shape in found["tables"])
+    assert all(shape.characters == size for size, shape in found["characters of a value"])
+    assert all(len(sizes) >= 2 and sizes == sorted(sizes, key=lambda one: one[0]) for sizes in found.values())
+    assert CHARACTERS > 0
+
+
+def test_a_word_before_a_point_means_all_that_follow_it() -> None:
+    assert chosen([]) == list(NAMES)
+    assert chosen(["growth"]) == ["growth.rules", "growth.publish"]
+    assert chosen(["spark.growth"]) == ["spark.growth"]
+    assert chosen(["grow"]) == []
+
+
+def test_growth_is_drawn_a_panel_for_each_series_and_the_same_each_time(tmp_path: Path) -> None:
+    timings = {f"{name} {size}": timing(name, size, 1e-6) for name in ("rows", "tables") for size in SIZES}
+    benchmark = Benchmark(name="x", question="why?", unit="row", contestants=[], targets=targets)
+    found = report(benchmark, timings, this_machine())
+    first, second = (draw_growth(found, tmp_path / f"{number}.svg").read_text() for number in (1, 2))
+    assert first == second
+    assert ">rows<" in first
+    assert ">tables<" in first
+    assert "1 µs" in first
