@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 
 from msgspec import Struct
@@ -15,6 +15,8 @@ from eventlog.rules.meaning import STATUS, Options
 from eventlog.rules.screen import Ours
 from eventlog.schema import Catalog, Table
 from eventlog.tablekey import format_parts
+
+_TRUNCATE = Op.TRUNCATE
 
 
 class Told(Struct, frozen=True):
@@ -28,14 +30,14 @@ def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> 
     """What consumers are told of the images."""
     changes: list[Change] = []
     others: dict[Position, Outcome] = {}
-    tables = _Tables(catalog)
+    tellers = _Tellers(catalog)
     ours = None if options.allow_loopback or not options.user else Ours(options.user)
     for image in images:
         if ours is not None and image.perpetrator is not None and ours[image.perpetrator]:
             others[image.position] = _ended(image, Reason.LOOPBACK, None)
             continue
         try:
-            changes.append(_told(image, tables[image.table]))
+            changes.append(tellers[image.table](image))
         except DataError as error:
             others[image.position] = _ended(image, Reason.INVALID, str(error))
     return Told(changes, others)
@@ -85,21 +87,32 @@ def _text(value: Cell) -> str:
     return str(value)
 
 
-def _told(image: Image, table: Table) -> Change:
-    if image.fault is not None:
-        raise DataError(image.fault)
-    return Change(
-        row=RowId(table.schema, table.name, _key(image, table)),
-        op=image.op,
-        edits=_edits(image, table),
-        positions=(image.position,),
-        time=image.time,
-        whole=True,
-        transaction=image.transaction,
-        place=image.place,
-        last=image.last,
-        stream=image.stream,
-    )
+def _teller(table: Table) -> Callable[[Image], Change]:
+    """Makes the changes of a table's images."""
+    schema, name, key = table.schema, table.name, table.key
+    only = key[0] if len(key) == 1 else ""
+
+    def told(image: Image) -> Change:
+        if image.fault is not None:
+            raise DataError(image.fault)
+        row = image.before if image.after is None else image.after
+        op = image.op
+        number = row.get(only) if row is not None and op is not _TRUNCATE else None
+        return Change(
+            # What nearly all keys are needs no quotes.
+            row=RowId(schema, name, f"{only}={number}" if type(number) is int else _key(image, table)),
+            op=op,
+            edits=_edits(image, key),
+            positions=(image.position,),
+            time=image.time,
+            whole=True,
+            transaction=image.transaction,
+            place=image.place,
+            last=image.last,
+            stream=image.stream,
+        )
+
+    return told
 
 
 def _key(image: Image, table: Table) -> str:
@@ -112,16 +125,17 @@ def _key(image: Image, table: Table) -> str:
     return key_text(row, table.key, table.name)
 
 
-def _edits(image: Image, table: Table) -> tuple[Edit, ...]:
+def _edits(image: Image, key: tuple[str, ...]) -> tuple[Edit, ...]:
     """An edit for every captured column outside the key."""
-    key, before, after = table.key, image.before, image.after
-    if before is None and after is not None and len(key) == 1:  # what a bulk of rows is
-        only = key[0]
-        return tuple([Edit(column=name, new=new) for name, new in after.items() if name != only])
-    if after is None:
-        return tuple([Edit(column=name, old=old) for name, old in (before or {}).items() if name not in key])
+    before, after = image.before, image.after
     if before is None:
-        return tuple([Edit(column=name, new=new) for name, new in after.items() if name not in key])
+        return tuple([Edit(column=name, new=new) for name, new in (after or {}).items() if name not in key])
+    if after is None:
+        return tuple([Edit(column=name, old=old) for name, old in before.items() if name not in key])
+    names = [*after]
+    if [*before] == names:  # what both images of a row nearly always have
+        pairs = zip(names, before.values(), after.values(), strict=True)
+        return tuple([Edit(column=name, old=old, new=new) for name, old, new in pairs if name not in key])
     told = [Edit(column=name, old=before.get(name, ABSENT), new=new) for name, new in after.items() if name not in key]
     return (*told, *[Edit(column=name, old=old) for name, old in before.items() if name not in after])
 
@@ -130,16 +144,16 @@ def _ended(image: Image, reason: Reason, note: str | None) -> Outcome:
     return Outcome(position=image.position, status=STATUS[reason], reason=reason, note=note)
 
 
-class _Tables(dict[str, Table]):
-    """The tables by the names that images have for them, each looked up once."""
+class _Tellers(dict[str, Callable[[Image], Change]]):
+    """What makes changes of the images of each table, by the names that images have for them."""
 
     def __init__(self, catalog: Catalog | None) -> None:
         super().__init__()
         self._catalog = catalog
 
-    def __missing__(self, name: str) -> Table:
+    def __missing__(self, name: str) -> Callable[[Image], Change]:
         found = self._catalog.find(name) if self._catalog is not None else None
         if found is None:
             raise DataError(f"{name} is not among the captured tables.")
-        table = self[name] = found.table
-        return table
+        made = self[name] = _teller(found.table)
+        return made

@@ -84,7 +84,8 @@ class Transactions(Generic[T]):
 
     `limit` is how much they may hold in memory together, in units of the weights that items come with. What does not
     fit the stream's rules is told to `report` and taken as well as it can be: with `orphans` an item of a transaction
-    whose beginning nobody saw opens it, without it is dropped.
+    whose beginning nobody saw opens it, without it is dropped. In a stream where beginnings are not `announced` the
+    first item of a transaction is its beginning.
     """
 
     def __init__(
@@ -94,11 +95,13 @@ class Transactions(Generic[T]):
         *,
         report: Callable[[str], None] = lambda _: None,
         orphans: bool = True,
+        announced: bool = True,
     ) -> None:
         self._spill = spill
         self._limit = limit
         self._report = report
         self._orphans = orphans
+        self._announced = announced
         self._open: dict[int, _Open[T]] = {}
         self.held = 0
         """What is in memory, in units of weight."""
@@ -170,8 +173,9 @@ class Transactions(Generic[T]):
 
     def _met(self, tx: int, seq: int) -> bool:
         """A transaction whose beginning nobody saw; says whether it counts."""
-        done = "it is taken from here on" if self._orphans else "the record is left out"
-        self._report(f"Transaction {tx} does something at {seq} and its beginning is not known: {done}.")
+        if self._announced:
+            done = "it is taken from here on" if self._orphans else "the record is left out"
+            self._report(f"Transaction {tx} does something at {seq} and its beginning is not known: {done}.")
         if self._orphans:
             self._open[tx] = _Open(seq)
         return self._orphans

@@ -6,10 +6,12 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eventlog.errors import DataError
 from eventlog.model import Image, Op, Reason, Transaction
 from eventlog.rules import Options, tell
+from eventlog.sources.linter.codecs import RawCodec
 from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings
 from eventlog.sources.linter.images import Committed
@@ -210,14 +212,21 @@ def test_a_site_codec_may_raise_anything() -> None:
     committed = Committed(SCHEMA, READING)
     broken = committed.tables[NUMBER]
 
-    def fails(data: bytes) -> dict[str, Any]:
-        raise ZeroDivisionError("oops")
+    class Failing(RawCodec):
+        def decode(self, data: bytes, /) -> dict[str, Any]:
+            raise ZeroDivisionError("oops")
 
-    committed.tables[NUMBER] = type(broken)(table=broken.table, name=broken.name, decode=fails, codec=broken.codec)
+    committed.tables[NUMBER] = replace(broken, codec=Failing())
     [image] = committed.images([ROW, commit()])
     assert faulty(image).startswith("ZeroDivisionError: oops.")
     assert image.before == {"DATA": OLD.hex()}
     assert image.after == {"DATA": NEW.hex()}
+
+
+def test_a_row_with_blobs_is_deleted_like_any_other() -> None:
+    done = Done(transaction=5, action=Action.DELETE, table=19, before={"ID": 1, "PHOTO": None, "NAME": "x"})
+    image = only(queued([done, ended(5)]))
+    assert (image.op, image.before, image.after) == (Op.DELETE, {"ID": 1, "PHOTO": None, "NAME": "x"}, None)
 
 
 def test_time_that_runs_back_is_reported() -> None:

@@ -25,7 +25,7 @@ DATA: Final = "DATA"
 class RecordCodec(Protocol):
     """Reads and writes the records of one table."""
 
-    def decode(self, data: bytes) -> Row:
+    def decode(self, data: bytes, /) -> Row:
         """The values of a record by column; whatever it raises is told with the operation, which keeps its raw bytes."""
 
     def encode(self, row: Row) -> bytes:

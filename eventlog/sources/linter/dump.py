@@ -130,7 +130,7 @@ def _part(number: int, data: bytes, table: SourceTable | None, fault: str | None
     if table is None or table.layout is None or fault is not None or piece:
         return DumpedPart(number=number, size=len(data), bytes=shown)
     try:
-        values = _shown(table.decode(data))
+        values = _shown(table.codec.decode(data))
     except Exception as error:  # noqa: BLE001  a site's codec may raise anything, and the dump goes on
         said = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
         return DumpedPart(number=number, size=len(data), bytes=shown, fault=said)

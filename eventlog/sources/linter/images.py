@@ -67,7 +67,7 @@ class Committed:
         self._report = report
         self._utc = utc_reader(settings.zone)
         self._action = reading(settings.coding, report)
-        self._open: Transactions[QueueRow] = Transactions(spill, settings.spill_bytes, report=report)
+        self._open: Transactions[QueueRow] = Transactions(spill, settings.spill_bytes, report=report, announced=False)
         self._telling = Telling(self.tables, self._action, self._utc, settings)
         self._nodes: dict[str, int] = {}
         self._disordered: set[int] = set()
@@ -97,22 +97,23 @@ class Committed:
         action_of, nodes, wanted = self._action, self._nodes, self._settings.destination
         held, reached = self._open, -1
         for row in rows:
-            action = action_of(row)
             node = nodes.get(row.dbnode)
             if node is None:
                 node = nodes[row.dbnode] = len(nodes)
             tx = node << 64 | row.transact_id if node else row.transact_id
-            if action is None:
-                self._skip(row)
-            elif action is _COMMIT or action is _ROLLBACK or action is _END:
+            action = None
+            if not 0 < row.typ < 4:  # what nearly all rows are: operations on rows, in either coding
+                action = action_of(row)
+                if action is None:
+                    self._skip(row)
+                    continue
+            if action is _COMMIT or action is _ROLLBACK or action is _END:
                 if (ended := self._ended(tx, row, action)) is not None:
                     yield ended
             elif not wanted or row.dst_server == wanted:
                 addr = row.syslog_addr
                 if addr < reached:
                     self._disordered.add(tx)
-                if tx not in held:
-                    held.begin(tx, addr)
                 held.add(tx, addr, row, len(row.data) + ROW_WEIGHT)
                 reached = addr
 
@@ -135,7 +136,7 @@ class Committed:
             return None
         transaction = Transaction(id=row.transact_id, time=self._committed(row))
         told = self._telling.images(self._rows(tx, addr), addr, transaction, fault)
-        return _numbered(told, self.after)
+        return _numbered(told, self.after if (addr,) <= self.after else ())
 
     def _rows(self, tx: int, addr: int) -> Iterator[QueueRow]:
         """The rows of a transaction in the order of their addresses."""
@@ -184,9 +185,9 @@ class Committed:
 def _numbered(told: Iterable[Image], after: Position) -> Iterator[Image]:
     """The images, the last one marked as such, without those that were handed out before."""
     held: Image | None = None
-    for image in told:
-        if held is not None and held.position > after:
+    for image in told if not after else (one for one in told if one.position > after):
+        if held is not None:
             yield held
         held = image
-    if held is not None and held.position > after:
+    if held is not None:
         yield replace(held, last=True)

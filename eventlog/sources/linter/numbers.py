@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from functools import lru_cache
 from typing import Final
 
 from eventlog.errors import DataError
@@ -16,14 +15,12 @@ _ZERO, _NEGATIVE, _POSITIVE = 0, 1, 2
 SPECIAL: Final = {3: Decimal("-Infinity"), 4: Decimal("Infinity"), 5: Decimal("NaN")}
 """What overflows and errors are told as: values that no number equals."""
 
-CACHED: Final = 1 << 14
 _first = dt.datetime(1, 1, 1)
 _tick = dt.timedelta(milliseconds=10)
 _NO_FRACTION = bytes(FRACTION_DIGITS // 2)
 _limit = 10 ** (WHOLE_DIGITS + FRACTION_DIGITS)
 
 
-@lru_cache(CACHED)  # both images of an update hold the same value as a rule, and so do neighbouring rows
 def decimal(raw: bytes) -> Decimal:
     """The number, without zeros that say nothing."""
     status = raw[0]
@@ -60,7 +57,6 @@ def decimal_bytes(value: Decimal) -> bytes:
     return bytes((status,)) + bytes.fromhex(f"{magnitude:030d}")
 
 
-@lru_cache(CACHED)
 def date(raw: bytes) -> dt.datetime:
     """The time, to hundredths of a second."""
     digits = _digits(raw)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from struct import Struct as Layout
 from typing import Any, Final
 
 from msgspec import Struct
 
 from eventlog.errors import DataError, shortened
+from eventlog.sources.linter.remembered import Remembered
 
 COLUMNS: Final = (
     "OPER_DATE",
@@ -81,6 +82,7 @@ def queue_row(values: Sequence[Any], code_page: str = "ascii") -> QueueRow:
     DATA ends where the row's own lengths say: what follows is padding or rubbish.
     """
     date, extdata, node, tx, addr, typ, blobatr, channel, table, rowid, len1, len2, server, owner, name, data = values
+    names = _names(code_page)
     try:
         if type(data) is not bytes:
             data = octets(data)
@@ -90,7 +92,7 @@ def queue_row(values: Sequence[Any], code_page: str = "ascii") -> QueueRow:
         return QueueRow(
             date if type(date) is bytes else octets(date),
             extdata or 0,
-            _name(node, code_page),
+            names[node or ""],
             tx & _WHOLE,
             addr & _WHOLE,
             typ,
@@ -100,9 +102,9 @@ def queue_row(values: Sequence[Any], code_page: str = "ascii") -> QueueRow:
             (rowid or 0) & _HALF,
             len1,
             len2,
-            _name(server, code_page),
-            _name(owner, code_page),
-            _name(name, code_page),
+            names[server or ""],
+            names[owner or ""],
+            names[name or ""],
             data,
         )
     except TypeError:
@@ -133,7 +135,14 @@ def oper_time(raw: bytes) -> dt.datetime:
     if len(raw) != _date.size:
         raise DataError(f"OPER_DATE has {len(raw)} bytes and not {_date.size}.")
     seconds, fraction = _date.unpack(raw)
-    return EPOCH + dt.timedelta(0, seconds, fraction * 15625 >> 10)
+    minute, second = divmod(seconds, 60)
+    return _within(minute)(second, fraction * 15625 >> 10)
+
+
+@lru_cache(256)  # what is done in one minute stands together
+def _within(minute: int) -> Callable[[int, int], dt.datetime]:
+    """Makes times within a minute of their seconds and microseconds."""
+    return partial(dt.datetime, *(EPOCH + dt.timedelta(minutes=minute)).timetuple()[:5])
 
 
 def oper_date(time: dt.datetime) -> bytes:
@@ -144,7 +153,8 @@ def oper_date(time: dt.datetime) -> bytes:
 
 def address(syslog_addr: int) -> str:
     """A place in the system log as people read it: the file's number and the address in it."""
-    return f"{syslog_addr >> 32}:0x{syslog_addr & _HALF:08X}"
+    low = (syslog_addr & _HALF).to_bytes(4).hex().upper()  # half of what a format would cost
+    return f"{syslog_addr >> 32}:0x{low}"
 
 
 def signed(number: int, bits: int = 64) -> int:
@@ -152,8 +162,13 @@ def signed(number: int, bits: int = 64) -> int:
     return number - (1 << bits) if number >> (bits - 1) else number
 
 
-@lru_cache(4096)  # a queue names few servers and tables, in every row
-def _name(value: str | bytes | None, code_page: str) -> str:
-    """A name without its padding; what no such code page has is shown by its bytes, for names only tell rows apart."""
-    text = value if isinstance(value, str) else (value or b"").decode(code_page, "backslashreplace")
+@lru_cache(16)
+def _names(code_page: str) -> Remembered:
+    """The names of a queue, without their padding: it has few, in every row."""
+    return Remembered(partial(_name, code_page=code_page))
+
+
+def _name(value: str | bytes, code_page: str) -> str:
+    """A name; what no such code page has is shown by its bytes, for names only tell rows apart."""
+    text = value if isinstance(value, str) else value.decode(code_page, "backslashreplace")
     return text.rstrip(" \0")

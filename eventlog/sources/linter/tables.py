@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -20,7 +20,6 @@ class SourceTable(Struct, frozen=True, kw_only=True):
 
     table: Table
     name: str
-    decode: Callable[[bytes], Row]
     codec: RecordCodec
     layout: RecordLayout | None = None
     blobs: frozenset[str] = frozenset()
@@ -30,7 +29,7 @@ class SourceTable(Struct, frozen=True, kw_only=True):
 
     def row(self, record: bytes, rowid: int) -> Row:
         """The values of a record. A BLOB's reference says nothing to anybody, so only its being NULL is told."""
-        found = self.decode(record)
+        found = self.codec.decode(record)
         if self.layout is None:
             return {ROWID: rowid, **found}
         return {name: value for name, value in found.items() if value is None or name not in self.blobs}
@@ -89,7 +88,6 @@ def _described(table: Table, chosen: str, settings: ReadingSettings) -> SourceTa
     return SourceTable(
         table=published(table),
         name=_name(table),
-        decode=made.decode,
         codec=made,
         layout=layout,
         blobs=blobs,
@@ -99,7 +97,7 @@ def _described(table: Table, chosen: str, settings: ReadingSettings) -> SourceTa
 
 def _raw(table: Table) -> SourceTable:
     made = codec(RAW)(RecordLayout(table=table, fields=()))
-    return SourceTable(table=table, name=_name(table), decode=made.decode, codec=made)
+    return SourceTable(table=table, name=_name(table), codec=made)
 
 
 def _name(table: Table) -> str:

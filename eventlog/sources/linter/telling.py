@@ -18,6 +18,7 @@ from eventlog.sources.linter.blobs import BlobRun, blob_rows
 from eventlog.sources.linter.codecs import DATA
 from eventlog.sources.linter.coding import BLOB_ACTIONS, Action
 from eventlog.sources.linter.parts import Operation, operation
+from eventlog.sources.linter.plain import PlainTables
 from eventlog.sources.linter.rows import QueueRow, address
 from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.linter.tables import SourceTable, SourceTables
@@ -43,6 +44,7 @@ class Telling:
         self._tables = tables
         self._action = action
         self._utc = utc
+        self._plain = PlainTables(tables, utc)
         self._pad = settings.pad_data
         self._pieces = settings.blob_pieces == "part2"
 
@@ -52,7 +54,15 @@ class Telling:
         """The images of the operations in their order, numbered; with a `fault` it is that of all of them."""
         place = 0
         blob: BlobRun | None = None
+        plain = self._plain
         for group in grouped(rows):
+            if blob is None and fault is None and len(group) == 1:
+                row = group[0]
+                quick = plain[row.tabnum_src](row, commit, transaction, place + 1)
+                if quick is not None:
+                    place += 1
+                    yield quick
+                    continue
             done = operation(group, pad=self._pad)
             action = self._action(done.row)
             assert action is not None
@@ -164,17 +174,20 @@ class Telling:
 
 
 def _row(table: SourceTable, record: bytes, done: Operation) -> Row:
-    return table.decode(record) if table.plain else table.row(record, done.row.rowid_src)
+    return table.codec.decode(record) if table.plain else table.row(record, done.row.rowid_src)
 
 
 def grouped(rows: Iterable[QueueRow]) -> Iterator[list[QueueRow]]:
     """The rows of each operation: they share an address."""
     group: list[QueueRow] = []
+    reached = None
     for row in rows:
-        if group and row.syslog_addr != group[0].syslog_addr:
+        if (here := row.syslog_addr) == reached:
+            group.append(row)
+            continue
+        if group:
             yield group
-            group = []
-        group.append(row)
+        group, reached = [row], here
     if group:
         yield group
 
