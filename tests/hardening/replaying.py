@@ -158,6 +158,6 @@ def _value(element: ET.Element) -> str:
 
 
 def _quoted(value: str) -> str:
-    if not set(value) & set(",;'+\"=\\<>"):
+    if not set(value) & set(",;'+\"=\\<>") and value == value.strip(" "):  # blanks round a bare value do not count
         return value
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
