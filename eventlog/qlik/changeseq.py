@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -17,6 +18,7 @@ from eventlog.model import Change
 WIDTH: Final = 35
 TIME_DIGITS: Final = 16
 LARGEST: Final = 10**19 - 1
+_ENDS: Final = [f"{number:03d}" for number in range(1000)]
 _form = re.compile(r"\d{35}", re.ASCII).fullmatch
 _iso = re.compile(
     r" *(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,12}))? ?(Z|[+-]\d\d(?::?\d\d)?)?)? *", re.ASCII
@@ -72,6 +74,27 @@ class Sequencer:
             self._time = max(self._time, time_digits(when))
         self._number += 1
         return f"{self._time}{self._number:019d}"
+
+    def many(self, changes: Sequence[Change]) -> list[str]:
+        """What `next` gives for each of the changes."""
+        found = []
+        number, seen, head = self._number, self._seen, self._head()
+        for change in changes:
+            transaction = change.transaction
+            when = change.time if transaction is None or transaction.time is None else transaction.time
+            number += 1
+            low = number % 1000
+            if when is not seen or not low:
+                self._time = max(self._time, time_digits(when))
+                self._number, seen = number, when
+                head = self._head()
+            found.append(head + _ENDS[low])
+        self._number, self._seen = number, seen
+        return found
+
+    def _head(self) -> str:
+        """All digits but the last three, which most of the numbers that follow have in common."""
+        return f"{self._time}{self._number // 1000:016d}"
 
 
 def time_of(change: Change) -> dt.datetime | str | None:

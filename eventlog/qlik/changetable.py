@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from operator import itemgetter
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from eventlog.errors import DataError, ExpressionError
-from eventlog.model import Change, Document, Op, Position, Refusal
-from eventlog.qlik.changeseq import Sequencer, utc
-from eventlog.qlik.headers import BEFORE, OPERATIONS, header_columns, stream_position, transaction_id
-from eventlog.qlik.masks import MOST_COLUMNS, bits_to_bytes, bits_to_hex
-from eventlog.qlik.partitions import Partition, Partitions
-from eventlog.qlik.readings import shown
-from eventlog.qlik.rows import ChangeColumn, ChangeRow, RowBlock, RowsDocument
-from eventlog.qlik.settings import HEADERS, ChangeTableSettings
-from eventlog.qlik.values import TableValues
-from eventlog.qlik.whole import WholeRows
-from eventlog.schema import Catalog, Table
+from eventlog.model import Change, Document, Refusal
+from eventlog.qlik.changeseq import Sequencer
+from eventlog.qlik.gathering import Gathered
+from eventlog.qlik.settings import ChangeTableSettings
+from eventlog.qlik.tables import ChangeTable, ChangeTables, finished, refusal_note
+from eventlog.schema import Catalog
+
+__all__ = [
+    "ROWS_OF_A_DOCUMENT",
+    "ChangeTable",
+    "ChangeTableFormat",
+    "ChangeTables",
+    "Gathered",
+    "finished",
+    "refusal_note",
+]
 
 ROWS_OF_A_DOCUMENT: Final = 10_000
-_NO_SEQUENCE = HEADERS[1:]
+CHANGES_AT_ONCE: Final = 4_096
+"""So many are looked at together; more would be no faster, and take more memory."""
 
 
 class ChangeTableFormat(Struct, frozen=True, kw_only=True):
@@ -45,208 +48,17 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
         tables = ChangeTables(self.settings, catalog)
         sequencer = Sequencer(after)
         gathered = Gathered(tables)
-        add, size = gathered.add, self.rows_of_a_document
-        for change in changes:
-            try:
-                table = tables.of(change)
-                rows = table.rows(change) if table is not None else ()
-            except DataError as error:
-                yield Refusal(positions=change.positions, note=refusal_note(change, error))
-                continue
-            if rows and table is not None and add(table, rows, sequencer.next(change), change.positions) >= size:
+        source, size = iter(changes), self.rows_of_a_document
+        while run := list(islice(source, _surely(size - gathered.count))):
+            if not gathered.take(run, sequencer):
+                yield from gathered.take_each(run, sequencer)
+            if gathered.count >= size:
                 yield gathered.document()
                 gathered = Gathered(tables)
-                add = gathered.add
         if gathered.count:
             yield gathered.document()
 
 
-class ChangeTable:
-    """One change table: its columns, and how the changes of its source table become rows."""
-
-    def __init__(self, table: Table, settings: ChangeTableSettings) -> None:
-        self.table = table
-        self.target = f"{table.name}{settings.suffix}"
-        self.values = TableValues(table)
-        headers = header_columns(settings)
-        self.columns = (
-            *[ChangeColumn(name=name, type=kind, header=True) for name, kind in headers],
-            *[
-                ChangeColumn(
-                    name=column.name,
-                    type=column.type,
-                    key=self.values.key.index(place) + 1 if place in self.values.key else 0,
-                )
-                for place, column in enumerate(self.values.columns)
-            ],
-        )
-        self.offset = len(headers)
-        self.sequenced = "change_seq" in settings.headers
-        self._check(settings, [name for name, _ in headers])
-        self._codec: Callable[[int], bytes | str] = bits_to_hex if settings.mask == "hex" else bits_to_bytes
-        self._masks: dict[int, bytes | str] = {}
-        self._before_image = settings.before_image
-        self._pick = _picked([name for name in settings.present if name != "change_seq"])
-        self._seen: tuple[object, str] = (None, "")
-        self._whole = WholeRows(self.values)
-        self._key_bits = self.values.key_bits
-        self._no_mask = self._codec(0)
-        self._nothing = [None] * len(self.values.columns)
-
-    def rows(self, change: Change) -> tuple[ChangeRow, ...]:
-        """The finished cells of the change's rows, without change_seq and partition_name; none where nothing changed.
-
-        A row of a full load is one that came.
-        """
-        if change.refresh:
-            change = replace(change, op=Op.ADD)
-        told = self._whole.told(change) if change.whole else None
-        before, after, bits, had, _ = self.values.told(change) if told is None else told
-        op = change.op
-        modified = op is Op.MODIFY
-        if modified and not bits:
-            return ()
-        transaction = change.transaction
-        if transaction is not self._seen[0]:
-            self._seen = (transaction, transaction_id(transaction))
-        identity = self._seen[1]
-        mask = self._masks.get(bits)
-        if mask is None:
-            mask = self._masks[bits] = self._codec(bits << self.offset)
-        oper, operation = OPERATIONS[op]
-        stream = change.stream or stream_position(change)
-        time = change.time
-        if time.__class__ is not dt.datetime or time.tzinfo is not None:
-            time = utc(time)
-        shown = modified and self._before_image and had & ~self._key_bits | bits & self._key_bits
-        pick = self._pick
-        if pick is None:
-            row = (oper, mask, stream, operation, identity, time, *(after or before or self._nothing))
-            if shown:
-                return (BEFORE[0], self._no_mask, stream, BEFORE[1], identity, time, *(before or ())), row
-            return (row,)
-        row = (*pick((oper, mask, stream, operation, identity, time)), *(after or before or self._nothing))
-        if shown:
-            return (*pick((BEFORE[0], self._no_mask, stream, BEFORE[1], identity, time)), *(before or ())), row
-        return (row,)
-
-    def _check(self, settings: ChangeTableSettings, headers: Sequence[str]) -> None:
-        """Refuses a table that no change table can be made for."""
-        taken = {name.casefold() for name in headers}
-        doubled = [column.name for column in self.values.columns if column.name.casefold() in taken]
-        if doubled:
-            raise ExpressionError(
-                f"its column {shown(doubled[0])} is called as a header column is; choose another change_tables.prefix"
-            )
-        if "change_mask" in settings.headers and len(self.columns) > MOST_COLUMNS:
-            raise ExpressionError(
-                f"it would have {len(self.columns)} columns, and a mask has room for {MOST_COLUMNS}; leave change_mask"
-                " out of change_tables.headers"
-            )
-
-
-class ChangeTables:
-    """The change tables of a catalog, each made when it is first met."""
-
-    def __init__(self, settings: ChangeTableSettings, catalog: Catalog | None) -> None:
-        self.settings = settings
-        every = settings.partition_every
-        self.partitions = Partitions(every, settings.base()) if every else None
-        self._tables = {} if catalog is None else {(table.schema, table.name): table for table in catalog}
-        self._chosen = frozenset(settings.tables)
-        self._made: dict[tuple[str | None, str], ChangeTable | ExpressionError | None] = {}
-        self._recent: tuple[object, object, ChangeTable | None] = (None, None, None)
-
-    def of(self, change: Change) -> ChangeTable | None:
-        """Where the change goes; None where its table was not chosen, ExpressionError where it has none."""
-        row = change.row
-        if row.table is self._recent[1] and row.schema is self._recent[0]:
-            return self._recent[2]
-        name = row.schema, row.table
-        if name not in self._made:
-            self._made[name] = self._look_up(*name)
-        found = self._made[name]
-        if isinstance(found, ExpressionError):
-            raise found
-        self._recent = (*name, found)
-        return found
-
-    def _look_up(self, schema: str | None, name: str) -> ChangeTable | ExpressionError | None:
-        if self._chosen and not self._chosen & {name, f"{schema}.{name}"}:
-            return None
-        table = self._tables.get((schema, name))
-        if table is None:
-            return ExpressionError("its columns are not known, and a change table needs them; give a schema file")
-        try:
-            return ChangeTable(table, self.settings)
-        except ExpressionError as error:
-            return error
-
-
-class Gathered:
-    """Rows on their way into one document."""
-
-    def __init__(self, tables: ChangeTables) -> None:
-        self.count = 0
-        self._partitions = tables.partitions
-        self._table: ChangeTable | None = None
-        self._partition: Partition | None = None
-        self._append: Callable[[ChangeRow], None]
-        self._stand: Callable[[tuple[Position, ...]], None]
-        self._covers: dict[str, tuple[Position, ...]] = {}
-        self._blocks: dict[tuple[ChangeTable, Partition | None], RowBlock] = {}
-
-    def add(
-        self, table: ChangeTable, rows: tuple[ChangeRow, ...], change_seq: str, positions: tuple[Position, ...]
-    ) -> int:
-        """Takes the rows of one change, and says how many there are now."""
-        partition = None if self._partitions is None else self._partitions.of(change_seq)
-        if table is not self._table or partition is not self._partition:
-            self._table, self._partition = table, partition
-            block = self._blocks.get((table, partition))
-            if block is None:
-                block = self._blocks[table, partition] = _block(table, partition)
-            self._append, self._stand = block.rows.append, block.positions.append
-        plain = partition is None and table.sequenced
-        append, stand = self._append, self._stand
-        for row in rows:
-            append((change_seq, *row) if plain else finished(row, change_seq, table, partition))
-            stand(positions)
-        self.count += len(rows)
-        self._covers[change_seq] = positions
-        return self.count
-
-    def document(self) -> RowsDocument:
-        """What was gathered; changes are called by their change_seq there."""
-        last = next(reversed(self._covers))
-        return RowsDocument(id=last, body=b"", covers=self._covers, blocks=tuple(self._blocks.values()))
-
-
-def finished(row: ChangeRow, change_seq: str, table: ChangeTable, partition: Partition | None) -> ChangeRow:
-    """The whole row, with its change_seq and the name of its partition, where these are among the columns."""
-    if partition is not None:
-        place = table.offset - 1 - table.sequenced
-        row = (*row[:place], partition.name, *row[place:])
-    return (change_seq, *row) if table.sequenced else row
-
-
-def refusal_note(change: Change, error: DataError) -> str:
-    """Which object has no row in a change table, and why."""
-    return f"{shown(change.row.table)} {shown(change.row.key)}: {str(error).rstrip('.')}."
-
-
-def _block(table: ChangeTable, partition: Partition | None) -> RowBlock:
-    return RowBlock(
-        table=table.table, target=table.target, columns=table.columns, rows=[], positions=[], partition=partition
-    )
-
-
-def _picked(names: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:
-    """Takes the cells of the header columns that are there; None where that is all of them."""
-    places = [_NO_SEQUENCE.index(name) for name in names]
-    if len(places) == len(_NO_SEQUENCE):
-        return None
-    if len(places) == 1:
-        only = places[0]
-        return lambda cells: (cells[only],)
-    return itemgetter(*places) if places else lambda _: ()
+def _surely(rows: int) -> int:
+    """How many changes cannot have more rows than that, but for the last; no more than stay small in memory."""
+    return min((rows + 1) // 2, CHANGES_AT_ONCE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -23,20 +24,58 @@ class ChangeColumn(Struct, frozen=True, kw_only=True):
     key: int = 0
 
 
-class RowBlock(Struct, frozen=True, kw_only=True):
-    """Rows of one change table in one partition, in order of change_seq, and the events behind each of them."""
+class RowBlock(Struct, frozen=True, kw_only=True, dict=True):
+    """Rows of one change table in one partition, in order of change_seq, and the events behind each of them.
+
+    They are held column by column, as files take them; whoever asks for `rows` gets them put together once.
+    """
 
     table: Table
     target: str
     columns: tuple[ChangeColumn, ...]
-    rows: list[ChangeRow]
+    cells: tuple[list[Any], ...]
     positions: list[tuple[Position, ...]]
     partition: Partition | None = None
+
+    @cached_property
+    def rows(self) -> list[ChangeRow]:
+        """The rows."""
+        return list(zip(*self.cells, strict=True))
 
     @property
     def headers(self) -> int:
         """How many header columns there are."""
         return sum(column.header for column in self.columns)
+
+
+class Growing:
+    """A block that rows still come into, one by one or column by column."""
+
+    __slots__ = ("_block", "_rows", "append", "stand")
+
+    def __init__(self, block: RowBlock) -> None:
+        self._block = block
+        self._rows: list[ChangeRow] = []
+        self.append = self._rows.append
+        self.stand = block.positions.append
+
+    def extend(self, cells: Sequence[Sequence[Any]], positions: Sequence[tuple[Position, ...]]) -> None:
+        """Takes many rows."""
+        self._transpose()
+        for column, more in zip(self._block.cells, cells, strict=True):
+            column.extend(more)
+        self._block.positions.extend(positions)
+
+    def block(self) -> RowBlock:
+        """All rows that came."""
+        self._transpose()
+        return self._block
+
+    def _transpose(self) -> None:
+        """Puts the rows that came one by one into the columns."""
+        for column, more in zip(self._block.cells, by_column(self._rows, len(self._block.cells)), strict=True):
+            column.extend(more)
+        self._rows.clear()
 
 
 class RowsDocument(Document, frozen=True, kw_only=True):

@@ -78,8 +78,17 @@ class Shape(Struct, frozen=True, kw_only=True):
                 return False
         return True
 
-    def row(self, key: tuple[Value, ...], cells: tuple[Any, ...]) -> Row:
-        """The whole row, NULL where a column was not captured."""
+    def fit_each(self, columns: Sequence[Sequence[Any]]) -> bool:
+        """Whether the values of many rows do, column by column."""
+        found = [set(map(type, cells)) - {type(None)} for cells in columns]
+        if not all(kinds <= {wanted} for kinds, wanted in zip(found, self.kinds, strict=True)):
+            return False
+        return all(
+            {cell.tzinfo for cell in columns[place] if cell is not None} <= {zone} for place, zone in self.clocks
+        )
+
+    def row(self, key: tuple[Any, ...], cells: tuple[Any, ...]) -> Row:
+        """The whole row, or all rows by their columns; NULL where a column was not captured."""
         order = self.order
         return (*key, *cells) if order is None else order((*key, *cells, None))
 
@@ -95,6 +104,7 @@ class WholeRows:
 
     def __init__(self, values: TableValues) -> None:
         self._values = values
+        self.key_bits = values.key_bits
         self._shapes: dict[tuple[str, ...], Shape | None] = {}
         first = values.columns[values.key[0]] if len(values.key) == 1 else None
         self._numbered = f"{first.name}=" if first is not None and first.category is Category.INT else None
@@ -103,11 +113,8 @@ class WholeRows:
         """What the change says; None where that takes the long way."""
         edits = change.edits
         names = tuple(map(_column, edits))
-        shape = self._shapes.get(names)
+        shape = self._shapes.get(names) or self.shape(names)
         if shape is None:
-            if names not in self._shapes:
-                self._shapes[names] = self._shape(names)
-                return self.told(change)
             return None
         op = change.op
         if op is Op.MODIFY:
@@ -127,6 +134,24 @@ class WholeRows:
             return None
         row, bits = shape.row(self._key(change.row.key), cells), shape.bits
         return (None, row, bits, 0, bits) if op is Op.ADD else (row, None, self._values.key_bits or bits, bits, 0)
+
+    def shape(self, names: tuple[str, ...]) -> Shape | None:
+        """What rows with edits of these columns look like; None where those take the long way."""
+        if names not in self._shapes:
+            self._shapes[names] = self._shape(names)
+        return self._shapes[names]
+
+    def keys(self, keys: Sequence[str]) -> list[Sequence[Value]]:
+        """The columns of the key, from the keys of many rows; DataError where one of them is none."""
+        numbered = self._numbered
+        if numbered is not None:
+            size = len(numbered)
+            texts = [key[size:] for key in keys]
+            digits, lengths = "".join(texts), set(map(len, texts))
+            plain = digits.isdigit() and digits.isascii() and min(lengths) > 0 and max(lengths) < 19
+            if plain and {key[:size] for key in keys} == {numbered}:
+                return [list(map(int, texts))]
+        return list(zip(*map(self._key, keys), strict=True))
 
     def _key(self, key: str) -> tuple[Value, ...]:
         numbered = self._numbered

@@ -9,6 +9,7 @@ says what is durably there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,7 @@ from eventlog.qlik.dfm import Described, description
 from eventlog.qlik.partitions import read_partition
 from eventlog.qlik.rows import RowBlock, RowsDocument, folder_of
 from eventlog.sinks.files import PERMANENT
-from eventlog.sinks.rowfiles import CSV_OPTIONS, RowForm, file_bytes, misfits
+from eventlog.sinks.rowfiles import CSV_OPTIONS, RowForm, csv_bytes, misfits, parquet_bytes
 
 POSITION: Final = "_position.json"
 PARTITIONS: Final = "attrep_cdc_partitions.jsonl"
@@ -112,28 +113,30 @@ class ChangeTableFiles:
     def _content(self, block: RowBlock) -> tuple[bytes, RowBlock, Notes]:
         """A file's bytes, the rows in it, and what is wrong with those that hold a value which its column cannot."""
         if self.form == "csv":
-            return file_bytes(block.columns, block.rows, self.form), block, []
+            return csv_bytes(block.columns, block.rows), block, []
         from pyarrow import ArrowException
 
         try:
-            return file_bytes(block.columns, block.rows, self.form), block, []
+            return parquet_bytes(block.columns, block.cells), block, []
         except (ArrowException, ValueError, TypeError, OverflowError):
             bad = {block.positions[place]: why for place, why in misfits(block.columns, block.rows).items()}
             if not bad:
                 raise
         if self._stop:
             raise SinkError(f"{block.target} does not take a row: {next(iter(bad.values()))}.", may_pass=False)
-        rest = [place for place, positions in enumerate(block.positions) if positions not in bad]
+        rest = [positions not in bad for positions in block.positions]
         kept = replace(
-            block, rows=[block.rows[place] for place in rest], positions=[block.positions[place] for place in rest]
+            block,
+            cells=tuple([list(compress(cells, rest)) for cells in block.cells]),
+            positions=list(compress(block.positions, rest)),
         )
         notes = [(position, f"{block.target}: {why}.") for positions, why in bad.items() for position in positions]
-        return file_bytes(kept.columns, kept.rows, self.form), kept, notes
+        return parquet_bytes(kept.columns, kept.cells), kept, notes
 
     def _files(self, identity: str, number: int, whole: RowBlock, version: int) -> tuple[list[File], Notes]:
         """The data file and its description; none for a block that has lost all its rows."""
         data, block, why = self._content(whole)
-        if not block.rows:
+        if not block.positions:
             return [], why
         stem = f"{identity[:8]}-{identity[8:TIME_DIGITS]}-{identity[TIME_DIGITS:]}" + (f"-{number}" if number else "")
         place = self.folder / _name(block)
@@ -145,7 +148,7 @@ class ChangeTableFiles:
             table=block.table,
             target=block.target,
             columns=block.columns,
-            records=len(block.rows),
+            records=len(block.positions),
             errors=len(why),
             first=_time(block, 0),
             last=_time(block, -1),
@@ -186,7 +189,7 @@ def _name(block: RowBlock) -> str:
 def _time(block: RowBlock, place: int) -> str:
     """The time in a row's change_seq, where there is that column."""
     first = block.columns[0]
-    return str(block.rows[place][0])[:TIME_DIGITS] if first.header and first.name.endswith("change_seq") else ""
+    return str(block.cells[0][place])[:TIME_DIGITS] if first.header and first.name.endswith("change_seq") else ""
 
 
 def _version(former: tuple[int, list[tuple[str, str]]] | None, block: RowBlock) -> tuple[int, list[tuple[str, str]]]:

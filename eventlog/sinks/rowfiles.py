@@ -39,12 +39,15 @@ _special = re.compile(r'[,"\r\n]|^\\N$|^$').search
 
 def file_bytes(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow], form: RowForm) -> bytes:
     """A whole file of the rows."""
-    if form == "csv":
-        return csv_bytes(columns, rows)
+    return csv_bytes(columns, rows) if form == "csv" else parquet_bytes(columns, by_column(rows, len(columns)))
+
+
+def parquet_bytes(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]]) -> bytes:
+    """A whole Parquet file of rows that are given column by column."""
     import pyarrow.parquet as pq
 
     into = io.BytesIO()
-    pq.write_table(arrow_table(columns, rows), into, **parquet_options(columns))
+    pq.write_table(arrow_columns(columns, cells), into, **parquet_options(columns))
     return into.getvalue()
 
 
@@ -83,12 +86,17 @@ def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
 
 def arrow_table(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> pa.Table:
     """The rows as Arrow has them; pyarrow's errors tell of a value that its column's type cannot hold."""
+    return arrow_columns(columns, by_column(rows, len(columns)))
+
+
+def arrow_columns(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]]) -> pa.Table:
+    """The same of rows that are given column by column."""
     import pyarrow as pa
 
     schema = arrow_schema(columns)
-    cells = by_column(rows, len(columns))
     arrays = [
-        pa.array(column, type=field.type) for column, field in zip(map(_texts, cells, schema), schema, strict=True)
+        _repeated(values, field) if column.header and _is_time(field) else pa.array(_texts(values, field), field.type)
+        for column, values, field in zip(columns, cells, schema, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -169,15 +177,29 @@ def _number_type(sql_type: str, kind: Category) -> pa.DataType:
     return pa.decimal128(digits, int(match[2]))
 
 
-def _texts(cells: tuple[Any, ...], field: pa.Field) -> Sequence[Any]:
+def _texts(cells: Sequence[Any], field: pa.Field) -> Sequence[Any]:
     """The cells as Arrow takes them: exact numbers that stay text there are written out."""
     import pyarrow as pa
 
-    if pa.types.is_string(field.type) and any(type(cell) is Decimal for cell in cells):
+    if pa.types.is_string(field.type) and Decimal in set(map(type, cells)):
         return [format(cell, "f") if type(cell) is Decimal else cell for cell in cells]
     if pa.types.is_decimal(field.type) and field.type.scale == 0:
         return [Decimal(cell) if type(cell) is int else cell for cell in cells]
     return cells
+
+
+def _is_time(field: pa.Field) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_timestamp(field.type))
+
+
+def _repeated(cells: Sequence[Any], field: pa.Field) -> pa.Array:
+    """The same as any array, but each value is looked at once: rows of one transaction share their time."""
+    import pyarrow as pa
+
+    places = {cell: place for place, cell in enumerate(dict.fromkeys(cells))}
+    return pa.array(list(places), field.type).take(pa.array([places[cell] for cell in cells], pa.int32()))
 
 
 def _csv_cell(cell: Any) -> str:

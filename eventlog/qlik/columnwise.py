@@ -1,0 +1,188 @@
+"""The quick way for many changes of one table: their rows are put together column by column.
+
+Law: what comes of it is what the rows of the changes one by one are; whatever is unusual is left to that.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, compress
+from operator import ne
+from typing import Any, Final
+
+from msgspec import Struct
+
+from eventlog.errors import DataError
+from eventlog.model import Change, Op, Transaction
+from eventlog.qlik.changeseq import utc
+from eventlog.qlik.headers import BEFORE, OPERATIONS, stream_position, transaction_id
+from eventlog.qlik.whole import Shape, WholeRows
+
+Cells = Sequence[Any]
+Codec = Callable[[int], bytes | str]
+Pick = Callable[[tuple[Any, ...]], tuple[Any, ...]]
+_KNOWN: Final = {Op.ADD: (False, True), Op.MODIFY: (True, True), Op.DELETE: (True, False)}
+"""Whether an operation has an image before, and one after."""
+
+
+class Laid(Struct, frozen=True, kw_only=True):
+    """The rows of changes, column by column, without change_seq and partition_name.
+
+    `places` are those of the changes that have rows; `shown` says of the images before and after each whether it is one.
+    """
+
+    places: Sequence[int]
+    shown: Sequence[bool]
+    cells: tuple[Cells, ...]
+
+    def spread(self, values: Sequence[Any]) -> list[Any]:
+        """Each change's value, once for each of its rows."""
+        return _woven(values, values, self.shown)
+
+
+class Layout:
+    """How whole changes of one table become columns, with what they have in common worked out once."""
+
+    def __init__(self, whole: WholeRows, codec: Codec, pick: Pick | None, *, before_image: bool) -> None:
+        self._whole = whole
+        self._codec = codec
+        self._pick = pick
+        self._shown = _KNOWN if before_image else {**_KNOWN, Op.MODIFY: (False, True)}
+        self._letters, self._words = self._named(0), self._named(1)
+        self._masks: dict[int, _Masks] = {}
+
+    def laid(self, changes: Sequence[Change]) -> Laid | None:
+        """The rows of the changes; None where one of them takes the long way."""
+        shape = self._shape(changes)
+        ops = [Op.ADD if change.refresh else change.op for change in changes]
+        if shape is None or Op.TRUNCATE in ops:
+            return None
+        edits = list(chain.from_iterable([change.edits for change in changes]))
+        width = len(shape.places)
+        olds, news = [edit.old for edit in edits], [edit.new for edit in edits]
+        befores = [olds[place::width] for place in range(width)]
+        afters = [news[place::width] for place in range(width)]
+        masks = list(map(self._masks_of(shape).__getitem__, zip(ops, *map(_differing, befores, afters), strict=True)))
+        some = list(map(bool, masks))
+        if not all(some):
+            found = self.laid(list(compress(changes, some))) if any(some) else _NONE
+            places = list(compress(range(len(changes)), some))
+            return None if found is None else Laid(places=places, shown=found.shown, cells=found.cells)
+        shown = list(chain.from_iterable(map(self._shown.__getitem__, ops)))
+        own = self._own(shape, changes, befores, afters, ops, shown)
+        if own is None:
+            return None
+        headers = self._headers(changes, ops, list(chain.from_iterable(masks)), shown)
+        return Laid(places=range(len(changes)), shown=shown, cells=(*headers, *own))
+
+    def _shape(self, changes: Sequence[Change]) -> Shape | None:
+        """What all of the changes look like; None where one is not whole, or has other columns."""
+        first = changes[0].edits
+        if not first or False in [change.whole for change in changes]:
+            return None
+        names = [edit.column for edit in first]
+        edits = [change.edits for change in changes]
+        given = [edit.column for edit in chain.from_iterable(edits)]
+        if set(map(len, edits)) != {len(names)} or given != names * len(changes):
+            return None
+        return self._whole.shape(tuple(names))
+
+    def _own(
+        self,
+        shape: Shape,
+        changes: Sequence[Change],
+        befores: Sequence[Cells],
+        afters: Sequence[Cells],
+        ops: Sequence[Op],
+        shown: Sequence[bool],
+    ) -> tuple[Cells, ...] | None:
+        """The table's own columns; None where a value or a key has to be read."""
+        known = list(chain.from_iterable(map(_KNOWN.__getitem__, ops)))
+        cells = [_woven(old, new, known) for old, new in zip(befores, afters, strict=True)]
+        if not shape.fit_each(cells):
+            return None
+        if known != shown:
+            cells = [_woven(old, new, shown) for old, new in zip(befores, afters, strict=True)]
+        try:
+            keys = self._whole.keys([change.row.key for change in changes])
+        except DataError:
+            return None
+        key = tuple([_woven(column, column, shown) for column in keys])
+        nothing = [None] * sum(shown)
+        columns: Sequence[Any] = shape.row(key, tuple(cells))
+        return tuple([nothing if column is None else column for column in columns])
+
+    def _headers(
+        self, changes: Sequence[Change], ops: Sequence[Op], masks: Cells, shown: Sequence[bool]
+    ) -> tuple[Cells, ...]:
+        streams = [change.stream or stream_position(change) for change in changes]
+        identities, times = _identities([change.transaction for change in changes]), _times(changes)
+        cells = (
+            list(chain.from_iterable(map(self._letters.__getitem__, ops))),
+            masks,
+            _woven(streams, streams, shown),
+            list(chain.from_iterable(map(self._words.__getitem__, ops))),
+            _woven(identities, identities, shown),
+            _woven(times, times, shown),
+        )
+        return cells if self._pick is None else self._pick(cells)
+
+    def _named(self, which: int) -> dict[Op, tuple[str, ...]]:
+        """What the rows of each operation are called, by letter or by word."""
+        return {op: self._images(op, BEFORE[which], OPERATIONS[op][which]) for op in _KNOWN}
+
+    def _images(self, op: Op, before: Any, own: Any) -> tuple[Any, ...]:
+        """One for each row of the operation; only that of a modification begins with a before image."""
+        return tuple(compress((before if op is Op.MODIFY else own, own), self._shown[op]))
+
+    def _masks_of(self, shape: Shape) -> _Masks:
+        found = self._masks.get(id(shape))
+        if found is None:
+            found = self._masks[id(shape)] = _Masks(shape, self._written)
+        return found
+
+    def _written(self, shape: Shape, op: Op, flags: tuple[bool, ...]) -> tuple[bytes | str, ...]:
+        """The masks of a change's rows; none where nothing changed."""
+        changed = shape.changed(flags) if op is Op.MODIFY else (op is Op.DELETE and self._whole.key_bits) or shape.bits
+        return self._images(op, self._codec(0), self._codec(changed)) if changed else ()
+
+
+class _Masks(dict[tuple[Any, ...], tuple[bytes | str, ...]]):
+    """The masks of rows by operation and columns that differ, each written once."""
+
+    def __init__(self, shape: Shape, written: Callable[[Shape, Op, tuple[bool, ...]], tuple[bytes | str, ...]]) -> None:
+        super().__init__()
+        self._shape = shape
+        self._written = written
+
+    def __missing__(self, key: tuple[Any, ...]) -> tuple[bytes | str, ...]:
+        op, *flags = key
+        found = self[key] = self._written(self._shape, op, tuple(flags))
+        return found
+
+
+_NONE: Final = Laid(places=(), shown=(), cells=())
+
+
+def _woven(befores: Sequence[Any], afters: Sequence[Any], shown: Iterable[bool]) -> list[Any]:
+    """What stands before and after by turns, as far as it is shown."""
+    both: list[Any] = [None] * (2 * len(befores))
+    both[::2], both[1::2] = befores, afters
+    return list(compress(both, shown))
+
+
+def _differing(befores: Cells, afters: Cells) -> list[bool]:
+    return list(map(ne, befores, afters))
+
+
+def _identities(transactions: Sequence[Transaction | None]) -> list[str]:
+    numbers = list(map(id, transactions))
+    known = {number: transaction_id(one) for number, one in dict(zip(numbers, transactions, strict=True)).items()}
+    return list(map(known.__getitem__, numbers))
+
+
+def _times(changes: Sequence[Change]) -> list[dt.datetime | None]:
+    return [
+        time if type(time := change.time) is dt.datetime and time.tzinfo is None else utc(time) for change in changes
+    ]
