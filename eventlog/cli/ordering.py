@@ -100,8 +100,8 @@ def worth_spark(order: Order) -> bool:
 def _refuse(order: Order) -> None:
     if order.source != "log":
         _refuse_for_stream(order)
-    elif order.keys or order.tables:
-        raise UsageError("--key and --tables go with --from gbase; a log's tables come from --schema.")
+    if order.source != "gbase" and (order.keys or order.tables):
+        raise UsageError("--key and --tables go with --from gbase; other tables come from --schema.")
     refuse_target(order)
     if order.mark and not order.from_database:
         raise UsageError("--mark marks the rows of a database, and INPUT is none.")

@@ -26,9 +26,10 @@ SENDING: Final = "sending"
 
 
 class Begun(Struct, frozen=True, kw_only=True):
-    """The note: documents begin after the one with this id."""
+    """The note: documents begin after the one with this id. What was refused is kept, for not all sinks tell it again."""
 
     after: str
+    refused: dict[int, str] = {}
 
 
 class Sent(Struct, frozen=True, kw_only=True):
@@ -56,29 +57,31 @@ def is_sending(work: Path) -> bool:
 
 def send(target: SentTables | SentMessages, form: SentForm, rendered: Iterable[pa.RecordBatch], work: Path) -> Sent:
     """Sends what was written of changes, in the order of their positions."""
-    refused: dict[int, str] = {}
-    count = 0
+    note, count = work / SENDING, 0
     with closing(sink_of(target)) as sink:
         there = sink.last()
-        after = _begun(work / SENDING, there)
-        known = after == there
-        for document in form.documents(rendered, after):
+        begun = _begun(note, there)
+        refused, known = dict(begun.refused), begun.after == there
+        for document in form.documents(rendered, begun.after):
             if not known and document.id >= there:
                 known = _same(document.id, there)
-            for outcome in sink.write([document]):
-                refused[outcome.position[0]] = outcome.note or ""
+            news = {outcome.position[0]: outcome.note or "" for outcome in sink.write([document])}
+            if news.keys() - refused.keys():
+                refused |= news
+                write_file(note, msgspec.json.encode(Begun(after=begun.after, refused=refused)))
             count += 1
         if not known:
             _same("", there)
     return Sent(documents=count, refused=refused)
 
 
-def _begun(note: Path, last: str) -> str:
+def _begun(note: Path, last: str) -> Begun:
     """Behind which document of the sink's ours begin; noted when this is asked for the first time."""
     if note.exists():
-        return msgspec.json.decode(note.read_bytes(), type=Begun).after
-    write_file(note, msgspec.json.encode(Begun(after=last)))
-    return last
+        return msgspec.json.decode(note.read_bytes(), type=Begun)
+    begun = Begun(after=last)
+    write_file(note, msgspec.json.encode(begun))
+    return begun
 
 
 def _same(ours: str, there: str) -> bool:

@@ -123,8 +123,8 @@ def test_archives_of_purge_are_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words,code,said",
     [
-        (["--from", "gbase"], 64, "--from gbase cannot be read yet"),
-        (["--to", "messages"], 64, "--to messages cannot be written yet"),
+        (["--to", "messages"], 78, "Say --schema FILE"),
+        (["--to", "change-tables"], 78, "Say --schema FILE"),
         (["--mark"], 64, "--mark marks the rows of a database"),
         (["--log", "event_log"], 64, "--log names a table of a database"),
         (["--database", "sqlite://", "--snapshot", "."], 64, "not by both"),

@@ -212,6 +212,28 @@ def test_an_interrupted_sending_to_kafka_goes_on(
     assert sorted(int(number[16:]) for number in numbers) == list(range(1, 22))
 
 
+def test_what_a_broker_refused_before_an_interruption_is_told_after_it(
+    tmp_path: Path, servers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = [log_row(n, table_key=f"idu={n}", new_value="x" * (3000 if n == 2 else 3)) for n in range(1, 6)]
+    source = write_lines(tmp_path / "log.jsonl", told)
+    own = settings(servers, max_message_bytes=2000)
+    target = SentMessages(settings=MessageSettings(topic="halves", batch_size=2), into=own)
+    write, left = KafkaSink.write, iter([1, 2])
+
+    def failing_once(sink: KafkaSink, documents: Sequence[Document]) -> Sequence[Outcome]:
+        if next(left, None) is None:
+            raise SinkError("The broker is away.")
+        return write(sink, documents)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KafkaSink, "write", failing_once)
+        with pytest.raises(SinkError, match="is away"):
+            run(source, tmp_path / "out", target)
+    assert run(source, tmp_path / "out", target).outcomes == {"E refused": 1, "S published": 4}
+    assert len(consumed(servers, "halves")) == 4
+
+
 def test_streams_are_sent_too(tmp_path: Path) -> None:
     (tmp_path / "s.bin").write_bytes(GOOD)
     source = StreamInput(places=(str(tmp_path / "s.bin"),), settings=OWN)

@@ -1,0 +1,157 @@
+"""`eventlog convert` to change tables and messages and from captured streams, as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+
+from eventlog.cli.main import exit_code
+from tests.acceptance.command import eventlog, ok
+from tests.converting import log_row, outcomes_of, write_lines
+from tests.servers_kafka import consumed, stand_in
+
+SCHEMA: dict[str, Any] = {
+    "tables": [
+        {
+            "schema": "indirect",
+            "name": "usr",
+            "columns": [{"name": "idu", "type": "integer", "key": 1}, {"name": "fname", "type": "varchar(64)"}],
+        }
+    ]
+}
+HERE = ("--engine", "local", "--jobs", "1")
+SHOP = ("--tables", "1=shop.customer", "--tables", "2=shop.purchase", "--key", "shop.customer=id")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> tuple[str | Path, ...]:
+    """A log of two rows, and its schema, as words of the command line."""
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+    file = write_lines(tmp_path / "log.jsonl", [log_row(1), log_row(2, event_type=4, column_name=None, new_value=None)])
+    return file, "--schema", tmp_path / "schema.json"
+
+
+def test_change_tables_are_folders(tmp_path: Path, log: tuple[str | Path, ...]) -> None:
+    last = ok("convert", *log, "--to", "change-tables", "--out", tmp_path / "rows", *HERE).splitlines()[-1]
+    assert last == "2 rows, 2 changes, 1 part (S 2)."
+    table = parquet.read_table(tmp_path / "rows" / "indirect.usr__ct" / "part-00000.parquet")
+    assert table.column("header__change_oper").to_pylist() == ["I", "D"]
+    ok("convert", *log, "--to", "change-tables", "--format", "csv", "--out", tmp_path / "texts", *HERE)
+    assert (tmp_path / "texts" / "indirect.usr__ct" / "part-00000.csv").read_text().startswith("header__change_seq,")
+
+
+def test_messages_are_folders_by_topic(tmp_path: Path, log: tuple[str | Path, ...]) -> None:
+    told = ("--to", "messages", "--metadata-topic", "meta")
+    ok("convert", *log, *told, "--out", tmp_path / "lines", *HERE)
+    lines = (tmp_path / "lines" / "indirect.usr" / "part-00000.jsonl").read_text().splitlines()
+    assert [json.loads(line)["message"]["headers"]["operation"] for line in lines] == ["INSERT", "DELETE"]
+    assert len((tmp_path / "lines" / "meta" / "part-00000.jsonl").read_text().splitlines()) == 1
+    ok("convert", *log, *told, "--format", "avro", "--out", tmp_path / "containers", *HERE)
+    assert (tmp_path / "containers" / "indirect.usr" / "part-00000.avro").read_bytes().startswith(b"Obj\x01")
+
+
+def test_change_tables_of_a_database(tmp_path: Path, log: tuple[str | Path, ...]) -> None:
+    url = f"sqlite:///{tmp_path / 'target.db'}"
+    ok("convert", *log, "--to", "change-tables", "--to-database", url, "--out", tmp_path / "out")
+    with sqlite3.connect(tmp_path / "target.db") as connection:
+        found = connection.execute("SELECT header__change_oper, idu, fname FROM usr__ct ORDER BY 1 DESC").fetchall()
+        tasks = connection.execute("SELECT task FROM eventlog_position").fetchall()
+    connection.close()
+    assert (found, tasks) == ([("I", 1, "Jack"), ("D", 1, None)], [("eventlog-convert",)])
+    assert [one["status"] for one in outcomes_of(tmp_path / "out")] == ["S", "S"]
+
+
+def test_a_configuration_says_how_change_tables_look_and_who_writes_them(
+    tmp_path: Path, log: tuple[str | Path, ...]
+) -> None:
+    (tmp_path / "c.toml").write_text(
+        '[[output]]\nsink = "database"\nurl = "sqlite:///elsewhere.db"\ntask = "mine"\nformat = "change-tables"\n'
+        '[output.change_tables]\nsuffix = "_changes"\n'
+    )
+    target = ("--to", "change-tables", "--to-database", "sqlite:///here.db", "--config", "c.toml")
+    ok("convert", *log, *target, "--out", "out", cwd=tmp_path)
+    with sqlite3.connect(tmp_path / "here.db") as connection:
+        assert connection.execute("SELECT count(*) FROM usr_changes").fetchall() == [(2,)]
+        assert connection.execute("SELECT task FROM eventlog_position").fetchall() == [("mine",)]
+    connection.close()
+    assert not (tmp_path / "elsewhere.db").exists()
+
+
+def test_messages_go_to_kafka(tmp_path: Path, log: tuple[str | Path, ...]) -> None:
+    with stand_in() as servers:
+        ok("convert", *log, "--to", "messages", "--kafka", servers, "--out", tmp_path / "out")
+        found = consumed(servers, "indirect.usr")
+    assert [one.key for one in found] == [b"1", b"1"]
+    assert [json.loads(one.value or b"")["headers"]["operation"] for one in found] == ["INSERT", "DELETE"]
+
+
+def test_a_stream_of_gbase_with_damage_at_its_end(tmp_path: Path) -> None:
+    ok("emulate", "gbase", "--rows", "50", "--out", tmp_path / "capture.bin")
+    words = ("convert", "capture.bin", "--from", "gbase", *SHOP, *HERE)
+    whole = ok(*words, "--out", "whole", cwd=tmp_path).splitlines()[-1]
+    with (tmp_path / "capture.bin").open("ab") as file:
+        size = file.tell()
+        file.write(b"\xff" * 20)
+    done = eventlog(*words, "--out", "damaged", cwd=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (65, whole)
+    assert f"capture.bin, byte {size}: " in done.stderr
+    assert "Everything before it is converted." in done.stderr
+    assert (tmp_path / "damaged" / "_SUCCESS").exists()
+    assert (tmp_path / "damaged" / "part-00000.xml").read_bytes() == (
+        tmp_path / "whole" / "part-00000.xml"
+    ).read_bytes()
+
+
+def test_exports_of_linters_queue(tmp_path: Path) -> None:
+    lines = [
+        {"op": "insert", "transaction": 1, "table": "T", "rowid": 1, "row": {"ID": 7, "NAME": "Jack"}},
+        {"op": "insert", "transaction": 2, "table": "T", "rowid": 2, "row": {"ID": 8, "NAME": "Ann"}},
+        {"op": "commit", "transaction": 1},
+    ]
+    columns = [{"name": "ID", "type": "int", "key": 1}, {"name": "NAME", "type": "varchar(20)"}]
+    (tmp_path / "schema.json").write_text(json.dumps({"tables": [{"name": "T", "number": 17, "columns": columns}]}))
+    (tmp_path / "done.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    queue = ok("emulate", "linter", tmp_path / "done.jsonl", "--schema", tmp_path / "schema.json")
+    (tmp_path / "queue.jsonl").write_text("".join(f"{line}\n" for line in reversed(queue.splitlines())))
+    words = ("convert", "queue.jsonl", "--from", "linter", "--schema", "schema.json", "--to", "change-tables", *HERE)
+    done = eventlog(*words, "--format", "csv", "--out", "out", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "1 row, 1 change, 1 part (S 1).\n")
+    assert "The queue ends with 1 open transaction(s), which are left out." in done.stderr
+    assert (tmp_path / "out" / "T__ct" / "part-00000.csv").read_text().splitlines()[1].endswith(",7,Jack")
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--to", "change-tables", "--format", "avro"], "it takes parquet or csv"),
+        (["--to", "messages", "--format", "csv"], "it takes json or avro"),
+        (["--format", "parquet"], "it has no choice of files"),
+        (["--metadata-topic", "m"], "--metadata-topic goes with --to messages"),
+        (["--to-database", "sqlite://"], "--to-database goes with --to change-tables"),
+        (["--kafka", "b:1"], "--kafka goes with --to messages"),
+        (["--to", "change-tables", "--to-database", "sqlite://", "--format", "csv"], "there are none"),
+        (["--to", "change-tables", "--to-database", "sqlite://", "--engine", "spark"], "say --engine local"),
+        (["--to", "messages", "--kafka", "b:1", "--master", "local[2]"], "say --engine local"),
+        (["--key", "usr=idu"], "--key and --tables go with --from gbase"),
+        (["--from", "gbase", "--key", "usr"], "--key usr is not written as NAME=VALUE"),
+        (["--from", "gbase", "--tables", "111="], "--tables 111= is not written as NAME=VALUE"),
+        (["--from", "gbase", "--mark"], "--mark goes with --from log"),
+        (["--from", "gbase", "--coalesce"], "--coalesce goes with --from log"),
+        (["--from", "linter"], "--from linter needs --schema FILE"),
+        (["--from", "linter", "--schema", "s.json", "--key", "usr=idu"], "--key and --tables go with --from gbase"),
+    ],
+)
+def test_what_does_not_go_together_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    write_lines(tmp_path / "a.jsonl", [log_row(1)])
+    (tmp_path / "s.json").write_text(json.dumps(SCHEMA))
+    monkeypatch.chdir(tmp_path)
+    assert exit_code(["convert", "a.jsonl", "--out", "out", *words]) == 64
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

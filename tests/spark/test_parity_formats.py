@@ -1,0 +1,101 @@
+"""Spark writes change tables, messages and captured streams as the local engine does, byte for byte."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog.convert import local, streams
+from eventlog.convert.settings import (
+    Conversion,
+    MessageFiles,
+    SnapshotRows,
+    StreamInput,
+    TableFiles,
+    Target,
+)
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.settings import ChangeTableSettings
+from eventlog.sources.gbase.scenario import reads, shop
+from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.splits import splits
+from eventlog.sources.linter.exports import exported
+from eventlog.sources.linter.settings import LinterSettings
+from eventlog.xds.write import XdsFormat
+from eventlog_spark.convert import convert
+from tests.converting import files_of
+from tests.linter import SCHEMA, ended, insert, queued
+from tests.spark.inputs import many_histories, order, rows_of, write_rows, write_snapshot
+from tests.strategies import History
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMS: list[Target] = [
+    TableFiles(settings=ChangeTableSettings(partition_every=60)),
+    TableFiles(file_format="csv"),
+    MessageFiles(settings=MessageSettings(topic="{table}", mode="metadata", metadata_topic="meta")),
+    MessageFiles(settings=MessageSettings(topic="all", encoding="avro")),
+]
+
+
+@settings(max_examples=4)
+@given(many_histories(), st.sampled_from(FORMS), st.sampled_from([3, 100]), st.integers(0, 2**32))
+def test_random_histories_in_every_form(
+    spark: SparkSession, history: History, form: Target, part_events: int, seed: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        rows = rows_of(history.events)
+        back = SnapshotRows(folder=write_snapshot(place / "snapshot", history))
+        (place / "in").mkdir()
+        mixed = list(rows)
+        Random(seed).shuffle(mixed)
+        write_rows(place / "in" / "a.parquet", mixed[::2])
+        write_rows(place / "in" / "b.csv", mixed[1::2])
+        told = {"part_events": part_events, "read_back": back, "format": form}
+        here = local.convert(order(place / "in", place / "here", **told), jobs=1)
+        assert convert(order(place / "in", place / "there", **told)) == here
+        assert files_of(place / "there") == files_of(place / "here")
+
+
+def both(place: Path, source: StreamInput, form: Target, **known: object) -> dict[str, bytes]:
+    """What both engines make of a stream, which is the same."""
+    told = {"input": source, "format": form, "part_events": 40, **known}
+    here = local.convert(Conversion(destination=place / "here", **told), jobs=1)  # type: ignore[arg-type]  # a test's own words
+    assert convert(Conversion(destination=place / "there", **told)) == here  # type: ignore[arg-type]  # the same words
+    assert files_of(place / "there") == files_of(place / "here")
+    return files_of(place / "here")
+
+
+@pytest.mark.parametrize("form", [XdsFormat(), TableFiles(), FORMS[3]])
+def test_streams_of_gbase(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Target) -> None:
+    monkeypatch.setattr(streams, "splits", partial(splits, size=1))
+    stream = tmp_path / "capture.bin"
+    stream.write_bytes(b"".join(reads(shop(400, seed=3))) + b"\xff" * 40)
+    assert len(splits(stream, size=1)) > 3
+    settings_there = GbaseSettings(
+        tables={"1": "shop.customer", "2": "shop.purchase"},
+        keys={"shop.customer": ("id",), "shop.purchase": ("id",)},
+    )
+    made = both(tmp_path, StreamInput(places=(str(stream),), settings=settings_there), form)
+    told = json.loads(made["_SUCCESS"])
+    assert "capture.bin, byte" in told["damage"]
+    assert told["changes"] > 200
+
+
+def test_queues_of_linter(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [exported(row) for row in queued([insert(1, 7), insert(2, 8), ended(2), insert(3, 9), ended(1)])]
+    rows.reverse()
+    (tmp_path / "queue.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source = StreamInput(places=(str(tmp_path / "queue.jsonl"),), settings=LinterSettings(code_page="cp1251"))
+    made = both(tmp_path, source, TableFiles(), catalog=SCHEMA)
+    assert json.loads(made["_SUCCESS"])["changes"] == 2
