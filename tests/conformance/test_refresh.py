@@ -6,6 +6,8 @@ from itertools import islice
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from eventlog.errors import DataError, InstallError, UsageError
@@ -15,6 +17,8 @@ from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.triggers import Options, located, track, untrack
+from eventlog.tablekey import parse
+from tests.conformance.test_dialect_keys import any_text
 from tests.logged import run
 
 COMMON: dict[str, list[Any]] = {
@@ -115,6 +119,22 @@ def test_keys_of_several_columns_are_gone_through_in_their_order(engine: Engine,
     assert len(keys(log)) == 18
     assert sorted(keys(log)) == sorted(keys(log, by_refresh=False))
     assert keys(log)[0].startswith("a=1+")
+
+
+@pytest.fixture
+def words(engine: Engine) -> Log:
+    return site(engine, "CREATE TABLE t (w VARCHAR(60) NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (w, n))")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(
+    held=st.sets(st.tuples(any_text.filter(bool), st.integers(-3, 3)), min_size=1, max_size=8), chunk=st.integers(1, 4)
+)
+def test_whatever_stands_in_the_keys_none_is_left_out(words: Log, held: set[tuple[str, int]], chunk: int) -> None:
+    run(words.engine, "DELETE FROM t", "DELETE FROM event_log")
+    insert(words.engine, [{"w": word, "n": number} for word, number in held])
+    assert whole(words, chunk).rows == len(held)
+    assert sorted(parse(key).parts for key in keys(words)) == sorted((("w", w), ("n", str(n))) for w, n in held)
 
 
 def numbered(engine: Engine, count: int = 10, **options: Any) -> Log:
