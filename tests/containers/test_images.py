@@ -23,6 +23,7 @@ from eventlog.cli.main import main
 from eventlog.config import from_settings, load
 from tests.servers import absent
 
+pytestmark = pytest.mark.xdist_group("containers")  # one process fetches the linters
 ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"
 DOCKERFILES = sorted(DOCKER.glob("Dockerfile*"))

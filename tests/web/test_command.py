@@ -84,10 +84,12 @@ def test_where_everybody_could_look_there_are_figures_and_no_page(log: LogTable,
         assert "eventlog_state" in asked(f"http://127.0.0.1:{port}/metrics")
         with pytest.raises(OSError, match="404"):
             asked(f"http://127.0.0.1:{port}/")
+        said(process, r'"(started)"')  # from then on it listens to signals
     with running(log, *arguments, EVENTLOG_WEB__TOKEN="a-token-that-is-long-enough") as process:
         port = said(process, r'"watched_at","port":(\d+)')
         with pytest.raises(OSError, match="401"):
             asked(f"http://127.0.0.1:{port}/")
+        said(process, r'"(started)"')
 
 
 def test_the_page_by_itself_refuses_an_address_that_everybody_reaches(log: LogTable) -> None:
