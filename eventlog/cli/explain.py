@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from eventlog.cli.show import show_json, show_table
+from eventlog.cli.show import readable, show_json, show_table
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.explain import Explanation
 
@@ -29,7 +29,7 @@ def explain(site: Site, record_id: int, as_json: bool) -> None:
 
 
 def _show(found: Explanation) -> None:
-    click.echo(f"Row {found.record_id}: status {found.status}. {found.recorded}")
+    click.echo(f"Row {found.record_id}: status {found.status}. {readable(found.recorded)}")
     click.echo(f"Read with {len(found.rows)} row(s) of the same object; today the rules say:")
     show_table(
         ("row", "type", "column", "old", "new", "status", "reason", "note"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eventlog.cli.show import show_json, show_table
+from eventlog.cli.show import readable, show_json, show_table
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.model import Reason
 
@@ -76,7 +76,7 @@ def _show_lines(rows: Iterable[LogRow], *, as_json: bool) -> None:
         if as_json:
             click.echo(msgspec.json.encode(row).decode())
         else:
-            click.echo("  ".join("-" if cell is None else str(cell) for cell in _cells(row)))
+            click.echo("  ".join("-" if cell is None else readable(cell) for cell in _cells(row)))
 
 
 def _cells(row: LogRow) -> tuple[object, ...]:

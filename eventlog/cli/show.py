@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
+
+_controls = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def show_json(value: Any) -> None:
@@ -13,6 +16,11 @@ def show_json(value: Any) -> None:
     import msgspec
 
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def readable(cell: object) -> str:
+    """A value in one line, without what a terminal would obey: log rows come from people whom nobody knows."""
+    return _controls.sub(lambda match: match[0].encode("unicode_escape").decode(), str(cell))
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
@@ -24,7 +32,7 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empt
 
     table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows:
-        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+        table.add_row(*(Text("" if cell is None else readable(cell)) for cell in row))
     if not table.row_count:
         click.echo(empty)
         return
