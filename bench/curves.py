@@ -38,7 +38,6 @@ def draw_growth(found: Report, path: Path) -> Path:
 
 def _panel(axes: object, name: str, timings: Sequence[Timing]) -> None:
     from matplotlib.axes import Axes
-    from matplotlib.ticker import NullFormatter
 
     assert isinstance(axes, Axes)
     points = [(timing.size, timing.each) for timing in timings]
@@ -51,7 +50,8 @@ def _panel(axes: object, name: str, timings: Sequence[Timing]) -> None:
     axes.set_ylim(middle / half, middle * half)
     axes.set_title(name, loc="left", fontsize=9)
     axes.yaxis.set_major_formatter(lambda value, _place: duration(value))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_formatter(lambda value, _place: f"{value:,.0f}")
+    axes.minorticks_off()  # they would be most of the time that drawing takes
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
 
