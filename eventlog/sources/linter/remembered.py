@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 MOST: Final = 1 << 10
-"""How many values are remembered; when there are more, all are forgotten. More would not be found sooner: they leave the cache."""
+"""How many values are remembered; when there are more, all are forgotten. More of them made no difference that stood out of the noise."""
 
 LONGEST: Final = 64
 """What is longer is seldom met again, and is not kept."""
