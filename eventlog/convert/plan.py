@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.convert.inputs import Unit
-from eventlog.convert.settings import Conversion
+from eventlog.convert.settings import Conversion, StreamInput
 from eventlog.schema import Catalog, catalog_to_json
 
 BUCKET_ROWS: Final = 100_000
@@ -59,7 +59,9 @@ def part_spans(counted: Mapping[int, int], part_events: int) -> Iterator[Span]:
 
 def fingerprint(conversion: Conversion, units: Sequence[Unit]) -> str:
     """What is the same for two runs exactly when one can go on with the work of the other."""
-    files = [(path, Path(path).stat().st_mtime_ns) for path in dict.fromkeys(unit.path for unit in units)]
+    source = conversion.input
+    places = source.places if isinstance(source, StreamInput) else [unit.path for unit in units]
+    files = [(path, Path(path).stat().st_mtime_ns) for path in dict.fromkeys(places)]
     told = msgspec.json.encode([replace(conversion, overwrite=False), list(units), files], enc_hook=_plain)
     return blake2b(told, digest_size=16).hexdigest()
 

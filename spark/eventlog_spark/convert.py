@@ -25,6 +25,7 @@ from eventlog.convert.conflicts import may_conflict
 from eventlog.convert.local import Unwatched, Watch
 from eventlog.convert.plan import part_spans
 from eventlog.convert.scatter import Scattered
+from eventlog.convert.sending import refuse_other
 from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows, StreamInput
 from eventlog.convert.sheaf import Sheaf
 from eventlog.convert.stages import DecidedBucket, Write, WriteOutcomes
@@ -59,6 +60,8 @@ def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Wa
     """Converts on Spark. The destination must be a folder that the driver and all executors see under one name."""
     conversion = _absolute(conversion)
     destination = Destination(conversion.destination)
+    if not conversion.overwrite:
+        refuse_other("spark", destination.work)
     with destination.occupied(overwrite=conversion.overwrite):
         try:
             with cut(conversion) as found, session(cluster or Cluster()) as spark:

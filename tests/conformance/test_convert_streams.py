@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,10 +13,11 @@ import fastavro
 import pytest
 from pyarrow import parquet
 
-from eventlog.convert import streams
+from eventlog.convert import local, streams
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
+from eventlog.errors import SinkError
 from eventlog.model import Change, Image, Refusal
 from eventlog.qlik.changetable import ChangeTableFormat
 from eventlog.qlik.messages.settings import MessageSettings
@@ -191,6 +193,27 @@ def test_open_transactions_are_left_out_and_told(tmp_path: Path) -> None:
     done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=CSV, own=OWN)
     assert (done.changes, done.damage) == (1, None)
     assert any("1 open transaction" in note for note in done.notes)
+
+
+def test_who_resumes_reads_a_file_anew_that_was_written_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = table_record(T1) + begin(1) + insert(2, 1) + commit(3)
+    stream = write(tmp_path / "s.bin", start)
+    source = StreamInput(places=(str(stream),), settings=OWN)
+    ordered = Conversion(input=source, destination=tmp_path / "out", format=CSV)
+
+    def fails(*_: object) -> None:
+        raise SinkError("The disk is full.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(local, "produce", fails)
+        with pytest.raises(SinkError):
+            convert(ordered, jobs=1)
+    former = stream.stat().st_mtime_ns
+    write(stream, start + begin(4) + insert(5, 2) + commit(6))
+    os.utime(stream, ns=(former + 1, former + 1))
+    assert convert(ordered, jobs=1, resume=True).changes == 2
 
 
 WIDER = layout_of(5, "c1 integer, c3 date, c2 varchar(20,0)")

@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.convert import local, streams
+from eventlog.convert.commit import WORK
+from eventlog.convert.sending import SENDING
 from eventlog.convert.settings import (
     Conversion,
     MessageFiles,
@@ -22,6 +24,7 @@ from eventlog.convert.settings import (
     TableFiles,
     Target,
 )
+from eventlog.errors import UsageError
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.sources.gbase.scenario import reads, shop
@@ -99,3 +102,12 @@ def test_queues_of_linter(spark: SparkSession, tmp_path: Path) -> None:
     source = StreamInput(places=(str(tmp_path / "queue.jsonl"),), settings=LinterSettings(code_page="cp1251"))
     made = both(tmp_path, source, TableFiles(), catalog=SCHEMA)
     assert json.loads(made["_SUCCESS"])["changes"] == 2
+
+
+def test_the_work_of_a_sending_that_was_interrupted_is_not_taken_away(tmp_path: Path) -> None:
+    note = tmp_path / "out" / WORK / "order" / SENDING
+    note.parent.mkdir(parents=True)
+    note.write_text('{"after": ""}')
+    with pytest.raises(UsageError, match="interrupted while it was sent"):
+        convert(order(tmp_path, tmp_path / "out"))
+    assert note.exists()
