@@ -13,9 +13,9 @@ from bench.measure import Timing
 from bench.plot import FLOOR, INK, OURS
 from bench.report import Report, duration
 
-ACROSS: Final = 3
-SPAN: Final = 10.0
-"""At least so many times between the lowest and the highest of an axis, so that noise looks as small as it is."""
+MOST_ACROSS: Final = 3
+ROOM: Final = 2.5
+"""So many times below the lowest cost and above the highest, so that noise looks as small as it is."""
 
 
 def draw_growth(found: Report, path: Path) -> Path:
@@ -24,16 +24,26 @@ def draw_growth(found: Report, path: Path) -> Path:
     from matplotlib.figure import Figure
 
     series = by_series(found.timings)
-    down = math.ceil(len(series) / ACROSS)
+    across = min(MOST_ACROSS, math.ceil(math.sqrt(len(series))))
+    down = math.ceil(len(series) / across)
+    costs = [timing.each for timing in found.timings if timing.series]
     with mpl.rc_context({"svg.hashsalt": "eventlog", "svg.fonttype": "none", "font.size": 9, "text.color": INK}):
         figure = Figure(figsize=(9, 0.8 + 2.3 * down), layout="constrained")
         for number, (name, timings) in enumerate(series.items(), 1):
-            _panel(figure.add_subplot(down, ACROSS, number), name, timings)
+            _panel(figure.add_subplot(down, across, number, ylim=(min(costs) / ROOM, max(costs) * ROOM)), name, timings)
         figure.suptitle(
             f"{found.name}: {found.question}\ntime for each {found.unit}; grey: n log n; flat is linear", fontsize=10
         )
         figure.savefig(path, format="svg", metadata={"Date": None})
     return path
+
+
+def short(size: float) -> str:
+    """A size in as few letters as an axis has room for."""
+    for letter, unit in (("M", 1e6), ("k", 1e3)):
+        if size >= unit:
+            return f"{size / unit:g} {letter}"
+    return f"{size:g}"
 
 
 def _panel(axes: object, name: str, timings: Sequence[Timing]) -> None:
@@ -44,13 +54,12 @@ def _panel(axes: object, name: str, timings: Sequence[Timing]) -> None:
     rising = from_the_cheapest(points)
     axes.loglog([size for size, _ in rising], _allowed(rising), color=FLOOR, linestyle="--")
     axes.loglog(*zip(*points, strict=True), color=OURS, marker="o", markersize=4)
-    axes.annotate(f"{duration(points[-1][1])}", points[-1], xytext=(-4, 6), textcoords="offset points", ha="right")
-    costs = [cost for _, cost in points]
-    middle, half = math.sqrt(min(costs) * max(costs)), math.sqrt(max(SPAN, 2 * max(costs) / min(costs)))
-    axes.set_ylim(middle / half, middle * half)
+    falls = len(points) > 1 and points[-1][1] < points[-2][1]
+    place = (0, -16 if falls else 8)
+    axes.annotate(duration(points[-1][1]), points[-1], xytext=place, textcoords="offset points", ha="right")
     axes.set_title(name, loc="left", fontsize=9)
     axes.yaxis.set_major_formatter(lambda value, _place: duration(value))
-    axes.xaxis.set_major_formatter(lambda value, _place: f"{value:,.0f}")
+    axes.xaxis.set_major_formatter(lambda value, _place: short(value))
     axes.minorticks_off()  # they would be most of the time that drawing takes
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

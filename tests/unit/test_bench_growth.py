@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.curves import draw_growth
+from bench.curves import draw_growth, short
 from bench.growth.fit import Point, from_the_cheapest, growth, slope
 from bench.growth.rules import CHARACTERS, Shape, shapes
 from bench.growth.series import by_series, powers, targets
@@ -116,3 +116,10 @@ def test_growth_is_drawn_a_panel_for_each_series_and_the_same_each_time(tmp_path
     assert ">rows<" in first
     assert ">tables<" in first
     assert "1 µs" in first
+
+
+@pytest.mark.parametrize(
+    "size,said", [(1, "1"), (100, "100"), (1_000, "1 k"), (100_000, "100 k"), (10_000_000, "10 M")]
+)
+def test_sizes_are_written_short(size: int, said: str) -> None:
+    assert short(size) == said
