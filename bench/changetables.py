@@ -68,8 +68,8 @@ def benchmark(*, quick: bool) -> Benchmark:
         note=(
             "Whole images of a table with seven columns as a stream hands them out: of four changes one inserts, two"
             " update, one deletes, in transactions of ten. Both ways into PostgreSQL write the same rows into the same"
-            " change table, one transaction for 10,000 rows, and COPY takes them from Python in both. Parquet is written"
-            " in documents of 10,000 rows, each durable with its description before the next. Masks have 40 columns."
+            " change table, one transaction for 50,000 rows, and COPY takes them from Python in both. Parquet is written"
+            " in documents of 50,000 rows, each durable with its description before the next. Masks have 40 columns."
         ),
     )
 
@@ -120,7 +120,10 @@ def encoded(changes: Sequence[Change]) -> list[RowsDocument]:
 def finished(number: int) -> list[RowsDocument]:
     """The rows that the bare COPY has ready."""
     emptied()
-    return encoded(told(number))
+    documents = encoded(told(number))
+    if not all(block.rows for document in documents for block in document.blocks):  # put together here, not in the race
+        raise AssertionError("rows are missing")
+    return documents
 
 
 @cache

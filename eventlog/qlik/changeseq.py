@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Final
 
 from msgspec import Struct
@@ -77,24 +78,26 @@ class Sequencer:
 
     def many(self, changes: Sequence[Change]) -> list[str]:
         """What `next` gives for each of the changes."""
-        found = []
-        number, seen, head = self._number, self._seen, self._head()
-        for change in changes:
-            transaction = change.transaction
-            when = change.time if transaction is None or transaction.time is None else transaction.time
-            number += 1
-            low = number % 1000
-            if when is not seen or not low:
-                self._time = max(self._time, time_digits(when))
-                self._number, seen = number, when
-                head = self._head()
-            found.append(head + _ENDS[low])
-        self._number, self._seen = number, seen
+        found: list[str] = []
+        whens = [
+            change.time if (one := change.transaction) is None or one.time is None else one.time for change in changes
+        ]
+        for _, run in groupby(whens, id):
+            same = list(run)
+            if same[0] is not self._seen:
+                self._seen = same[0]
+                self._time = max(self._time, time_digits(same[0]))
+            found += self._row(len(same))
         return found
 
-    def _head(self) -> str:
-        """All digits but the last three, which most of the numbers that follow have in common."""
-        return f"{self._time}{self._number // 1000:016d}"
+    def _row(self, count: int) -> list[str]:
+        """The next numbers; most differ in their last three digits only."""
+        time, first = self._time, self._number + 1
+        last = self._number = self._number + count
+        if first // 1000 != last // 1000:
+            return [f"{time}{number:019d}" for number in range(first, last + 1)]
+        head = f"{time}{first // 1000:016d}"
+        return [head + end for end in _ENDS[first % 1000 : last % 1000 + 1]]
 
 
 def time_of(change: Change) -> dt.datetime | str | None:

@@ -25,7 +25,8 @@ __all__ = [
     "refusal_note",
 ]
 
-ROWS_OF_A_DOCUMENT: Final = 10_000
+ROWS_OF_A_DOCUMENT: Final = 50_000
+"""Each document is made durable by itself, and the disk takes as long for a small one."""
 CHANGES_AT_ONCE: Final = 4_096
 """So many are looked at together; more would be no faster, and take more memory."""
 

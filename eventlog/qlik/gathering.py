@@ -105,9 +105,11 @@ class Gathered:
         self._covers.update(zip(sequences, positions, strict=True))
         pieces: list[tuple[str, Piece]] = []
         for table, places, laid in found:
-            own = range(len(order)) if len(places) == len(order) else [bisect_left(order, place) for place in places]
-            spread = laid.spread([sequences[place] for place in own])
-            pieces += self._pieces(table, laid, spread, laid.spread([positions[place] for place in own]))
+            told, behind = sequences, positions
+            if len(places) < len(order):
+                own = [bisect_left(order, place) for place in places]
+                told, behind = [sequences[place] for place in own], [positions[place] for place in own]
+            pieces += self._pieces(table, laid, laid.spread(told), laid.spread(behind))
         pieces.sort(key=itemgetter(0))
         return [piece for _, piece in pieces]
 

@@ -34,6 +34,8 @@ _KINDS: dict[Category, type] = {
     Category.TIME: dt.time,
     Category.TIMESTAMP: dt.datetime,
 }
+_LENGTHS = frozenset(range(1, 19))
+"""How many digits a number has that 64 bits hold for sure."""
 
 
 class Shape(Struct, frozen=True, kw_only=True):
@@ -145,11 +147,9 @@ class WholeRows:
         """The columns of the key, from the keys of many rows; DataError where one of them is none."""
         numbered = self._numbered
         if numbered is not None:
-            size = len(numbered)
-            texts = [key[size:] for key in keys]
+            head, *texts = "\n".join(["", *keys]).split(f"\n{numbered}")
             digits, lengths = "".join(texts), set(map(len, texts))
-            plain = digits.isdigit() and digits.isascii() and min(lengths) > 0 and max(lengths) < 19
-            if plain and {key[:size] for key in keys} == {numbered}:
+            if not head and len(texts) == len(keys) and digits.isdigit() and digits.isascii() and lengths <= _LENGTHS:
                 return [list(map(int, texts))]
         return list(zip(*map(self._key, keys), strict=True))
 

@@ -79,9 +79,13 @@ class PartFile:
 
 
 def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
-    """How Parquet is written: values that are all different need no dictionary, only time and space."""
+    """How Parquet is written: values that are all different need no dictionary, only time and space.
+
+    Statistics let readers pass over what they do not seek: that is done by change_seq, by time and by key.
+    """
     words = [column.name for column in columns if not column.name.endswith(("change_seq", "stream_position"))]
-    return {"compression": "snappy", "use_dictionary": words, "write_statistics": True}
+    sought = [column.name for column in columns if column.key or column.name.endswith(("change_seq", "timestamp"))]
+    return {"compression": "snappy", "use_dictionary": words, "write_statistics": sought or False}
 
 
 def arrow_table(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> pa.Table:
@@ -95,7 +99,7 @@ def arrow_columns(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]
 
     schema = arrow_schema(columns)
     arrays = [
-        _repeated(values, field) if column.header and _is_time(field) else pa.array(_texts(values, field), field.type)
+        _repeated(values, field) if column.header and _is_time(field) else pa.array(_texts(values, column), field.type)
         for column, values, field in zip(columns, cells, schema, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -133,8 +137,8 @@ def misfits(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> dict[
     import pyarrow as pa
 
     found: dict[int, str] = {}
-    for place, field in enumerate(arrow_schema(columns)):
-        cells = _texts(tuple([row[place] for row in rows]), field)
+    for place, (column, field) in enumerate(zip(columns, arrow_schema(columns), strict=True)):
+        cells = _texts([row[place] for row in rows], column)
         for number, cell in enumerate(cells):
             try:
                 pa.scalar(cell, type=field.type)
@@ -177,13 +181,14 @@ def _number_type(sql_type: str, kind: Category) -> pa.DataType:
     return pa.decimal128(digits, int(match[2]))
 
 
-def _texts(cells: Sequence[Any], field: pa.Field) -> Sequence[Any]:
+def _texts(cells: Sequence[Any], column: ChangeColumn) -> Sequence[Any]:
     """The cells as Arrow takes them: exact numbers that stay text there are written out."""
     import pyarrow as pa
 
-    if pa.types.is_string(field.type) and Decimal in set(map(type, cells)):
+    kind = arrow_type(column.type)
+    if pa.types.is_string(kind) and category(column.type) is Category.NUMBER:
         return [format(cell, "f") if type(cell) is Decimal else cell for cell in cells]
-    if pa.types.is_decimal(field.type) and field.type.scale == 0:
+    if pa.types.is_decimal(kind) and kind.scale == 0:
         return [Decimal(cell) if type(cell) is int else cell for cell in cells]
     return cells
 

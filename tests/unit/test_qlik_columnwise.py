@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventlog.errors import DataError
 from eventlog.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId, Transaction
 from eventlog.qlik.changeseq import Sequencer
 from eventlog.qlik.changetable import ChangeTableFormat, ChangeTables, Gathered
 from eventlog.qlik.rows import RowsDocument
 from eventlog.qlik.settings import ChangeTableSettings
+from eventlog.qlik.values import TableValues
+from eventlog.qlik.whole import WholeRows
 from eventlog.schema import Catalog, Column, Table
 
 USR = Table(
@@ -171,6 +174,18 @@ def test_whatever_is_unusual_is_asked_one_by_one(odd: list[Change], *, before_im
     usual = images(*[(AT, None)] * 8, column=column) if column == "since" else images(*[(1, 2)] * 8)
     assert taken(usual, before_image=before_image) is not None
     assert taken([*usual, *odd], before_image=before_image) is None
+
+
+@pytest.mark.parametrize("keys", [["idu=1"] * 9, ["idu=007"] * 9, ["idu=-1"] * 9, ["idu=123456789012345678"] * 9])
+def test_keys_are_read_together_as_one_by_one(keys: list[str]) -> None:
+    [read] = WholeRows(TableValues(USR)).keys(keys)
+    assert list(read) == [int(key[4:]) for key in keys]
+
+
+@pytest.mark.parametrize("keys", [["x", "idu=1\nidu=2"], ["idu=1\nidu=2", ""], ["idu=1", "idu="], ["idu=1", "idd=2"]])
+def test_keys_that_only_look_like_numbers_together_are_none(keys: list[str]) -> None:
+    with pytest.raises(DataError):
+        WholeRows(TableValues(USR)).keys(keys)
 
 
 def test_numbers_go_on_past_a_thousand() -> None:
