@@ -31,7 +31,7 @@ def tables(engine: Engine) -> Store:
     found: Store = {}
     with engine.connect() as connection:
         for table, key in KEYS.items():
-            for row in connection.execute(text(f"SELECT * FROM {table}")).mappings():
+            for row in map(dict, connection.execute(text(f"SELECT * FROM {table}")).mappings()):
                 found[table, written_key(table, row)] = shown(row, key)
     return filled(found)
 

@@ -70,7 +70,7 @@ def test_sql_in_any_field_of_a_row_stays_text(log: LogTable, tmp_path: Path) -> 
                 number += 1
                 column = {"column_name": None, "new_value": None} if kind in (4, 6) else {}
                 hostile = {"table_key": f"{injection}=1"} if field == "key name" else {field: injection[:40]}
-                row = {"table_key": "idu=1", "event_type": kind, **column, **hostile}
+                row: dict[str, Any] = {"table_key": "idu=1", "event_type": kind, **column, **hostile}
                 log.write(number, key=row.pop("table_key"), **row)
     once(config_of(log.engine, tmp_path / "out", batch_size=128))
     assert log.ask("SELECT secret FROM victim") == [("hidden",)]

@@ -1,0 +1,96 @@
+"""What a publisher takes while it works for a long time: memory, files, connections, the log's size and its lag."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Engine, text
+
+PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+RESULTS: Final = Path(__file__).resolve().parents[2] / "bench" / "results"
+
+
+class Sample(Struct, frozen=True, kw_only=True):
+    """One look at everything. `seconds` since the beginning, `megabytes` resident, `waiting` rows, `lag` in seconds."""
+
+    seconds: float
+    megabytes: float
+    files: int
+    connections: int
+    rows: int
+    log_megabytes: float
+    waiting: int
+    lag: float
+
+
+class Soak(Struct, frozen=True, kw_only=True):
+    """A soak, as it is kept with the other results."""
+
+    name: str
+    minutes: float
+    samples: list[Sample]
+
+
+LOOK = (
+    "SELECT count(*), count(*) FILTER (WHERE status = 'N'), pg_total_relation_size('event_log'),"
+    " coalesce(max(extract(epoch FROM localtimestamp - event_time)) FILTER (WHERE status = 'N'), 0),"
+    " (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) FROM event_log"
+)
+
+
+def sample(engine: Engine, process: int, began: float) -> Sample:
+    """How things stand now."""
+    with engine.connect() as connection:
+        rows, waiting, size, lag, connections = connection.execute(text(LOOK)).one()
+    resident = int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE
+    return Sample(
+        seconds=round(time.monotonic() - began, 1),
+        megabytes=round(resident / 2**20, 2),
+        files=len(list(Path(f"/proc/{process}/fd").iterdir())),
+        connections=int(connections),
+        rows=int(rows),
+        log_megabytes=round(size / 2**20, 2),
+        waiting=int(waiting),
+        lag=round(float(lag), 3),
+    )
+
+
+def grows(samples: Sequence[Sample], of: Callable[[Sample], float]) -> float:
+    """By how much the middle of the last third is above the middle of the second; the first third is warming up."""
+    third = len(samples) // 3
+    second, last = samples[third : 2 * third], samples[-third:]
+    return _median([of(one) for one in last]) - _median([of(one) for one in second])
+
+
+def keep(found: Soak) -> Path:
+    """Writes figures and their plot to the other results."""
+    path = RESULTS / f"{found.name}.json"
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    _plot(found, path.with_suffix(".svg"))
+    return path
+
+
+def _plot(found: Soak, path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    shown = {"memory, MB": "megabytes", "open files": "files", "connections": "connections"}
+    shown |= {"log, MB": "log_megabytes", "rows waiting": "waiting", "lag, s": "lag"}
+    figure, axes = plt.subplots(2, 3, figsize=(10, 5), layout="constrained")
+    for axis, (title, name) in zip(axes.flat, shown.items(), strict=True):
+        axis.plot([one.seconds / 60 for one in found.samples], [getattr(one, name) for one in found.samples])
+        axis.set(title=title, xlabel="minutes", ylim=(0, None))
+    figure.savefig(path)
+    plt.close(figure)
+
+
+def _median(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 2]
