@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from eventlog.errors import DataError, UsageError
-from eventlog.sources.linter.exports import export_rows, exported, in_order
+from eventlog.sources.linter.exports import export_rows, exported, file_rows, in_order
 from eventlog.sources.linter.rows import row_of, signed
 from eventlog.sources.linter.settings import ReadingSettings
-from tests.linter import ROW, commit, ended, insert, queued, row
+from tests.linter import READING, ROW, commit, ended, insert, queued, row
 
 ROWS = [
     row(syslog_addr=2**63 - 64, data=ROW.data.ljust(3400, b"\0")),
@@ -110,3 +110,21 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 def test_an_exported_row_is_read_as_it_was() -> None:
     assert row_of(exported(ROW)) == ROW
+
+
+@pytest.mark.parametrize(
+    "name, value, words",
+    [
+        ("TYP", None, "TYP is NULL"),
+        ("TYP", "", "TYP is NULL"),
+        ("DBNODE", True, "DBNODE is True, which is no text"),
+        ("LEN1", 1.5, "LEN1 is 1.5, which is no number"),
+        ("CHANNEL", True, "CHANNEL is True, which is no number"),
+        ("DATA", [1], r"DATA is \[1\], which is no text"),
+    ],
+)
+def test_a_cell_of_another_kind_is_refused_with_its_place(tmp_path: Path, name: str, value: object, words: str) -> None:
+    path = tmp_path / "queue.jsonl"
+    path.write_bytes(json.dumps({**exported(ROW), name: value}).encode())
+    with pytest.raises(DataError, match=f"row 1: {words}"):
+        list(file_rows(path, READING))

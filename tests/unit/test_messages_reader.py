@@ -202,3 +202,35 @@ def test_fastavro_wrote_it_and_we_read_it() -> None:
     found = MessageReader(schema=shape.data_text).read(stream.getvalue())
     assert (found.row, found.changed) == (row, None)
     assert binascii.hexlify(stream.getvalue()).startswith(b"0202")
+
+
+@pytest.mark.parametrize(
+    "value, words",
+    [
+        (b'{"data":{"a":1},"headers":true}', "are no object"),
+        (b'{"data":{"a":1},"beforeData":[1],"headers":{}}', "are no object"),
+        (b'{"op":"U","data":[{"a":"1"}],"bu_data":true}', "no list of columns"),
+        (b'{"op":"U","data":[null]}', "no list of columns"),
+        (b'{"magic":"atMSG","messageSchemaId":[],"message":{}}', "messageSchemaId is no text"),
+        (b'{"magic":"atMSG","type":"MD","message":{"lineage":"s.t"}}', "lineage is no object"),
+        (b'{"a":' + b"[" * 100_000, "no JSON"),
+        (b'{"data":{"a":1},"headers":{"changeMask":"-1"}}', "is no mask"),
+    ],
+)
+def test_what_is_built_otherwise_is_refused_in_words(value: bytes, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        MessageReader().read(value)
+
+
+def test_a_mask_is_not_read_further_than_there_are_columns() -> None:
+    headers = b'{"changeMask":"' + b"F" * 1_000_000 + b'"}'
+    assert MessageReader().read(b'{"data":{"a":1,"b":2},"headers":' + headers + b"}").changed == ("a", "b")
+
+
+def test_text_that_is_not_ascii_is_no_base64() -> None:
+    assert bytes_of("\N{SNOWMAN}") == "\N{SNOWMAN}".encode()
+
+
+def test_a_schema_is_not_deeper_than_anybody_reads() -> None:
+    with pytest.raises(DataError, match="no JSON"):
+        lenient("[" * 100_000)
