@@ -187,13 +187,16 @@ def test_writers_publisher_and_load_at_the_same_time(postgresql: Engine, style: 
 
     writers = [Thread(target=_kept(write, failures), args=(seed,)) for seed in (1, 2)]
     loader = Thread(target=_kept(lambda _: [list(circle.refresh(3)) for _ in range(3)], failures), args=(0,))
-    for thread in (*writers, loader):
+    threads = (*writers, loader)
+    for thread in threads:
         thread.start()
-    while loader.is_alive():
-        circle.publish()
-    done.set()
-    for thread in (*writers, loader):
-        thread.join()
+    try:
+        while loader.is_alive():
+            circle.publish()
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
     assert failures == []
     circle.check()
 
