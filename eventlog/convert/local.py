@@ -26,7 +26,7 @@ from eventlog.convert.order import ranges
 from eventlog.convert.plan import Span, bucket_count, fingerprint, part_spans, range_count
 from eventlog.convert.readback import PlacedTable
 from eventlog.convert.scatter import Scatter, Scattered, scatter
-from eventlog.convert.sending import Sent, is_sending, refuse_other, send
+from eventlog.convert.sending import Sent, is_sending, reach, refuse_other, send
 from eventlog.convert.settings import (
     Conversion,
     FilesInput,
@@ -85,6 +85,7 @@ def convert(
     What a run that was interrupted had done is used again by one that resumes, if the order and the input are the same.
     """
     destination = Destination(conversion.destination)
+    reach(conversion.format)
     resume = resume or is_sending(destination.work)
     with destination.occupied(overwrite=conversion.overwrite, resume=resume):
         try:

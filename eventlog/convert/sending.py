@@ -7,8 +7,8 @@ the sink knows those that it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from eventlog.convert.forms import SentForm
-from eventlog.convert.settings import SentMessages, SentTables
+from eventlog.convert.settings import SentMessages, SentTables, Target
 from eventlog.durable import write_file
 from eventlog.errors import SinkError, UsageError
 from eventlog.seams import Sink
@@ -50,6 +50,27 @@ def sink_of(target: SentTables | SentMessages) -> Sink:
     return KafkaSink(target.into)
 
 
+def reach(target: Target) -> None:
+    """Has the sink answer once where changes are to be sent, before hours are spent on what cannot go there."""
+    if isinstance(target, SentTables | SentMessages):
+        with (
+            _our_words("Nothing was done yet; give the command again when it answers."),
+            closing(sink_of(target)) as sink,
+        ):
+            sink.last()
+
+
+@contextmanager
+def _our_words(hint: str) -> Iterator[None]:
+    """Sinks speak to a daemon, which tries again by itself; here somebody has to."""
+    try:
+        yield
+    except SinkError as error:
+        if not error.may_pass:
+            raise
+        raise SinkError(error.message, hint=hint, may_pass=True) from error
+
+
 def is_sending(work: Path) -> bool:
     """Whether a conversion with this work folder was interrupted while it sent."""
     return any(work.glob(f"*/{SENDING}"))
@@ -58,7 +79,7 @@ def is_sending(work: Path) -> bool:
 def send(target: SentTables | SentMessages, form: SentForm, rendered: Iterable[pa.RecordBatch], work: Path) -> Sent:
     """Sends what was written of changes, in the order of their positions."""
     note, count = work / SENDING, 0
-    with closing(sink_of(target)) as sink:
+    with _our_words("Give the same command once more: it goes on where it was."), closing(sink_of(target)) as sink:
         there = sink.last()
         begun = _begun(note, there)
         refused, known = dict(begun.refused), begun.after == there

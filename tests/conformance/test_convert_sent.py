@@ -116,7 +116,7 @@ def test_an_interrupted_conversion_goes_on_and_nothing_is_there_twice(
     run(source, tmp_path / "former", target)
     with monkeypatch.context() as patch:
         patch.setattr(DatabaseSink, "write", failing(after, taken=taken))
-        with pytest.raises(SinkError, match="is away"):
+        with pytest.raises(SinkError, match=r"is away\. Give the same command once more"):
             run(source, tmp_path / "out", target)
     with pytest.raises(UsageError, match="interrupted while it was sent"):
         run(source, tmp_path / "out", target, part_events=7)
@@ -124,6 +124,13 @@ def test_an_interrupted_conversion_goes_on_and_nothing_is_there_twice(
     assert (done.changes, done.statuses) == (21, {"S": 21})
     assert [row[1:] for row in rows(tmp_path / "t.db")] == EXPECTED * 2
     assert sorted(entry.name for entry in (tmp_path / "out").iterdir()) == ["_SUCCESS", "outcomes.parquet"]
+
+
+def test_a_database_that_does_not_answer_is_noticed_before_anything_is_done(source: Path, tmp_path: Path) -> None:
+    target = SentTables(into=DatabaseSettings(url="postgresql+psycopg://u@127.0.0.1:1/x"))
+    with pytest.raises(SinkError, match="Nothing was done yet"):
+        run(source, tmp_path / "out", target)
+    assert not (tmp_path / "out").exists()
 
 
 def test_who_goes_on_notices_that_others_wrote_meanwhile(
