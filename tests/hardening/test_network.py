@@ -155,7 +155,7 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 def test_a_full_disk_is_waited_for(sqlite: Engine, tmp_path: Path) -> None:
     with small_disk(tmp_path) as disk:
-        _fill_and_free(sqlite, tmp_path, disk, lambda: (disk / "ballast").write_bytes(bytes(48 * 1024)))
+        expect_room_is_waited_for(sqlite, tmp_path, disk, lambda: (disk / "ballast").write_bytes(bytes(48 * 1024)))
 
 
 def test_a_disk_without_room_for_another_file_is_waited_for(
@@ -206,7 +206,7 @@ def test_a_file_larger_than_allowed_is_waited_for_and_leaves_nothing(tmp_path: P
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def _fill_and_free(engine: Engine, folder: Path, disk: Path, fill: Callable[[], object]) -> None:
+def expect_room_is_waited_for(engine: Engine, folder: Path, disk: Path, fill: Callable[[], object]) -> None:
     aim = Files(disk, "field")
     prepare(engine, aim.style)
     config = configure(engine, folder, aim)

@@ -81,14 +81,14 @@ def test_sql_in_any_field_of_a_row_stays_text(log: LogTable, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ['usr"; DROP TABLE victim; --', "usr'; --", "a b`c", "../../usr", "%s:x{0}"])
 def test_sql_in_the_name_of_a_table_and_of_a_column_stays_a_name(sqlite: Engine, tmp_path: Path, name: str) -> None:
-    _tracks_a_hostile_name(sqlite, tmp_path, name)
+    expect_a_name_stays_one(sqlite, tmp_path, name)
 
 
 def test_sql_in_names_stays_a_name_on_postgresql(postgresql: Engine, tmp_path: Path) -> None:
-    _tracks_a_hostile_name(postgresql, tmp_path, 'usr"; DROP TABLE victim; --$body$')
+    expect_a_name_stays_one(postgresql, tmp_path, 'usr"; DROP TABLE victim; --$body$')
 
 
-def _tracks_a_hostile_name(engine: Engine, folder: Path, name: str) -> None:
+def expect_a_name_stays_one(engine: Engine, folder: Path, name: str) -> None:
     install(engine, LogNames())
     log = LogTable(engine)
     log.run("CREATE TABLE victim (secret VARCHAR(40))")
