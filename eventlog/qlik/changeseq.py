@@ -20,6 +20,8 @@ WIDTH: Final = 35
 TIME_DIGITS: Final = 16
 LARGEST: Final = 10**19 - 1
 _ENDS: Final = [f"{number:03d}" for number in range(1000)]
+_SIGNS: Final = dict.fromkeys(map(ord, "-:.T"))
+"""What stands between the digits of a time in ISO 8601."""
 _form = re.compile(r"\d{35}", re.ASCII).fullmatch
 _iso = re.compile(
     r" *(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,12}))? ?(Z|[+-]\d\d(?::?\d\d)?)?)? *", re.ASCII
@@ -111,7 +113,7 @@ def time_digits(when: dt.datetime | str | None) -> str:
     at = utc(when)
     if at is None:
         return START.time
-    return f"{at.year:04d}{at.month:02d}{at.day:02d}{at.hour:02d}{at.minute:02d}{at.second:02d}{at.microsecond // 10_000:02d}"
+    return at.isoformat(timespec="microseconds").translate(_SIGNS)[:TIME_DIGITS]
 
 
 def utc(when: dt.datetime | str | None) -> dt.datetime | None:

@@ -33,6 +33,7 @@ CSV_OPTIONS: Final = {
     "escapeChar": '"',
 }
 LARGEST_DECIMAL: Final = 38
+SAMPLE: Final = 200
 _arguments = re.compile(r"\((\d+)(?: *, *(-?\d+))?[^)]*\)").search
 _special = re.compile(r'[,"\r\n]|^\\N$|^$').search
 
@@ -99,7 +100,9 @@ def arrow_columns(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]
 
     schema = arrow_schema(columns)
     arrays = [
-        _repeated(values, field) if column.header and _is_time(field) else pa.array(_texts(values, column), field.type)
+        _repeated(values, field)
+        if _is_time(field) and _repeats(values)
+        else pa.array(_texts(values, column), field.type)
         for column, values, field in zip(columns, cells, schema, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -199,8 +202,14 @@ def _is_time(field: pa.Field) -> bool:
     return bool(pa.types.is_timestamp(field.type))
 
 
+def _repeats(cells: Sequence[Any]) -> bool:
+    """Whether the first values let one expect few different ones."""
+    some = cells[:SAMPLE]
+    return 4 * len(set(some)) <= len(some)
+
+
 def _repeated(cells: Sequence[Any], field: pa.Field) -> pa.Array:
-    """The same as any array, but each value is looked at once: rows of one transaction share their time."""
+    """The same as any array, but each value is looked at once: rows of a few transactions share a few times."""
     import pyarrow as pa
 
     places = {cell: place for place, cell in enumerate(dict.fromkeys(cells))}
