@@ -6,14 +6,19 @@ Each case here dies at a few places; `python -m tests.hardening crash` at all of
 from __future__ import annotations
 
 import inspect
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine
 
-from tests.hardening.crash import AT_RANDOM, kill_again_and_again
+from tests.hardening.crash import AT_RANDOM, configure, finish, kill_again_and_again, prepare
 from tests.hardening.faults import OWN, Fault, _owner, faults_of
 from tests.hardening.quantity import scaled
+from tests.hardening.replaying import tables
+from tests.hardening.targets import Files
+from tests.hardening.writing import transaction
 
 SINKS = sorted(OWN)
 
@@ -40,3 +45,22 @@ def test_every_place_to_die_is_there(sink: str) -> None:
     for fault in found.values():
         owner, name = _owner(fault.place)
         assert inspect.isfunction(inspect.getattr_static(owner, name))
+
+
+def test_the_checker_notices_what_is_missing_twice_or_out_of_order(sqlite: Engine, tmp_path: Path) -> None:
+    aim = Files(tmp_path)
+    prepare(sqlite, aim.style)
+    dice = random.Random(1)
+    for _ in range(30):
+        transaction(sqlite, dice)
+    finish(sqlite, configure(sqlite, tmp_path, aim), "files")
+    assert aim.check(sqlite) == tables(sqlite)
+    first, *_, last = sorted(aim.folder.iterdir())
+    for spoil in (first.unlink, lambda: first.write_bytes(last.read_bytes()), lambda: first.rename(f"{last}.xml")):
+        body = first.read_bytes()
+        spoil()
+        with pytest.raises(AssertionError):
+            aim.check(sqlite)
+        Path(f"{last}.xml").unlink(missing_ok=True)
+        first.write_bytes(body)
+    assert aim.check(sqlite) == tables(sqlite)
