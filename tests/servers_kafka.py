@@ -211,7 +211,7 @@ def _fetched() -> Path:
 
 
 def _cluster_id() -> str:
-    """22 characters of Base64, as a cluster's id has them."""
+    """22 characters of Base64, as a cluster's id has them; it must not begin as an option does."""
     import base64
 
-    return base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    return "E" + base64.urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")[1:]
