@@ -86,7 +86,7 @@ def test_a_stranger_beside_an_interrupted_run_is_no_output(source: Path, tmp_pat
     with pytest.raises(UsageError, match="is not empty"):
         run(source, out, ROWS)
     for _ in range(2):
-        with pytest.raises(UsageError, match="usr__ct .* no output of a conversion"):
+        with pytest.raises(UsageError, match=r"usr__ct .* no output of a conversion"):
             run(source, out, ROWS, overwrite=True)
     assert (out / "usr__ct" / "mine.txt").read_text() == "mine"
     (out / "usr__ct").rename(tmp_path / "away")

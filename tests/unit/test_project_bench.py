@@ -13,6 +13,7 @@ from bench import __main__ as command
 from bench import readme
 from bench.machine import this_machine
 from bench.measure import Benchmark, Contestant, Target, Timing, measure
+from bench.names import NAMES
 from bench.plot import draw
 from bench.report import Report, duration, markdown, report, save
 
@@ -67,7 +68,7 @@ def test_durations_are_written_for_people(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 
 
-@pytest.mark.parametrize("name", [name for name in command.NAMES if name != "startup"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "startup"])
 def test_every_benchmark_runs(name: str) -> None:
     benchmark = command.load(name, quick=True)
     timings = measure(benchmark.contestants, runs=1)

@@ -131,14 +131,14 @@ def test_large_transactions_lie_in_files_without_names(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_refuses_is_a_sentence(tmp_path: Path) -> None:
-    spill = FileSpill(bytes, tmp_path)
+    spill: FileSpill[bytes] = FileSpill(bytes, tmp_path)
     spill.write([(1, b"x")])
     spill._file.seek(0)
     spill._file.truncate()
     with pytest.raises(SourceError, match="cannot be read back"):
         spill.read(0)
     spill.close()
-    full = FileSpill(bytes)
+    full: FileSpill[bytes] = FileSpill(bytes)
     full.close()
     full._file = open("/dev/full", "w+b", buffering=0)  # type: ignore[assignment]  # noqa: SIM115, PTH123  # a disk that is full
     with pytest.raises(SourceError, match="finds no room"):
