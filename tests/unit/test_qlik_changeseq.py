@@ -86,3 +86,10 @@ def test_a_time_that_nobody_can_read_has_zeros() -> None:
 def test_a_change_stands_at_its_commit_else_where_it_was_made() -> None:
     made, committed = dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 2)
     assert [time_of(change(made, committed)), time_of(change(made))] == [committed, made]
+
+
+def test_many_in_two_goes_number_as_one_by_one_though_the_time_stays() -> None:
+    noon = dt.datetime(2026, 1, 1, 12)
+    changes = [Change(row=RowId(None, "t", "id=1"), op=Op.DELETE, positions=((n,),), time=noon) for n in range(4)]
+    once, each = Sequencer(""), Sequencer("")
+    assert [*once.many(changes[:2]), *once.many(changes[2:])] == [each.next(change) for change in changes]
