@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from msgspec import Struct
@@ -52,6 +53,7 @@ class FileSink:
         self.folder = folder
         self.suffix = suffix
         self._staged: deque[Staged] = deque()
+        self._staging = Lock()  # one thread makes documents ready while another writes those before them
         self._beside: ThreadPoolExecutor | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -66,11 +68,14 @@ class FileSink:
 
     def stage(self, documents: Sequence[Document]) -> None:
         """Begins to write them under names that nobody looks at; what goes wrong is said by `write`."""
-        if len(documents) > GROUP or any(staged.are(documents) for staged in self._staged):
+        if not 0 < len(documents) <= GROUP:
             return
-        if self._beside is None:
-            self._beside = ThreadPoolExecutor(1, thread_name_prefix="eventlog-files")
-        self._staged.append(Staged(documents, self._beside.submit(hide_files, self._files_of(documents))))
+        with self._staging:
+            if any(staged.are(documents) for staged in self._staged):
+                return
+            if self._beside is None:
+                self._beside = ThreadPoolExecutor(1, thread_name_prefix="eventlog-files")
+            self._staged.append(Staged(documents, self._beside.submit(hide_files, self._files_of(documents))))
 
     def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Writes them in order, durable when it returns."""
@@ -85,23 +90,26 @@ class FileSink:
 
     def close(self) -> None:
         """Holds nothing open."""
-        self._unstage(len(self._staged))
+        self._take(())
         beside, self._beside = self._beside, None
         if beside is not None:
             beside.shutdown()
 
     def _hidden(self, documents: Sequence[Document]) -> list[Part]:
-        """The documents on the disk, where nobody sees them yet; what was staged before them is wanted no more."""
-        place = next((place for place, staged in enumerate(self._staged) if staged.are(documents)), None)
-        self._unstage(len(self._staged) if place is None else place)
-        return hide_files(self._files_of(documents)) if place is None else self._staged.popleft().parts.result()
+        """The documents on the disk, where nobody sees them yet."""
+        staged = self._take(documents)
+        return hide_files(self._files_of(documents)) if staged is None else staged.parts.result()
 
-    def _unstage(self, count: int) -> None:
-        """Removes what was staged first and is not written after all."""
-        for _ in range(count):
-            parts = self._staged.popleft().parts
+    def _take(self, documents: Sequence[Document]) -> Staged | None:
+        """These documents as they were staged; what was staged before them is wanted no more, and removed."""
+        with self._staging:
+            place = next((place for place, staged in enumerate(self._staged) if staged.are(documents)), None)
+            former = [self._staged.popleft() for _ in range(len(self._staged) if place is None else place)]
+            staged = None if place is None else self._staged.popleft()
+        for parts in (one.parts for one in former):
             if parts.exception() is None:
                 discard_files(parts.result())
+        return staged
 
     def _files_of(self, documents: Sequence[Document]) -> list[tuple[Path, bytes]]:
         return [file for document in documents for file in self._files(document)]

@@ -68,7 +68,7 @@ def published(folder: Path) -> dict[str, list[str]]:
 
 @contextmanager
 def in_thread(publisher: Publisher) -> Iterator[Publisher]:
-    """The publisher at work until the block ends; what it raised is raised there."""
+    """The publisher at work until the block ends; what it raised is raised there, before what the block says."""
     raised: list[BaseException] = []
 
     def work() -> None:
@@ -86,9 +86,9 @@ def in_thread(publisher: Publisher) -> Iterator[Publisher]:
         publisher.stop()
         thread.join(PATIENCE)
         publisher.close()
+        if raised:  # it explains why the block waited in vain
+            raise raised[0]
     assert not thread.is_alive()
-    if raised:
-        raise raised[0]
 
 
 class Process:

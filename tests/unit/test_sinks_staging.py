@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -72,6 +75,21 @@ def test_what_is_not_wanted_after_all_leaves_nothing_behind(sink: FileSink, tmp_
 def test_more_than_are_flushed_together_are_not_staged(sink: FileSink, tmp_path: Path) -> None:
     sink.stage(documents(*range(GROUP + 1)))
     assert hidden(tmp_path) == 0
+
+
+def test_one_thread_stages_while_another_writes(sink: FileSink, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    request.addfinalizer(partial(sys.setswitchinterval, sys.getswitchinterval()))
+    sys.setswitchinterval(1e-6)
+    groups = [documents(number) for number in range(400)]
+    for group in groups[:100]:
+        sink.stage(group)
+    with ThreadPoolExecutor(1) as beside:
+        writing = beside.submit(lambda: [sink.write(group) for group in groups])
+        for group in groups[100:]:
+            sink.stage(group)
+        writing.result()
+    sink.close()
+    assert (len(shown(tmp_path)), hidden(tmp_path)) == (400, 0)
 
 
 def test_what_went_wrong_meanwhile_is_said_when_they_are_written(
