@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from difflib import unified_diff
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -195,7 +196,18 @@ def _context(command: click.Command, name: str, parent: click.Context | None = N
     return command.make_context(name, [], parent, resilient_parsing=True, terminal_width=100, max_content_width=100)
 
 
+def differences() -> list[str]:
+    """What outdated pages say now and should say."""
+    found: list[str] = []
+    for path in outdated():
+        said = path.read_text().splitlines() if path.exists() else []
+        found += unified_diff(said, pages()[path].splitlines(), str(path.relative_to(DOCS)), "now", lineterm="", n=1)
+    return found
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--check"]:
+        sys.exit("\n".join(differences()) or 0)
     for page, content in pages().items():
         page.parent.mkdir(exist_ok=True)
         page.write_text(content)
