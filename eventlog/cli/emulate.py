@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import click
 
-SOURCES = {"gbase": "emulate:gbase", "linter": "emulate_linter:linter"}
-"""In which module, and under which name, the command for each kind of stream is."""
+from eventlog.cli.lazy import LazyGroup
 
 
-class Sources(click.Group):
-    """Imports the command of a kind of stream only when it is asked for."""
+class Sources(LazyGroup):
+    """A command for each kind of stream."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(SOURCES)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in SOURCES:
-            return None
-        module, _, name = SOURCES[cmd_name].partition(":")
-        command = getattr(import_module(f"eventlog.cli.{module}"), name)
-        assert isinstance(command, click.Command)
-        return command
+    places: ClassVar[Mapping[str, str]] = {"gbase": "emulate:gbase", "linter": "emulate_linter:linter"}
 
 
 @click.group(cls=Sources)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
+from eventlog.cli.lazy import LazyGroup
 from eventlog.errors import EX_USAGE, EventlogError
 from eventlog.suggest import did_you_mean
 from eventlog.version import VERSION
@@ -48,18 +48,10 @@ COMMANDS = {
 INTERRUPTED = 130
 
 
-class Commands(click.Group):
-    """Imports a command's module only when the command is asked for."""
+class Commands(LazyGroup):
+    """All commands."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command = getattr(import_module(f"eventlog.cli.{COMMANDS[cmd_name]}"), cmd_name)
-        assert isinstance(command, click.Command)
-        return command
+    places = COMMANDS
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

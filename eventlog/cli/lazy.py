@@ -1,0 +1,26 @@
+"""Groups whose commands are imported only when somebody asks for them, so that none pays for what another needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import ClassVar
+
+import click
+
+
+class LazyGroup(click.Group):
+    """Knows of each command in which module of eventlog.cli it stands, and under which name: `module:name`."""
+
+    places: ClassVar[Mapping[str, str]] = {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.places)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.places:
+            return None
+        module, _, name = self.places[cmd_name].partition(":")
+        command = getattr(import_module(f"eventlog.cli.{module}"), name or cmd_name)
+        assert isinstance(command, click.Command)
+        return command
