@@ -194,6 +194,29 @@ def test_many_transactions_take_many_questions(ground: Ground, monkeypatch: pyte
     assert keys(ground.source().read(0)) == list(range(20))
 
 
+def test_no_more_is_held_in_memory_than_a_transaction_and_the_limit(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    together = LinterSource._transactions
+
+    def counted(source: LinterSource, committed: Any, endings: Any) -> Any:
+        found, reached = together(source, committed, endings)
+        asked.append(len(found))
+        return found, reached
+
+    monkeypatch.setattr(LinterSource, "_transactions", counted)
+    ground.write(insert(1, 10), insert(2, 20), ended(1), insert(1, 30), ended(2), ended(1), insert(3, 40), ended(3))
+    source = ground.source(spill_bytes=1)
+    assert keys(source.read(0)) == [10, 20, 30, 40]
+    assert asked == [1, 1, 1, 1]
+    again = ground.source(spill_bytes=1)  # whoever died reads the same from the same rows
+    assert keys(again.read(0)) == [10, 20, 30, 40]
+    assert settled(again, 0) == [10, 20, 30, 40]
+    assert settled(again, 0) == []
+    assert set(asked) == {1}
+
+
 def test_a_receiving_queue_comes_as_it_arrived(tmp_path: Path, sqlite: Engine) -> None:
     ground = Ground(sqlite, tmp_path / "marks.json")
     wide = Done(transaction=1, action=Action.INSERT, table=18, after={"ID": 1, "B": bytes(3990)})

@@ -28,6 +28,9 @@ Report = Callable[[str], None]
 FAR: Final = dt.timedelta(hours=1)
 """How far back a later commit's time may lie before it is told; log files' numbers might be used again."""
 
+BEHIND: Final = (1 << 64) - 1
+"""Behind every operation of a transaction."""
+
 ROW_WEIGHT: Final = 600
 """Bytes that a queue row takes in memory beside its DATA."""
 
@@ -128,7 +131,7 @@ class Committed:
         fault = None
         if action is _END:
             action, fault = self._chosen_end(row)
-        if action is _ROLLBACK or (addr,) < self.after[:1]:
+        if action is _ROLLBACK or (addr, BEHIND) <= self.after:
             if action is _ROLLBACK:
                 self.empty[row.transact_id] = addr
             self._open.rollback(tx)

@@ -20,7 +20,7 @@ from eventlog.model import Image, Outcome, Position, Reason, Status, exceptional
 from eventlog.schema import Catalog
 from eventlog.seams import Batch
 from eventlog.sources.linter.hand import Hand, InHand, Settled
-from eventlog.sources.linter.images import Committed, Report
+from eventlog.sources.linter.images import BEHIND, ROW_WEIGHT, Committed, Report
 from eventlog.sources.linter.queue import Queue, Session
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
@@ -31,9 +31,6 @@ MOST_ENDINGS: Final = 256
 
 LARGE: Final = 2_000
 """Images that one question should give at most; after more of them fewer transactions are asked for at once."""
-
-BEHIND: Final = (1 << 64) - 1
-"""Behind every operation of a transaction."""
 
 _STAY: Final = frozenset({Reason.RETRY, Reason.HELD})
 _KEPT: Final = frozenset({Status.ERROR, Status.FATAL})
@@ -180,9 +177,9 @@ class LinterSource:
         after = self._committed.after
         reached = after[0] - (after[1] != BEHIND) if after else -1  # a transaction may be handled in part
         while endings := self._queue.endings(reached, most):
-            reached = endings[-1].syslog_addr
             count = 0
-            for images in self._transactions(self._committed, endings):
+            found, reached = self._transactions(self._committed, endings)
+            for images in found:
                 for image in images:
                     count += 1
                     self._committed.after = image.position
@@ -190,21 +187,34 @@ class LinterSource:
             self._committed.after = (reached, BEHIND)
             most = max(1, most // 2) if count > LARGE else min(MOST_ENDINGS, most * 2)
 
-    def _transactions(self, committed: Committed, endings: Sequence[QueueRow]) -> list[Iterator[Image]]:
-        """The images of the transactions that end there. All rows are fetched before the first image is made."""
-        numbers = dict.fromkeys(row.transact_id for row in endings)
-        found = list(committed.transactions(self._queue.rows(numbers, endings[-1].syslog_addr)))
+    def _transactions(self, committed: Committed, endings: Sequence[QueueRow]) -> tuple[list[Iterator[Image]], int]:
+        """The images of the first transactions that end there, as many as memory is meant for, and where the last ends.
+
+        All of their rows are fetched before the first image is made. Rows that are left are asked for once more.
+        """
+        first, last = endings[0].syslog_addr, endings[-1].syslog_addr
+        numbers = dict.fromkeys(row.transact_id for row in endings)  # they are used again and again
+        passed = _Passed(self._queue.rows(numbers, last))
+        found: list[Iterator[Image]] = []
+        for images in committed.transactions(passed):
+            found.append(images)
+            if passed.weight > self.settings.spill_bytes and passed.at >= first:
+                last = passed.at
+                break
         committed.close()
-        return found
+        return found, last
 
     def _those_of(self, ends: Sequence[int]) -> Iterator[Image]:
         """The images of the transactions that ended at these places."""
-        committed = self._reader(())
+        committed = self._reader((min(ends) - 1, BEHIND))
         wanted = set(ends)
         endings = [row for row in self._endings(min(ends), max(ends)) if row.syslog_addr in wanted]
-        for start in range(0, len(endings), MOST_ENDINGS):
-            for images in self._transactions(committed, endings[start : start + MOST_ENDINGS]):
+        while endings:
+            found, reached = self._transactions(committed, endings[:MOST_ENDINGS])
+            for images in found:
                 yield from images
+            committed.after = (reached, BEHIND)
+            endings = [row for row in endings if row.syslog_addr > reached]
 
     def _endings(self, first: int, last: int) -> Iterator[QueueRow]:
         reached = first - 1
@@ -214,3 +224,18 @@ class LinterSource:
 
     def _reader(self, after: Position) -> Committed:
         return Committed(self._schema, self.settings, self._report, spill_to(QueueRow), after)
+
+
+class _Passed:
+    """Rows on their way, what they weigh so far, and where the last one stands."""
+
+    def __init__(self, rows: Iterator[QueueRow]) -> None:
+        self.weight = 0
+        self.at = 0
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[QueueRow]:
+        for row in self._rows:
+            self.weight += len(row.data) + ROW_WEIGHT
+            self.at = row.syslog_addr
+            yield row
