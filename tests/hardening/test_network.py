@@ -155,7 +155,8 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 def test_a_full_disk_is_waited_for(sqlite: Engine, tmp_path: Path) -> None:
     with small_disk(tmp_path) as disk:
-        expect_room_is_waited_for(sqlite, tmp_path, disk, lambda: (disk / "ballast").write_bytes(bytes(48 * 1024)))
+        published = published_with_little_room(sqlite, tmp_path, disk)
+    assert published == tables(sqlite)
 
 
 def test_a_disk_without_room_for_another_file_is_waited_for(
@@ -206,11 +207,12 @@ def test_a_file_larger_than_allowed_is_waited_for_and_leaves_nothing(tmp_path: P
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def expect_room_is_waited_for(engine: Engine, folder: Path, disk: Path, fill: Callable[[], object]) -> None:
+def published_with_little_room(engine: Engine, folder: Path, disk: Path) -> object:
+    """What consumers know in the end, of a disk that was full for a while."""
     aim = Files(disk, "field")
     prepare(engine, aim.style)
     config = configure(engine, folder, aim)
-    fill()
+    (disk / "ballast").write_bytes(bytes(48 * 1024))
     one = publisher(config, "files")
     with writers(engine, 9):
         until(lambda: shutil.disk_usage(disk).free == 0, "the disk is full")
@@ -221,7 +223,7 @@ def expect_room_is_waited_for(engine: Engine, folder: Path, disk: Path, fill: Ca
     until(lambda: not waiting(engine), "everything is published")
     one.kill()
     one.join()
-    assert aim.check(engine) == tables(engine)
+    return aim.check(engine)
 
 
 def _settled(engine: Engine) -> int:
