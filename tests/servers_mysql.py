@@ -49,7 +49,7 @@ def mariadb_server() -> Iterator[URL]:
     elsewhere = os.environ.get("EVENTLOG_MARIADB_URL")
     if elsewhere:
         yield make_url(elsewhere)
-    elif shutil.which("mariadbd", path=_search_path()):
+    elif all(shutil.which(program, path=_search_path()) for program in ("mariadbd", "mariadb-install-db")):
         with _installed_server() as url:
             yield url
     elif containers_answer():
