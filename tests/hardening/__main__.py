@@ -13,7 +13,10 @@ import sys
 import pytest
 
 QUIET = ("-q", "-p", "no:cacheprovider")
-CRASH_CASES = 8
+CRASH_CASES = 10
+CRASH_KILLS = 3
+"""Deaths of each case for each time that as much is asked for as in CI."""
+
 PARTS = {
     "crash": "tests/hardening/test_crash.py",
     "model": "tests/hardening/test_model.py",
@@ -30,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=30.0)
     chosen = parser.parse_args(arguments)
-    amounts = {"crash": max(1, chosen.kills // (CRASH_CASES * 2)), "soak": 1}
+    amounts = {"crash": -(-chosen.kills // (CRASH_CASES * CRASH_KILLS)), "soak": 1}
     worst = 0
     for part in PARTS if chosen.part == "all" else [chosen.part]:
         os.environ["EVENTLOG_HARDENING"] = str(amounts.get(part, max(1, round(chosen.minutes))))

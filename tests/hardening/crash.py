@@ -10,36 +10,31 @@ import os
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 
-from msgspec import Struct
 from sqlalchemy import Engine, text
 
+from tests.hardening.deaths import Deaths
 from tests.hardening.faults import arm, faults_of
 from tests.hardening.replaying import tables
 from tests.hardening.targets import Target, target
-from tests.hardening.writing import TABLES, write
+from tests.hardening.writing import TABLES, many_at_once, write
 
 PATIENCE = 60.0
 LOADED = (
     "eventlog.daemon.publisher",
     "eventlog.sinks.database",
+    "eventlog.sinks.kafka",
+    "confluent_kafka",
     "sqlalchemy.dialects.postgresql",
     "psycopg",
     "lxml.etree",
 )
 AT_RANDOM = "at random"
-
-
-class Killed(Struct, frozen=True, kw_only=True):
-    """What a run of the driver did: how often it killed, where, and how many rows the log had in the end."""
-
-    kills: int
-    places: frozenset[str]
-    rows: int
 
 
 def processes() -> ForkServerContext:
@@ -81,7 +76,7 @@ def publish(config: str, sink: str, place: str, times: int) -> None:
 
     os.dup2(os.open(f"{config}.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
     if place != AT_RANDOM:
-        arm(faults_of(sink)[place], times)
+        arm(faults_of(sink, "postgresql")[place], times)
     with Publisher.from_config(Path(config)) as publisher:
         for _ in publisher.rounds():
             pass
@@ -114,25 +109,25 @@ def publisher(config: Path, sink: str, place: str = AT_RANDOM, times: int = 1) -
 
 def kill_again_and_again(
     engine: Engine, folder: Path, sink: str, places: Sequence[str], seed: int, servers: str = ""
-) -> Killed:
+) -> Deaths:
     """Kills the publisher once at each of the places, lets it finish, and checks everything."""
     dice = random.Random(seed)
-    died: set[str] = set()
+    died: Counter[str] = Counter()
     with target(sink, engine, folder, seed, servers) as aim:
         prepare(engine, aim.style)
         config = configure(engine, folder, aim)
         with writers(engine, seed):
             for place in places:
-                times = (
-                    1 if place.endswith("read") else dice.randint(1, 3)
-                )  # it mostly reads ahead, by another function
+                many_at_once(engine, dice)
+                # It mostly reads ahead, by another function.
+                times = 1 if place.endswith("read") else dice.randint(1, 3)
                 if _killed(publisher(config, sink, place, times), place, dice.uniform(0.02, 0.5)):
-                    died.add(place)
+                    died[place] += 1
         finish(engine, config, sink)
         assert aim.check(engine) == tables(engine)
         with engine.connect() as connection:
             rows = int(connection.execute(text("SELECT count(*) FROM event_log")).scalar_one())
-    return Killed(kills=len(places), places=frozenset(died), rows=rows)
+    return Deaths(database=engine.dialect.name, sink=sink, places=dict(sorted(died.items())), rows=rows)
 
 
 def finish(engine: Engine, config: Path, sink: str) -> None:
@@ -156,7 +151,7 @@ def waiting(engine: Engine) -> int:
 
 def _killed(one: ForkServerProcess, place: str, seconds: float) -> bool:
     """Whether it died where it was to die, and not because it was not patient enough."""
-    one.join(seconds if place == AT_RANDOM else 8.0)
+    one.join(seconds if place == AT_RANDOM else PATIENCE / 2)
     alone = not one.is_alive()
     _kill(one)
     return alone or place == AT_RANDOM

@@ -17,6 +17,9 @@ SINKS: Final = {
     "http": "eventlog.sinks.http:HttpSink",
     "kafka": "eventlog.sinks.kafka:KafkaSink",
 }
+BROKER: Final = "broker"
+"""The Kafka sink with a real broker, where `kafka` has a stand-in that keeps what was never committed."""
+
 SOURCE: Final = "eventlog.sources.table:LogSource"
 
 
@@ -37,6 +40,12 @@ COMMON: Final = {
     "in settling, batch let go": Fault(place=f"{SOURCE}._keep", side="after"),
     "after settling": Fault(place=f"{SOURCE}.settle", side="after"),
 }
+AHEAD: Final = {
+    "before reading ahead": Fault(place=f"{SOURCE}.read_ahead", side="before"),
+    "after reading ahead": Fault(place=f"{SOURCE}.read_ahead", side="after"),
+}
+"""Where the log is in a server, and no receiver judges each document."""
+
 OWN: Final = {
     "files": {
         "in a document": Fault(place="eventlog.durable:_write_part", side="half"),
@@ -61,14 +70,16 @@ OWN: Final = {
 }
 
 
-def faults_of(sink: str) -> dict[str, Fault]:
-    """Every place at which a publisher to this sink can die."""
-    write = f"{SINKS[sink]}.write"
+def faults_of(sink: str, database: str = "sqlite") -> dict[str, Fault]:
+    """Every place at which a publisher from this database to this sink can die."""
+    kind = "kafka" if sink == BROKER else sink
+    write = f"{SINKS[kind]}.write"
     around = {
         "before writing": Fault(place=write, side="before"),
         "after writing": Fault(place=write, side="after"),
     }
-    return {**COMMON, **around, **OWN[sink]}
+    ahead = AHEAD if database == "postgresql" and sink != "http" else {}
+    return {**COMMON, **ahead, **around, **OWN[kind]}
 
 
 def arm(fault: Fault, times: int) -> None:

@@ -88,15 +88,22 @@ def change_tables(engine: Engine) -> list[tuple[str, str, Mapping[str, Any]]]:
     return [(table, operation, row) for _, table, operation, row in sorted(found, key=lambda one: one[0])]
 
 
-def messages(found: Mapping[str, Iterable[bytes | None]]) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """The rows of messages as a consumer takes them that recognises a change's number when it comes again."""
+def messages(found: Mapping[str, Iterable[bytes | None]], *, once: bool) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """The rows of topics with one partition in the order of their numbers; each stands there `once`, and in order.
+
+    Without `once` a number may come again, and a consumer has to recognise it.
+    """
     known: dict[str, tuple[str, str, Mapping[str, Any]]] = {}
     for table, values in found.items():
-        for value in values:
-            message = json.loads(value or b"")
+        sequences: list[str] = []
+        for message in (json.loads(value or b"") for value in values):
             headers = message["headers"]
             row = message["data"] if message.get("data") is not None else message["beforeData"]
+            sequences.append(headers["changeSequence"])
             known[headers["changeSequence"]] = (table, headers["operation"], row)
+        assert not once or sequences == sorted(set(sequences)), (
+            f"{table}: a change was committed twice, or out of order"
+        )
     return [known[sequence] for sequence in sorted(known)]
 
 

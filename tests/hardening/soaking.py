@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -12,18 +13,24 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Engine, text
 
+from bench.machine import Machine
+from tests.hardening.deaths import RESULTS
+
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-RESULTS: Final = Path(__file__).resolve().parents[2] / "bench" / "results"
 
 
 class Sample(Struct, frozen=True, kw_only=True):
-    """One look at everything. `seconds` since the beginning, `megabytes` resident, `waiting` rows, `lag` in seconds."""
+    """One look at everything. `seconds` since the beginning, `megabytes` resident, `waiting` rows, `lag` in seconds.
+
+    `rows` are those in the log, `taken` those that it has ever had.
+    """
 
     seconds: float
     megabytes: float
     files: int
     connections: int
     rows: int
+    taken: int
     log_megabytes: float
     waiting: int
     lag: float
@@ -34,11 +41,15 @@ class Soak(Struct, frozen=True, kw_only=True):
 
     name: str
     minutes: float
+    load: str
+    day: dt.date
+    machine: Machine
     samples: list[Sample]
 
 
 LOOK = (
-    "SELECT count(*), count(*) FILTER (WHERE status = 'N'), pg_total_relation_size('event_log'),"
+    "SELECT count(*), coalesce(max(record_id), 0), count(*) FILTER (WHERE status = 'N'), pg_total_relation_size('event_log')"
+    " + pg_total_relation_size('event_log_mark') + pg_total_relation_size('event_log_outcome'),"
     " coalesce(max(extract(epoch FROM localtimestamp - event_time)) FILTER (WHERE status = 'N'), 0),"
     " (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) FROM event_log"
 )
@@ -47,7 +58,7 @@ LOOK = (
 def sample(engine: Engine, process: int, began: float) -> Sample:
     """How things stand now."""
     with engine.connect() as connection:
-        rows, waiting, size, lag, connections = connection.execute(text(LOOK)).one()
+        rows, taken, waiting, size, lag, connections = connection.execute(text(LOOK)).one()
     resident = int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE
     return Sample(
         seconds=round(time.monotonic() - began, 1),
@@ -55,6 +66,7 @@ def sample(engine: Engine, process: int, began: float) -> Sample:
         files=len(list(Path(f"/proc/{process}/fd").iterdir())),
         connections=int(connections),
         rows=int(rows),
+        taken=int(taken),
         log_megabytes=round(size / 2**20, 2),
         waiting=int(waiting),
         lag=round(float(lag), 3),
@@ -71,6 +83,7 @@ def grows(samples: Sequence[Sample], of: Callable[[Sample], float]) -> float:
 def keep(found: Soak) -> Path:
     """Writes figures and their plot to the other results."""
     path = RESULTS / f"{found.name}.json"
+    RESULTS.mkdir(exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
     _plot(found, path.with_suffix(".svg"))
     return path
@@ -78,18 +91,17 @@ def keep(found: Soak) -> Path:
 
 def _plot(found: Soak, path: Path) -> None:
     import matplotlib as mpl
-
-    mpl.use("svg")
-    from matplotlib import pyplot as plt
+    from matplotlib.figure import Figure
 
     shown = {"memory, MB": "megabytes", "open files": "files", "connections": "connections"}
     shown |= {"log, MB": "log_megabytes", "rows waiting": "waiting", "lag, s": "lag"}
-    figure, axes = plt.subplots(2, 3, figsize=(10, 5), layout="constrained")
-    for axis, (title, name) in zip(axes.flat, shown.items(), strict=True):
-        axis.plot([one.seconds / 60 for one in found.samples], [getattr(one, name) for one in found.samples])
-        axis.set(title=title, xlabel="minutes", ylim=(0, None))
-    figure.savefig(path)
-    plt.close(figure)
+    with mpl.rc_context({"svg.hashsalt": "eventlog", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(10, 5), layout="constrained")
+        axes = figure.subplots(2, 3)
+        for axis, (title, name) in zip(axes.flat, shown.items(), strict=True):
+            axis.plot([one.seconds / 60 for one in found.samples], [getattr(one, name) for one in found.samples])
+            axis.set(title=title, xlabel="minutes", ylim=(0, None))
+        figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 def _median(values: Sequence[float]) -> float:

@@ -10,10 +10,12 @@ from typing import Protocol
 
 from sqlalchemy import Engine, create_engine
 
+from tests.hardening.faults import BROKER
 from tests.hardening.receiving import Inbox, inbox
 from tests.hardening.replaying import (
     KEYS,
     Store,
+    Told,
     account_for_log,
     change_tables,
     messages,
@@ -47,11 +49,15 @@ class Files:
         return f'sink = "files"\npath = "{self.folder}"\n'
 
     def check(self, source: Engine) -> Store:
-        leftovers = [path.name for path in self.folder.iterdir() if path.suffix != ".xml"]
-        assert leftovers == []
-        store, told = replay_xds(path.read_bytes() for path in sorted(self.folder.glob("*.xml")))
+        store, told = self.replayed()
         account_for_log(source, told)
         return store
+
+    def replayed(self) -> tuple[Store, list[Told]]:
+        """What the documents say, whatever the log has by now."""
+        leftovers = [path.name for path in self.folder.iterdir() if path.suffix != ".xml"]
+        assert leftovers == []
+        return replay_xds(path.read_bytes() for path in sorted(self.folder.glob("*.xml")))
 
 
 class Receiver:
@@ -90,6 +96,10 @@ class ChangeTables:
 
     def check(self, source: Engine) -> Store:
         account_for_log(source, None)
+        return self.replayed()
+
+    def replayed(self) -> Store:
+        """What the change tables say, whatever the log has by now."""
         engine = create_engine(self.url)
         try:
             return replay_rows(change_tables(engine))
@@ -103,8 +113,8 @@ class Kafka:
     sink = "kafka"
     style = "row-back"
 
-    def __init__(self, servers: str, name: str) -> None:
-        self.servers, self.name = servers, name
+    def __init__(self, servers: str, name: str, *, real: bool) -> None:
+        self.servers, self.name, self.real = servers, name, real
 
     def output(self) -> str:
         return (
@@ -118,7 +128,32 @@ class Kafka:
 
         account_for_log(source, None)
         found = {table: [one.value for one in consumed(self.servers, f"{self.name}.{table}")] for table in KEYS}
-        return replay_rows(messages(found))
+        # A stand-in shows what was never committed, and a consumer then has to recognise repeats.
+        return replay_rows(messages(found, once=self.real))
+
+
+class Several:
+    """XDS documents in a folder and change tables in a database, by one publisher."""
+
+    sink = "files"
+    style = "row-back"
+
+    def __init__(self, source: Engine, folder: Path) -> None:
+        self.files, self.tables = Files(folder, self.style), ChangeTables(source, folder)
+
+    def output(self) -> str:
+        return f"{self.files.output()}[[output]]\n{self.tables.output()}"
+
+    def check(self, source: Engine) -> Store:
+        store = self.files.check(source)
+        assert self.tables.check(source) == store
+        return store
+
+    def replayed(self) -> Store:
+        """What both say, whatever the log has by now."""
+        store, _ = self.files.replayed()
+        assert self.tables.replayed() == store
+        return store
 
 
 @contextmanager
@@ -127,7 +162,7 @@ def target(sink: str, source: Engine, folder: Path, seed: int, servers: str = ""
     if sink == "http":
         with inbox(seed) as found:
             yield Receiver(found)
-    elif sink == "kafka":
-        yield Kafka(servers, f"hardening.{source.dialect.name}.{seed}")
+    elif sink in ("kafka", BROKER):
+        yield Kafka(servers, f"hardening.{source.dialect.name}.{seed}", real=sink == BROKER)
     else:
         yield Files(folder) if sink == "files" else ChangeTables(source, folder)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,34 +15,65 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.hardening.crash import AT_RANDOM, configure, finish, kill_again_and_again, prepare
-from tests.hardening.faults import OWN, Fault, _owner, faults_of
+from tests.hardening.deaths import keep
+from tests.hardening.faults import BROKER, OWN, Fault, _owner, faults_of
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import tables
 from tests.hardening.targets import Files
 from tests.hardening.writing import transaction
+from tests.servers_kafka import Broker
 
 SINKS = sorted(OWN)
+DATABASES = ("sqlite", "postgresql")
+CASES = [(database, sink) for database in DATABASES for sink in (*SINKS, BROKER)]
+LEAST = 20
+"""Deaths that a run without any wishes must see."""
 
 
 @pytest.mark.parametrize("sink", SINKS)
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("database", DATABASES)
 def test_nothing_is_lost_when_the_publisher_dies(
     request: pytest.FixtureRequest, tmp_path: Path, database: str, sink: str
 ) -> None:
     engine: Any = request.getfixturevalue(database)
     servers = request.getfixturevalue("mock_cluster") if sink == "kafka" else ""
-    seed = SINKS.index(sink) + 4 * (database == "sqlite")
-    named = sorted(faults_of(sink))
-    chosen = [named[(seed * 3 + step * 5) % len(named)] for step in range(scaled(2))]
-    done = kill_again_and_again(engine, tmp_path, sink, [AT_RANDOM, *chosen], seed, servers)
+    expect_nothing_lost(engine, tmp_path, sink, servers)
+
+
+@pytest.mark.parametrize("database", DATABASES)
+def test_a_real_broker_has_every_change_once_and_in_order_when_the_publisher_dies(
+    request: pytest.FixtureRequest, tmp_path: Path, database: str, broker: Broker
+) -> None:
+    expect_nothing_lost(request.getfixturevalue(database), tmp_path, BROKER, broker.servers)
+
+
+def expect_nothing_lost(engine: Engine, folder: Path, sink: str, servers: str) -> None:
+    """Lets the publisher die where it is this case's turn, and keeps the figures of a run that was asked to do more."""
+    places = places_of(engine.dialect.name, sink)
+    seed = CASES.index((engine.dialect.name, sink))
+    done = kill_again_and_again(engine, folder, sink, places, seed, servers)
     assert done.rows > 5
-    assert done.places >= set(chosen)
+    assert done.places == Counter(places)
+    if scaled(1) > 1:
+        keep(done)
+
+
+def places_of(database: str, sink: str) -> list[str]:
+    """Named places in turn, so that together the cases come to many of them, and moments at random between."""
+    named = sorted(faults_of(sink, database))
+    seed = CASES.index((database, sink))
+    chosen = [named[(seed * 3 + step) % len(named)] for step in range(scaled(2))]
+    return [place for n, name in enumerate(chosen) for place in ((AT_RANDOM, name) if n % 2 == 0 else (name,))]
+
+
+def test_so_many_die_that_it_says_something() -> None:
+    assert sum(len(places_of(*case)) for case in CASES if case[1] != BROKER) >= LEAST
 
 
 @pytest.mark.parametrize("sink", SINKS)
 def test_every_place_to_die_is_there(sink: str) -> None:
-    found: dict[str, Fault] = faults_of(sink)
-    assert len(found) == 13
+    found: dict[str, Fault] = faults_of(sink, "postgresql")
+    assert len(found) == (13 if sink == "http" else 15)
     for fault in found.values():
         owner, name = _owner(fault.place)
         assert inspect.isfunction(inspect.getattr_static(owner, name))

@@ -5,6 +5,7 @@ EVENTLOG_SOAK says for how many seconds; without it there is no soak. From ten m
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import time
 from pathlib import Path
@@ -13,65 +14,86 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
+from bench.machine import Machine, this_machine
+from eventlog.purge import Purge, purge
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
 from tests.hardening.crash import configure, finish, prepare, publisher, writers
 from tests.hardening.replaying import tables
 from tests.hardening.soaking import Sample, Soak, grows, keep, sample
-from tests.hardening.targets import Files
+from tests.hardening.targets import Several
 
 SECONDS = float(os.environ.get("EVENTLOG_SOAK", "0"))
 KEPT = 600.0
-ROWS = 5000
-"""Rows that the log keeps; older ones are purged as an operator's timer does it."""
+LOAD = "two writers of small transactions, and 900 rows at once now and then, into XDS files and change tables"
+AGE = 60.0
+"""Seconds after which rows are purged, as an operator's timer does it."""
+
+BULK = (
+    "INSERT INTO usr SELECT n, 'many', 'x' FROM generate_series(1001, 1300) AS n",
+    "UPDATE usr SET fname = 'more' WHERE idu > 1000",
+    "DELETE FROM usr WHERE idu > 1000",
+)
 
 
 @pytest.mark.skipif(
     not SECONDS, reason="a soak takes its time: EVENTLOG_SOAK=40 ./dev test tests/hardening/test_soak.py"
 )
 def test_nothing_grows_while_the_publisher_works(postgresql: Engine, tmp_path: Path) -> None:
-    aim = Files(tmp_path, "field")
+    aim, machine = Several(postgresql, tmp_path), this_machine()
     prepare(postgresql, aim.style)
-    with postgresql.begin() as connection:  # tests' servers run without it, but a log needs it
-        connection.execute(text("ALTER TABLE event_log SET (autovacuum_vacuum_scale_factor = 0.05)"))
     config = configure(postgresql, tmp_path, aim)
-    one = publisher(config, "files")
+    one = publisher(config, aim.sink)
     with writers(postgresql, 11, pause=0.05):
-        samples = _watched(postgresql, one.pid or 0, max(1.0, SECONDS / 60))
+        samples = _watched(postgresql, one.pid or 0, max(1.0, SECONDS / 120))
     assert one.is_alive()
     one.kill()
     one.join()
-    finish(postgresql, config, "files")
+    finish(postgresql, config, aim.sink)
     if SECONDS < KEPT:  # the whole of it, which a purged log cannot account for any more
         assert aim.check(postgresql) == tables(postgresql)
     else:
-        keep(Soak(name="soak", minutes=round(SECONDS / 60, 1), samples=samples))
+        keep(_soak(samples, machine))
+        assert aim.replayed() == tables(postgresql)
     _expect_flat(samples)
+
+
+def _soak(samples: list[Sample], machine: Machine) -> Soak:
+    minutes = round(samples[-1].seconds / 60, 1)
+    today = dt.datetime.now(tz=dt.UTC).date()
+    return Soak(name="soak", minutes=minutes, load=LOAD, day=today, machine=machine, samples=samples)
 
 
 def _watched(engine: Engine, process: int, every: float) -> list[Sample]:
     began = time.monotonic()
     samples: list[Sample] = []
     while time.monotonic() - began < SECONDS:
+        _many_at_once(engine)
         time.sleep(every)
         if SECONDS >= KEPT:
             _purge(engine)
+        _vacuum(engine)
         samples.append(sample(engine, process, began))
     return samples
 
 
+def _many_at_once(engine: Engine) -> None:
+    """What a publisher takes batch by batch, hand in hand."""
+    for statement in BULK:
+        with engine.begin() as connection:
+            connection.execute(text(statement))
+
+
 def _purge(engine: Engine) -> None:
-    """Takes old rows away, and the space that they had."""
-    with engine.begin() as connection:
-        connection.execute(
-            text(
-                "DELETE FROM event_log WHERE status <> 'N' AND record_id < (SELECT max(record_id) FROM event_log) - :kept"
-            ),
-            {"kept": ROWS},
-        )
-        connection.execute(
-            text("DELETE FROM event_log_outcome WHERE record_id NOT IN (SELECT record_id FROM event_log)")
-        )
+    """Takes old rows away."""
+    for _ in purge(Log(engine, LogNames()), Purge(age=AGE)):
+        continue
+
+
+def _vacuum(engine: Engine) -> None:
+    """What a server does by itself, but for those of tests."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("VACUUM event_log"))
+        connection.execute(text("VACUUM"))
 
 
 def _expect_flat(samples: list[Sample]) -> None:
@@ -86,7 +108,7 @@ def _expect_flat(samples: list[Sample]) -> None:
 
 def test_growth_is_noticed() -> None:
     flat = [
-        Sample(seconds=n, megabytes=50, files=9, connections=3, rows=n, log_megabytes=1, waiting=0, lag=0.1)
+        Sample(seconds=n, megabytes=50, files=9, connections=3, rows=n, taken=n, log_megabytes=1, waiting=0, lag=0.1)
         for n in range(30)
     ]
     _expect_flat(flat)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,6 +48,15 @@ def transaction(engine: Engine, dice: random.Random, pause: float = 0.0) -> None
         else:
             connection.commit()
     time.sleep(dice.random() * pause)
+
+
+def many_at_once(engine: Engine, dice: random.Random, count: int = 60) -> None:
+    """Changes for several batches in one transaction, unless other writers are in the way."""
+    from sqlalchemy.exc import DBAPIError
+
+    with suppress(DBAPIError), engine.begin() as connection:
+        for _ in range(count):
+            change(connection, dice)
 
 
 def change(connection: Connection, dice: random.Random) -> None:
