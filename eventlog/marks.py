@@ -26,11 +26,17 @@ RETRIED: Final = "retried"
 HELD: Final = "held"
 """The record_ids that somebody holds."""
 
+HOLDING: Final = "holding"
+"""Another text each time that somebody holds or releases rows."""
+
 BEHIND: Final = "behind"
 """That the companion table says of rows which other row they wait for."""
 
 PACE: Final = "pace"
 """How many rows were settled in the last minute."""
+
+OUTPUTS: Final = "outputs"
+"""How each output stands, for those who look; nothing that is published depends on it."""
 
 PUBLISHER: Final = "publisher"
 """Who publishes the log, and where sessions have no locks, until when."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-from eventlog.marks import HELD, Marks, read_runs, write_runs
+from eventlog.marks import HELD, HOLDING, Marks, read_runs, write_runs
 from eventlog.model import RowId
 from eventlog.rules.identity import Identities
 from eventlog.sources.logrows import OBJECT, Rows
@@ -19,14 +20,48 @@ if TYPE_CHECKING:
 Held = list[tuple[Any, ...]]
 """record_id, table_name and table_key of held rows."""
 
+NEVER_HELD: Final = "-"
+"""Stands for the mark `holding` of a log of which no row was ever held."""
+
 
 def note_held(connection: Connection, log: Log) -> None:
-    """Keeps the numbers of all held rows in a mark, so that a cycle need not look for them."""
+    """Keeps the numbers of all held rows in a mark, so that a cycle need not look for them, and lets readers notice."""
+    Marks(log).set(connection, HOLDING, secrets.token_hex(8))
     numbers = [int(number) for (number,) in log.rows(connection, log.query("held_numbers"))]
     if numbers:
         Marks(log).set(connection, HELD, write_runs(numbers))
     else:
         Marks(log).clear(connection, HELD)
+
+
+class Holds:
+    """What of a log was held when its marks were read, and whether that is still so."""
+
+    def __init__(self, log: Log) -> None:
+        self.mark: str | None = None
+        self.stamp = NEVER_HELD
+        self._log = log
+
+    def learn(self, marks: Mapping[str, str]) -> None:
+        """Takes over what the marks say."""
+        self.mark, self.stamp = marks.get(HELD), marks.get(HOLDING, NEVER_HELD)
+
+    def numbers(self) -> list[int]:
+        """The record_ids that are held."""
+        return read_runs(self.mark or "")
+
+    def free(self, connection: Connection, rows: Rows, identities: Identities) -> Rows:
+        """The rows that do not come after a held one of their object."""
+        if not rows or not self.mark:  # there may be very many
+            return rows
+        return not_behind(rows, read_held(connection, self._log, self.mark), identities)
+
+    def stand(self, connection: Connection) -> bool:
+        """Whether nobody has held or released rows since the marks were read.
+
+        Else one statement may have left out a held row that another, which was to look for it, did not know of.
+        """
+        return (Marks(self._log).get(connection, HOLDING) or NEVER_HELD) == self.stamp
 
 
 def read_held(connection: Connection, log: Log, mark: str | None) -> Held:

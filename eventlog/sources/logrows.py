@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from eventlog.model import Event, Transaction
 from eventlog.rules.identity import Identities
+from eventlog.seams import Batch
 
 Rows = list[tuple[Any, ...]]
 OBJECT: Final = slice(2, 4)
@@ -16,6 +17,11 @@ OBJECT: Final = slice(2, 4)
 
 WITH_TRANSACTION: Final = 10
 """The columns of rows that say which transaction wrote them."""
+
+
+def numbers_of(batch: Batch) -> list[int]:
+    """The record_ids of a batch."""
+    return [event.position[0] for event in batch.events]
 
 
 def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:

@@ -70,6 +70,14 @@ class Seat:
         if not self.taken or connection.execute(statement, values).rowcount == 0:
             self._lose()
 
+    def take_in_hand(self, connection: Connection, value: str, holding: str) -> bool:
+        """Notes a batch unless the seat is lost, or rows were held or released since the mark `holding` was read.
+
+        The caller's transaction returns before it is on disk.
+        """
+        values = {"value": value, "holding": holding, "token": self.token}
+        return self.taken and connection.execute(self.log.query("seat_take_in_hand"), values).rowcount > 0
+
     def leave(self) -> None:
         """Gives the seat to whoever waits for it."""
         if self.taken:

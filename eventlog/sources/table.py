@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 from eventlog.errors import SourceError
 from eventlog.marks import (
     BEHIND,
-    HELD,
     IN_HAND,
     PUBLISHER,
     RETRIED,
@@ -32,8 +31,8 @@ from eventlog.model import Event, Outcome, Reason, Status, exceptional
 from eventlog.rules.identity import Identities
 from eventlog.schema import Catalog
 from eventlog.seams import Batch
-from eventlog.sources.held import not_behind, note_behind, read_held
-from eventlog.sources.logrows import OBJECT, Rows, end_of_object, events_of
+from eventlog.sources.held import Holds, note_behind
+from eventlog.sources.logrows import OBJECT, Rows, end_of_object, events_of, numbers_of
 from eventlog.sources.retries import Retries, read_retries
 from eventlog.sources.settings import LogSettings
 from eventlog.sources.settlement import retried, settle
@@ -81,42 +80,53 @@ class LogSource:
         self._catalog = catalog
         self._seat = seat
         self._retries = Retries()
-        self._held: str | None = None
+        self._holds = Holds(self.log)
         self._waited = False
         self._looked = float("-inf")
         self.log.check()
 
     def read(self, limit: int) -> Batch:
         """The batch in hand if there is one, else the next rows, noted before they are handed out."""
+        batch = None
+        while batch is None:
+            batch = self._read(limit)
+        return batch
+
+    def _read(self, limit: int) -> Batch | None:
+        """None where rows were held or released between two statements: one may have seen a row that the other did not."""
         with self._transaction(lone=True) as connection:  # whichever statement is the last: the marks are true
             marks = self.marks.all(connection)
             if self._seat is not None:
                 self._seat.confirm(marks.get(PUBLISHER))
             self._retries = read_retries(connection, self.log, read_runs(marks.get(RETRIED, "")))
-            self._held = marks.get(HELD)
+            self._holds.learn(marks)
             self._note_behind(connection, waited=BEHIND in marks)
             noted = read_runs(marks.get(IN_HAND, ""))
             if noted and self._retries.waiting and self.settings.on_retry == "stop":
                 return Batch(events=(), later=self._retries.latest)
             events = self._noted(connection, noted) if noted else []
             if events:
-                return self._batch(events, notes_of(marks), repeated=True)
+                known = self._holds.stand(connection)
+                return self._batch(events, notes_of(marks), repeated=True) if known else None
             return self._next_batch(connection, limit, marks)
 
     def note(self, notes: Mapping[str, str]) -> None:
         """Keeps notes with the batch in hand, durable when it returns."""
         with self._transaction(lone=len(notes) == 1) as connection:
+            mark = self.marks.set if self._seat is None else self._seat.mark
             for name, text in notes.items():
-                self._mark(connection, note_name(name), text)
+                mark(connection, note_name(name), text)
 
     def read_ahead(self, limit: int, handed_out: Sequence[Batch]) -> Batch:
         """The next rows above those of batches that are handed out; none where that could not be told or would not pay.
 
         None either when a row has been committed late below or between them, or is held: nothing may overtake it.
         """
-        if self.settings.handle_future_events or self.log.dialect.embedded or self._retries.rows or limit <= 0:
+        if self.settings.handle_future_events or self.log.dialect.embedded or limit <= 0:
             return Batch(events=())
-        stretches = sorted(run for batch in handed_out for run in runs(_numbers_of(batch)))
+        if self._retries.rows or self._holds.mark:
+            return Batch(events=())
+        stretches = sorted(run for batch in handed_out for run in runs(numbers_of(batch)))
         first, last = stretches[0][0], stretches[-1][1]
         between = [range(end + 1, start) for (_, end), (start, _) in pairwise(stretches)]
         if sum(map(len, between)) > MOST_MISSING:
@@ -124,8 +134,7 @@ class LogSource:
         bounds = {"first": first, "last": last, "missing": id_list([*chain(*between)])}
         with self._transaction(lone=True) as connection:
             rows = self._next(connection, limit, "among_ahead", bounds)
-            held = self.marks.get(connection, HELD)  # asked last, so that no row is read whose hold is not seen
-            return Batch(events=() if held else events_of(rows))
+            return Batch(events=events_of(rows) if self._holds.stand(connection) else ())
 
     def settle(
         self,
@@ -147,9 +156,9 @@ class LogSource:
             settle(connection, self.log, outcomes, self.settings, batch.attempts, waited=self._waited)
             self._keep(connection, batch, outcomes, notes or {})
             if following is not None and following.events:
-                self.marks.set(connection, IN_HAND, write_runs(_numbers_of(following)))
+                self.marks.set(connection, IN_HAND, write_runs(numbers_of(following)))
 
-    def _next_batch(self, connection: Connection, limit: int, marks: Mapping[str, str]) -> Batch:
+    def _next_batch(self, connection: Connection, limit: int, marks: Mapping[str, str]) -> Batch | None:
         """Takes the next rows in hand; notes that are left speak of rows that wait, or of rows that are gone."""
         notes = notes_of(marks)
         if not self._retries.rows:
@@ -159,19 +168,19 @@ class LogSource:
                 self.marks.clear_notes(connection)
                 notes = {}
         events = events_of(self._next(connection, limit))
+        future = self.settings.handle_future_events  # the clock is read after the rows, so that none is ahead of it
+        batch = self._batch(events, notes, now=self.log.now(connection) if future else None)
         if events:
-            batch = self._batch(events, notes, now=self._now(connection))
-            self._mark(connection, IN_HAND, write_runs(_numbers_of(batch)), soon=True)
-            return batch
+            return batch if self._take_in_hand(connection, write_runs(numbers_of(batch))) else None
         if IN_HAND in marks:
             self.marks.clear(connection, IN_HAND)
-        if BEHIND in marks and not self._held and not self._retries.rows:
+        if BEHIND in marks and not self._holds.mark and not self._retries.rows:
             self.marks.clear(connection, BEHIND)  # nobody waits at all
-        return self._batch(events, notes, now=self._now(connection))
+        return batch
 
     def _note_behind(self, connection: Connection, *, waited: bool) -> None:
         """Records why rows wait that are not read because of others, now and then; what the mark says outlives us."""
-        ahead = [*(row.number for row in self._retries.waiting), *read_runs(self._held or "")]
+        ahead = [*(row.number for row in self._retries.waiting), *self._holds.numbers()]
         self._waited = waited
         if ahead and monotonic() - self._looked >= OFTEN:
             self._looked = monotonic()
@@ -222,11 +231,13 @@ class LogSource:
         elif before:
             self.marks.clear(connection, RETRIED)
 
-    def _mark(self, connection: Connection, name: str, value: str, *, soon: bool = False) -> None:
-        if self._seat is None:
-            self.marks.set(connection, name, value)
-        else:
-            self._seat.mark(connection, name, value, soon=soon)
+    def _take_in_hand(self, connection: Connection, numbers: str) -> bool:
+        """Whether it is noted; it is not where the seat is lost, or rows were held or released since the marks were read."""
+        if self._seat is not None:
+            return self._seat.take_in_hand(connection, numbers, self._holds.stamp)
+        if known := self._holds.stand(connection):
+            self.marks.set(connection, IN_HAND, numbers)
+        return known
 
     def _next(
         self, connection: Connection, limit: int, among: str | None = None, bounds: Mapping[str, object] | None = None
@@ -262,28 +273,21 @@ class LogSource:
     def _passing(self, connection: Connection, rows: Rows) -> Rows:
         """The rows without those whose object waits, however they write its key."""
         identities = Identities(self._catalog)
-        if rows and self._held:  # there may be very many
-            rows = not_behind(rows, read_held(connection, self.log, self._held), identities)
+        rows = self._holds.free(connection, rows, identities)
         if not self._retries.waiting:
             return rows
         kept = self._retries.objects(identities)
         return [row for row in rows if identities.row_id(*row[OBJECT]) not in kept]
 
     def _noted(self, connection: Connection, numbers: Sequence[int]) -> list[Event]:
-        """The events of the batch in hand in the order in which they were handed out, without those that are gone."""
+        """The events of the batch in hand as they were handed out, without those that are gone, held, or behind held ones."""
         fragments = {"among": "among_noted", "except": "except_none", "order": "order_by_number"}
         fragments |= {"transaction": self.settings.transaction_column}
         query = self.log.query("waiting_rows", **fragments)
         rows = self.log.rows(connection, query, {"ids": id_list(numbers), "limit": ALL})
-        events = {event.position[0]: event for event in events_of(rows)}
+        free = self._holds.free(connection, rows, Identities(self._catalog))
+        events = {event.position[0]: event for event in events_of(free)}
         return [events[number] for number in numbers if number in events]
-
-    def _now(self, connection: Connection) -> dt.datetime | None:
-        """The database's clock, where events are held until their time; read after them, so that none is ahead of it."""
-        if not self.settings.handle_future_events:
-            return None
-        now = connection.execute(self.log.query("clock_now")).scalar_one()
-        return now if isinstance(now, dt.datetime) else dt.datetime.fromisoformat(str(now))
 
     @contextmanager
     def _transaction(self, *, lone: bool = False) -> Iterator[Connection]:
@@ -294,7 +298,3 @@ class LogSource:
         except SourceError:
             self.log.check()
             raise
-
-
-def _numbers_of(batch: Batch) -> list[int]:
-    return [event.position[0] for event in batch.events]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,11 @@ class Log:
         from eventlog.sql.atonce import fetched_at_once
 
         return fetched_at_once(connection, query, parameters)
+
+    def now(self, connection: Connection) -> dt.datetime:
+        """The clock that event_time is compared with."""
+        now = connection.execute(self.query("clock_now")).scalar_one()
+        return now if isinstance(now, dt.datetime) else dt.datetime.fromisoformat(str(now))
 
     @contextmanager
     def transaction(self, *, lone: bool = False) -> Iterator[Connection]:

@@ -81,6 +81,14 @@ SELECT :name, :value FROM /* marks */event_log_mark AS seat
 WHERE seat.name = 'publisher' AND seat.value LIKE CONCAT('% ', :token) LOCK IN SHARE MODE
 ON DUPLICATE KEY UPDATE value = :value;
 
+-- seat_take_in_hand: notes the batch in hand as `seat_mark_soon` does, unless rows were held or released meanwhile
+INSERT INTO /* marks */event_log_mark (name, value)
+SELECT 'in hand', :value FROM /* marks */event_log_mark AS seat
+WHERE seat.name = 'publisher' AND seat.value LIKE CONCAT('% ', :token)
+  AND NOT EXISTS (SELECT 1 FROM /* marks */event_log_mark AS held WHERE held.name = 'holding' AND held.value <> :holding)
+LOCK IN SHARE MODE
+ON DUPLICATE KEY UPDATE value = :value;
+
 -- seat_lock: takes the lock of the one publisher for as long as this session lives; says whether it was free
 SELECT GET_LOCK(CONCAT('eventlog ', MD5(CONCAT(COALESCE(DATABASE(), ''), '.', :log))), 0);
 

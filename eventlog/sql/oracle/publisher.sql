@@ -87,6 +87,16 @@ ON (kept.name = given.name)
 WHEN MATCHED THEN UPDATE SET kept.value = :value
 WHEN NOT MATCHED THEN INSERT (name, value) VALUES (given.name, :value);
 
+-- seat_take_in_hand: notes the batch in hand as `seat_mark_soon` does, unless rows were held or released meanwhile
+MERGE INTO /* marks */event_log_mark kept
+USING (SELECT 'in hand' AS name FROM /* marks */event_log_mark seat
+       WHERE seat.name = 'publisher' AND seat.value LIKE '% ' || :token
+         AND NOT EXISTS (SELECT 1 FROM /* marks */event_log_mark held
+                         WHERE held.name = 'holding' AND held.value NOT LIKE :holding)) given
+ON (kept.name = given.name)
+WHEN MATCHED THEN UPDATE SET kept.value = :value
+WHEN NOT MATCHED THEN INSERT (name, value) VALUES (given.name, :value);
+
 -- seat_lock: the package that locks for a session needs a grant of its own; the mark below is a lease
 
 -- seat_enter: becomes the one publisher for :lease seconds, if nobody is or the lease of who was has run out

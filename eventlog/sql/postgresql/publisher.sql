@@ -81,6 +81,15 @@ WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark
               WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text) FOR SHARE)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
+-- seat_take_in_hand: notes the batch in hand as `seat_mark_soon` does, unless rows were held or released meanwhile
+INSERT INTO /* marks */event_log_mark (name, value)
+SELECT 'in hand', CAST(:value AS text)
+FROM set_config('synchronous_commit', 'off', true)
+WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark
+              WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text) FOR SHARE)
+  AND NOT EXISTS (SELECT 1 FROM /* marks */event_log_mark WHERE name = 'holding' AND value <> CAST(:holding AS text))
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
 -- seat_lock: takes the lock of the one publisher for as long as this session lives; says whether it was free
 SELECT pg_try_advisory_lock(CAST(1702257011 AS bigint) << 32 | CAST(CAST(CAST(:log AS regclass) AS oid) AS bigint));
 

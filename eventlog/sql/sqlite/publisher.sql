@@ -76,6 +76,13 @@ SELECT :name, :value
 WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || :token)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
+-- seat_take_in_hand: notes the batch in hand as `seat_mark_soon` does, unless rows were held or released meanwhile
+INSERT INTO /* marks */event_log_mark (name, value)
+SELECT 'in hand', :value
+WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || :token)
+  AND NOT EXISTS (SELECT 1 FROM /* marks */event_log_mark WHERE name = 'holding' AND value <> :holding)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
 -- seat_lock: no lock lives and dies with a session here; the mark below is a lease
 
 -- seat_enter: becomes the one publisher for :lease seconds, if nobody is or the lease of who was has run out
