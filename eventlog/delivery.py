@@ -5,7 +5,7 @@ Law: no later change of an object overtakes one that its receiver wants to get a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Literal
 
@@ -68,6 +68,7 @@ class Delivery:
         self.output = output
         self.answers: dict[Position, Outcome] = {answer.position: answer for answer in former.answers}
         self.documents = 0
+        self.taken: tuple[str, Position] | None = None
         self._pieces = pieces
         self._former = former
         self._strictness = strictness
@@ -84,6 +85,13 @@ class Delivery:
     def end(self) -> str:
         """The id of the last document, as far as they are encoded."""
         return self._ready[-1].id if self._ready else self._after
+
+    @property
+    def complaint(self) -> str | None:
+        """The last that the output or its format had against a change of this batch."""
+        bad = (Status.ERROR, Status.FATAL)
+        said = [one for one in self.answers.values() if one.status in bad or one.reason is Reason.RETRY]
+        return (said[-1].note or str(said[-1].reason)) if said else None
 
     def encode(self, catalog: Catalog | None) -> None:
         """Makes all documents now, for `run` to deliver later."""
@@ -171,11 +179,20 @@ class Delivery:
         for outcome in self.output.sink.write(ready):
             keep_worse(said, outcome)
         self.documents += len(ready)
+        self._note_taken(ready, said)
         if not said:
             self._done.extend(chain.from_iterable(map(_covered, ready)))
             return
         for document in ready:
             self._judge(document, said)
+
+    def _note_taken(self, documents: Sequence[Document], said: Mapping[Position, Outcome]) -> None:
+        """Remembers the last document that does not have to come again, and where its last event stands."""
+        for document in reversed(documents):
+            covered = list(_covered(document))
+            if all(said[position].status is not Status.NEW for position in covered if position in said):
+                self.taken = document.id, max(covered)
+                return
 
     def _judge(self, document: Document, said: dict[Position, Outcome]) -> None:
         """Takes in what was said of a document, change by change."""

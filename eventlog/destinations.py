@@ -62,27 +62,22 @@ def _output(output: OutputConfig, config: Config) -> Output:
         folder = Path(output.path)
         if output.format == "change-tables":
             return _into_row_files(output, folder, form)
-        return Output(format=form, sink=FileSink(folder, form.suffix), name=_named(f"files {folder.resolve()}"))
+        return Output(format=form, sink=FileSink(folder, form.suffix), name=name_of(output))
     if isinstance(output, HttpOutput):
-        place = urlsplit(output.url)._replace(query="", fragment="").geturl()
-        return Output(format=form, sink=HttpSink(output), name=_named(f"http {place}"), answers=True)
-    return Output(format=form, sink=StdoutSink(), name="stdout")
+        return Output(format=form, sink=HttpSink(output), name=name_of(output), answers=True)
+    return Output(format=form, sink=StdoutSink(), name=name_of(output))
 
 
 def _into_tables(output: DatabaseOutput, form: Format) -> Output:
     from eventlog.sinks.database import DatabaseSink
-    from eventlog.sql.connect import read_url
 
-    place = read_url(output.url).set(password=None).render_as_string(hide_password=True)
-    name = _named(f"database {place} {output.schema or ''} {output.task}")
-    return Output(format=form, sink=DatabaseSink(output), name=name)
+    return Output(format=form, sink=DatabaseSink(output), name=name_of(output))
 
 
 def _into_kafka(output: KafkaOutput, form: Format) -> Output:
     from eventlog.sinks.kafka import KafkaSink
 
-    name = _named(f"kafka {output.servers} {output.transactional_id}")
-    return Output(format=form, sink=KafkaSink(output), name=name)
+    return Output(format=form, sink=KafkaSink(output), name=name_of(output))
 
 
 def _into_row_files(output: FilesOutput, folder: Path, form: Format) -> Output:
@@ -90,7 +85,7 @@ def _into_row_files(output: FilesOutput, folder: Path, form: Format) -> Output:
 
     stop = output.on_refused == "stop"
     sink = ChangeTableFiles(folder, output.file_format, output.task, stop=stop)
-    return Output(format=form, sink=sink, name=_named(f"change tables {folder.resolve()}"))
+    return Output(format=form, sink=sink, name=name_of(output))
 
 
 def _format(output: OutputConfig, config: Config) -> Format:
@@ -105,9 +100,26 @@ def _format(output: OutputConfig, config: Config) -> Format:
     return xds_of(config)
 
 
-def _named(place: str) -> str:
+def name_of(output: OutputConfig) -> str:
     """The name of an output: the same as long as it is the same place, and never too long for a mark."""
+    place = _place(output)
     return place if len(place) <= LONGEST_NAME else f"{place[:100]} {sha256(place.encode()).hexdigest()}"
+
+
+def _place(output: OutputConfig) -> str:
+    if isinstance(output, FilesOutput):
+        kind = "change tables" if output.format == "change-tables" else "files"
+        return f"{kind} {Path(output.path).resolve()}"
+    if isinstance(output, HttpOutput):
+        return f"http {urlsplit(output.url)._replace(query='', fragment='').geturl()}"
+    if isinstance(output, DatabaseOutput):
+        from eventlog.sql.connect import read_url
+
+        url = read_url(output.url).set(password=None).render_as_string(hide_password=True)
+        return f"database {url} {output.schema or ''} {output.task}"
+    if isinstance(output, KafkaOutput):
+        return f"kafka {output.servers} {output.transactional_id}"
+    return "stdout"
 
 
 def _refuse_twins(outputs: Sequence[Output]) -> None:

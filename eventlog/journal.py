@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Collection, MutableMapping
 from typing import Any, Final, Literal, TextIO, cast
 
 import structlog
@@ -23,13 +23,15 @@ _Record = MutableMapping[str, Any]
 
 
 def journal(
-    style: Style, *, level: str = "info", secrets: Iterable[str] = (), stream: TextIO | None = None
+    style: Style, *, level: str = "info", secrets: Collection[str] = (), stream: TextIO | None = None
 ) -> BoundLogger:
-    """A journal on standard error, or on a stream: lines for people, or JSON for programs."""
-    known = tuple(secret for secret in secrets if secret)
+    """A journal on standard error, or on a stream: lines for people, or JSON for programs.
+
+    The secrets may become more: a configuration that is read again has others.
+    """
 
     def hide(_logger: Any, _method: str, record: _Record) -> _Record:
-        return {name: _hidden(value, known) for name, value in record.items()}
+        return {name: _hidden(value, secrets) for name, value in record.items()}
 
     shown: list[Any] = [
         structlog.stdlib.add_log_level,
@@ -76,9 +78,9 @@ def _in_one_line(_logger: Any, _method: str, record: _Record) -> str:
     return msgspec.json.encode({**first, **record}, enc_hook=str).decode()
 
 
-def _hidden(value: Any, secrets: tuple[str, ...]) -> Any:
+def _hidden(value: Any, secrets: Collection[str]) -> Any:
     if not isinstance(value, str):
         return value
     for secret in secrets:
-        value = value.replace(secret, "***")
+        value = value.replace(secret, "***") if secret else value
     return _credentials.sub(r"\1:***@", value)

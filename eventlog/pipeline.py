@@ -79,7 +79,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     """A source, what its tables look like, the rules' options, and the outputs.
 
     After `max_attempts` a change that its receiver does not take ends as an error; 0 tries for ever. `pulse` is called
-    whenever documents were written.
+    whenever documents were written, `told` when an output has had its share of a batch, with what broke it off.
     """
 
     source: Source
@@ -91,6 +91,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     strictness: Strictness = Strictness()
     max_attempts: int = 0
     pulse: Callable[[], None] = lambda: None
+    told: Callable[[Delivery, MachineError | None], None] = lambda _delivery, _error: None
     workers: Workers | None = None
     fresh: bool = True
     """The catalog was read just now, so what it does not know is unknown."""
@@ -237,6 +238,9 @@ class Pipeline(Struct, frozen=True, kw_only=True):
                 delivery.run(self._catalog_of(work.batch), note, self.pulse)
             except MachineError as error:
                 failures.append(error)
+                self.told(delivery, error)
+            else:
+                self.told(delivery, None)
         if failures:
             note()
             raise min(failures, key=lambda error: error.may_pass)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from eventlog.model import Status
+from eventlog.marks import OUTPUTS, Marks
+from eventlog.model import Status, written
 from eventlog.rules.times import moment
 from eventlog.sources.backlog import Backlog, backlog
 from eventlog.sources.pace import Rate, read_rate
 from eventlog.sql.log import Log
+from eventlog.standing import Standing, read_standings
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -49,6 +51,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     rate: Rate
     last_error: LastError | None
     triggers: Mapping[str, str]
+    outputs: Mapping[str, Standing] = {}
 
     def lines(self) -> Iterator[tuple[str, int, str]]:
         """Rows of the table: letter, number, meaning."""
@@ -66,6 +69,8 @@ class Facts(Struct, frozen=True, kw_only=True):
         if self.last_error is not None:
             error = self.last_error
             yield f"The last error is row {error.record_id}: {error.note or error.reason}"
+        for output, standing in self.outputs.items():
+            yield from _said_of(output, standing)
         for trigger, state in self.triggers.items():
             yield f"The trigger {trigger} is {state}; `eventlog track` makes it current."
 
@@ -80,6 +85,7 @@ def facts(engine: Engine, names: LogNames) -> Facts:
         errors = log.rows(connection, log.query("last_error"))
         now = log.rows(connection, log.query("clock_now"))[0][0]
         rate = read_rate(connection, log)
+        outputs = read_standings(Marks(log).get(connection, OUTPUTS))
     return Facts(
         log=log.name,
         rows={status.value: count for status, count in counted.by_status.items()},
@@ -89,7 +95,19 @@ def facts(engine: Engine, names: LogNames) -> Facts:
         rate=rate,
         last_error=_last_error(*errors[0]) if errors else None,
         triggers={one.name: one.state for one in trigger_states(engine, names) if one.state is not State.CURRENT},
+        outputs=outputs,
     )
+
+
+def _said_of(output: str, standing: Standing) -> Iterator[str]:
+    if standing.position is not None:
+        yield f"{output} took {standing.document}, up to row {written(standing.position)}, at {_utc(standing.at)}."
+    if standing.error is not None:
+        yield f"{output} did not take everything at {_utc(standing.failed_at)}: {standing.error}"
+
+
+def _utc(seconds: float | None) -> str:
+    return dt.datetime.fromtimestamp(seconds or 0.0, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _lag(counted: Backlog, now: dt.datetime | str) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from eventlog.daemon.vitals import Vitals
     from eventlog.journal import Style
     from eventlog.web.server import PageServer
+
+Adopt = Callable[[Config], None]
 
 
 @click.command()
@@ -50,20 +52,28 @@ def run(
     """
     from eventlog.daemon.systemd import Systemd
     from eventlog.daemon.vitals import Vitals
+    from eventlog.discreet import secrets_in
 
     config = _with_folder(site.config, out)
     if config.source.kind == "log":
         site.url  # noqa: B018  # says what is missing before anything is opened
     systemd = Systemd()
     vitals = Vitals(watched=http is not None, on_move=systemd.alive)
-    journal = _journal(config, log_format, log_level, lasting=not (once or until_empty))
-    with _watched(http, config, vitals, journal):
+    secrets = list(secrets_in(config))
+    journal = _journal(secrets, log_format, log_level, lasting=not (once or until_empty))
+
+    def read_again() -> Config:
+        new = _with_folder(site.read_again(), out)
+        secrets.extend(secrets_in(new))
+        return new
+
+    with _watched(http, config, vitals, journal) as adopt:
         if once or until_empty:
             return _some_cycles(config, journal, vitals, once=once)
         from eventlog.daemon.service import Service
         from eventlog.daemon.signals import requests_by_signal
 
-        service = Service(lambda: _with_folder(site.read_again(), out), journal, vitals, systemd)
+        service = Service(read_again, journal, vitals, systemd, adopt)
         with requests_by_signal(service.stop, service.reload):
             return service.run(config)
 
@@ -84,24 +94,23 @@ def _some_cycles(config: Config, journal: BoundLogger, vitals: Vitals, *, once: 
     return OK
 
 
-def _journal(config: Config, style: Style | None, level: str, *, lasting: bool) -> BoundLogger:
-    from eventlog.discreet import secrets_in
+def _journal(secrets: Collection[str], style: Style | None, level: str, *, lasting: bool) -> BoundLogger:
     from eventlog.journal import journal
 
     chosen: Style = style or ("json" if lasting and not sys.stderr.isatty() else "console")
-    return journal(chosen, level=level, secrets=secrets_in(config))
+    return journal(chosen, level=level, secrets=secrets)
 
 
 @contextmanager
-def _watched(address: str | None, config: Config, vitals: Vitals, journal: BoundLogger) -> Iterator[None]:
-    """An address to watch the publisher at, while it runs."""
+def _watched(address: str | None, config: Config, vitals: Vitals, journal: BoundLogger) -> Iterator[Adopt]:
+    """An address to watch the publisher at, while it runs; what is yielded is told of other configurations."""
     if address is None:
-        yield
+        yield lambda _config: None
         return
     endpoint = _endpoint(address, config, vitals, journal)
     journal.info("watched_at", port=endpoint.port)
     try:
-        yield
+        yield endpoint.adopt
     finally:
         endpoint.close()
 

@@ -16,19 +16,36 @@ from eventlog.cli.site import Site, site_options
 @click.option("--read-only", is_flag=True, help="Nobody can hold, release or requeue rows.")
 @site_options
 def web(site: Site, address: str, read_only: bool) -> int:
-    """Shows the log in a browser: backlog, lag, outcomes, every row and why it ended so. Ctrl-C ends it.
+    """Shows the log in a browser: backlog, lag, outcomes, every row and why it ended so.
+
+    Ctrl-C ends it; SIGHUP makes it read its configuration again.
 
     Example: eventlog web --database sqlite:///app.db
     """
     from eventlog.daemon.signals import requests_by_signal
+    from eventlog.discreet import secrets_in
+    from eventlog.errors import ConfigError
     from eventlog.journal import journal
-    from eventlog.web.door import open_page
+    from eventlog.web.door import open_page, watched_only
 
     site.names(site.engine())  # says what is missing before anything listens
-    page = open_page(address, site.config, journal("console" if sys.stderr.isatty() else "json"), read_only=read_only)
+    secrets = list(secrets_in(site.config))
+    said = journal("console" if sys.stderr.isatty() else "json", secrets=secrets)
+    page = open_page(address, site.config, said, read_only=read_only)
+
+    def reload() -> None:
+        try:
+            config = site.read_again()
+        except ConfigError as error:
+            said.error("reload_failed", error=str(error))
+            return
+        secrets.extend(secrets_in(config))
+        page.adopt(watched_only(config) if read_only else config)
+        said.info("reloaded")
+
     try:
-        click.echo(f"The page is at {page.url}", err=True)
-        with requests_by_signal(page.stop):
+        with requests_by_signal(page.stop, reload):
+            click.echo(f"The page is at {page.url}", err=True)
             page.wait()
     finally:
         page.close()

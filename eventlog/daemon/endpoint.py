@@ -7,6 +7,7 @@ from socket import AF_INET6
 from threading import Thread
 from typing import Final
 
+from eventlog.config import Config
 from eventlog.daemon.exposition import CONTENT_TYPE, Answer, health, metrics, ready
 from eventlog.daemon.vitals import Vitals
 from eventlog.errors import ConfigError
@@ -35,6 +36,9 @@ class Endpoint:
         self.port: int = self._server.server_address[1]
         self._thread = Thread(target=self._server.serve_forever, name="eventlog-http", daemon=True)
         self._thread.start()
+
+    def adopt(self, config: Config) -> None:
+        """What programs ask does not depend on the configuration."""
 
     def close(self) -> None:
         """Gives the address back."""

@@ -11,6 +11,7 @@ from structlog.stdlib import BoundLogger
 from eventlog.assembly import pipeline_of
 from eventlog.config import Config
 from eventlog.daemon.gauge import Gauge
+from eventlog.daemon.ledger import Ledger
 from eventlog.daemon.postpoll import run_statements
 from eventlog.daemon.tempo import Tempo
 from eventlog.daemon.vitals import Vitals
@@ -47,6 +48,7 @@ class LogPost:
         self.wakeup = Wakeup(self.seat, due=settings.handle_future_events) if settings.wake_up else None
         self._gauge = Gauge(self.seat.log)
         self._tempo = Tempo(self.seat)
+        self._ledger = Ledger(self.seat)
 
     @property
     def name(self) -> str:
@@ -63,9 +65,10 @@ class LogPost:
     def take(self) -> bool:
         return self.seat.take()
 
-    def leave(self) -> None:
+    def leave(self, vitals: Vitals) -> None:
         if self.seat.taken:
             self._tempo.enter(now=True)
+            self._ledger.enter(vitals.reading().outputs, now=True)
         self.seat.leave()
 
     def drop(self) -> None:
@@ -92,6 +95,7 @@ class LogPost:
     def idle(self, vitals: Vitals) -> None:
         self._gauge.measure(vitals)
         self._tempo.enter()
+        self._ledger.enter(vitals.reading().outputs)
 
 
 def _engine_of(config: Config) -> Engine:

@@ -36,8 +36,8 @@ class Post(Protocol):
     def take(self) -> bool:
         """Whether this publisher has it now."""
 
-    def leave(self) -> None:
-        """Gives it to whoever waits."""
+    def leave(self, vitals: Vitals) -> None:
+        """Enters the last figures and gives it to whoever waits."""
 
     def drop(self) -> None:
         """Lets go of connections, which may be broken, and with them of the post."""
@@ -60,4 +60,4 @@ class Post(Protocol):
         """Documents went out in this cycle."""
 
     def idle(self, vitals: Vitals) -> None:
-        """Nothing was waiting: time to take figures."""
+        """Nothing is waiting, or nothing can be delivered: time to take figures."""

@@ -11,6 +11,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
 from eventlog.backoff import Backoff
@@ -59,6 +60,7 @@ class Publisher:
         except BaseException:
             self._close_outputs()
             raise
+        self.vitals.serves([output.name for output in self._outputs])
         settings = config.publisher
         self._rest = Rest(settings, self.post.wakeup, self.stopped, self.vitals.moved)
         self._heartbeat = Heartbeat(self._outputs, settings.heartbeat_interval * 60)
@@ -82,7 +84,7 @@ class Publisher:
         """Gives back the post, connections and files."""
         self._end_relay()
         with suppress(MachineError):  # a database that is away has given the seat to nobody, or to somebody else
-            self.post.leave()
+            self.post.leave(self.vitals)
         self._close_outputs()
         self.post.close()
 
@@ -217,7 +219,10 @@ class Publisher:
         self._failures += 1
         seconds = FAILURES.delay(self._failures, secrets.SystemRandom().random())
         self.journal.warning("failed", error=str(error), attempt=self._failures, again_in=round(seconds, 1))
-        if not isinstance(error, SinkError):
+        if isinstance(error, SinkError):
+            with suppress(MachineError):  # what is wrong with the log as well is said when it is read again
+                self.post.idle(self.vitals)
+        else:
             self._let_go()
         self._rest.for_seconds(seconds)
 
@@ -231,7 +236,8 @@ class Publisher:
         if former is not None:
             former.forget()
         pipeline = None if former is None else former.pipeline
-        return Relay(self.post.pipeline(self._outputs, self.vitals.moved, pipeline), former)
+        made = self.post.pipeline(self._outputs, self.vitals.moved, pipeline)
+        return Relay(replace(made, told=self.vitals.delivered), former)
 
     def _end_relay(self) -> None:
         relay, self._relay = self._relay, None

@@ -17,12 +17,21 @@ from eventlog.pipeline import Report
 
 
 class Service:
-    """Runs a publisher until somebody asks for the end, or until it may not go on; `read` gives its configuration."""
+    """Runs a publisher until somebody asks for the end, or until it may not go on.
+
+    `read` gives its configuration, and `adopt` is told each one that it works with.
+    """
 
     def __init__(
-        self, read: Callable[[], Config], journal: BoundLogger, vitals: Vitals, systemd: Systemd | None = None
+        self,
+        read: Callable[[], Config],
+        journal: BoundLogger,
+        vitals: Vitals,
+        systemd: Systemd | None = None,
+        adopt: Callable[[Config], None] = lambda _config: None,
     ) -> None:
         self._read = read
+        self._adopt = adopt
         self._journal = journal
         self._vitals = vitals
         self._systemd = systemd or Systemd({})
@@ -69,6 +78,7 @@ class Service:
         """Publishes until somebody asks for something, or until a cycle says that there must be no other."""
         with Publisher(config, journal=self._journal, vitals=self._vitals) as publisher:
             self._publisher = publisher
+            self._adopt(config)
             if self._asked.is_set():
                 publisher.stop()
             self._journal.info("started", post=publisher.post.name, at=publisher.post.address)

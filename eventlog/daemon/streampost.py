@@ -52,7 +52,7 @@ class StreamPost:
     def take(self) -> bool:
         return self._claim.take()
 
-    def leave(self) -> None:
+    def leave(self, vitals: Vitals) -> None:
         self._claim.leave()
 
     def drop(self) -> None:

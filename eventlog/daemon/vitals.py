@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from threading import Lock
 from time import monotonic, time
 from typing import Literal
@@ -11,8 +11,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import SinkError, SourceError
+from eventlog.delivery import Delivery
+from eventlog.errors import MachineError, SinkError, SourceError
 from eventlog.pipeline import Report
+from eventlog.standing import Standing, stands
 
 State = Literal["starting", "standby", "publishing", "failing", "stopping"]
 
@@ -35,6 +37,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     waiting: int | None = None
     lag: float | None = None
     silent: float = 0.0
+    outputs: Mapping[str, Standing] = {}
 
 
 class Vitals:
@@ -75,6 +78,16 @@ class Vitals:
         blame = next((name for whose, name in kind.items() if isinstance(error, whose)), "other")
         failures = {**self._reading.failures, blame: self._reading.failures.get(blame, 0) + 1}
         self._change(state="failing", error=str(error), failures=failures)
+
+    def delivered(self, delivery: Delivery, error: MachineError | None) -> None:
+        """An output has had its share of a batch."""
+        name, outputs = delivery.output.name, self._reading.outputs
+        self._change(outputs={**outputs, name: stands(outputs.get(name, Standing()), delivery, error, time())})
+
+    def serves(self, outputs: Collection[str]) -> None:
+        """These are the outputs from now on."""
+        former = self._reading.outputs
+        self._change(outputs={name: former[name] for name in former if name in outputs})
 
     def beat(self) -> None:
         """A heartbeat was published."""

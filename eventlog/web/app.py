@@ -19,7 +19,7 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.errors import DataError, EventlogError, UsageError
 from eventlog.web import desk, frame
-from eventlog.web.collector import Collector
+from eventlog.web.desk import Desk
 from eventlog.web.door import Door
 from eventlog.web.guard import Asked, Guard, Refused, Visitor
 from eventlog.web.html import address
@@ -136,14 +136,15 @@ class App:
         if self._streams >= STREAMS or self.closing:
             return Response(status_code=503)
         found = await run_in_threadpool(self._door.desk)
-        return StreamingResponse(self._stream(found.collector), media_type="text/event-stream")
+        return StreamingResponse(self._stream(found), media_type="text/event-stream")
 
-    async def _stream(self, collector: Collector) -> AsyncIterator[bytes]:
+    async def _stream(self, found: Desk) -> AsyncIterator[bytes]:
         """The live part of the first page whenever there is a new one, until the browser or we go."""
         self._streams += 1
-        seen, said = -1, monotonic()
+        collector, guard, seen, said = found.collector, self.guard, -1, monotonic()
         try:
-            while not self.closing:
+            # Where the page got another configuration a browser asks again, and is let in by it or not.
+            while not self.closing and not collector.closed and guard is self.guard:
                 if collector.version != seen:
                     seen, said = collector.version, monotonic()
                     yield b"data: " + overview(collector.reading()).encode().replace(b"\n", b"\ndata: ") + b"\n\n"

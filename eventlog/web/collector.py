@@ -6,24 +6,23 @@ that the publisher and the database do not notice the page.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Event as Flag
 from threading import Lock, Thread
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from eventlog.config import Config
 from eventlog.errors import EventlogError
-from eventlog.marks import IN_HAND, PUBLISHER, Marks, notes_of, read_runs
-from eventlog.progress import Progress
+from eventlog.marks import IN_HAND, OUTPUTS, PUBLISHER, Marks, notes_of, read_runs
 from eventlog.rules.times import moment
 from eventlog.sources.pace import read_rate
 from eventlog.sql.log import Log
+from eventlog.standing import newest, read_standings
 from eventlog.status import facts
-from eventlog.web.places import named_outputs
+from eventlog.web.places import named_outputs, with_standings
 from eventlog.web.reading import Loop, Place, Reading, ReasonCount, Sample, kept
 
 if TYPE_CHECKING:
@@ -45,7 +44,14 @@ LOOKED: Final = 60.0
 class Collector:
     """The latest reading, and how it is come by; `version` changes with it."""
 
-    def __init__(self, engine: Engine, names: LogNames, config: Config, vitals: Vitals | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        names: LogNames,
+        config: Config,
+        vitals: Vitals | None = None,
+        samples: Sequence[Sample] = (),
+    ) -> None:
         self.log = Log(engine, names)
         self._names = names
         self._vitals = vitals
@@ -54,7 +60,7 @@ class Collector:
         self._woken, self._ended = Flag(), Flag()
         self._looked = self._count_at = float("-inf")
         database = engine.url.render_as_string(hide_password=True)
-        self._reading = Reading(log=self.log.name, database=database, now=time())
+        self._reading = Reading(log=self.log.name, database=database, now=time(), samples=samples)
         self.version = 0
         self._thread = Thread(target=self._run, name="eventlog-web-collector", daemon=True)
 
@@ -62,12 +68,21 @@ class Collector:
         """Measures from now on."""
         self._thread.start()
 
-    def close(self) -> None:
-        """Measures no more."""
+    def end(self) -> None:
+        """Asks to measure no more."""
         self._ended.set()
         self._woken.set()
+
+    def close(self) -> None:
+        """Measures no more."""
+        self.end()
         if self._thread.is_alive():
             self._thread.join()
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing new will come."""
+        return self._ended.is_set()
 
     def reading(self) -> Reading:
         """How it goes, for somebody who looks."""
@@ -76,6 +91,11 @@ class Collector:
             self._woken.set()
         with self._lock:
             return replace(self._reading, now=time(), loop=self._loop())
+
+    @property
+    def samples(self) -> Sequence[Sample]:
+        """The last hour."""
+        return self._reading.samples
 
     def hurry(self) -> None:
         """Measures and counts at once, for rows were changed."""
@@ -120,10 +140,16 @@ class Collector:
                 samples=kept(self._reading.samples, sample),
                 in_hand=f"{len(in_hand):,} rows, {min(in_hand)} to {max(in_hand)}" if in_hand else None,
                 publisher=marks.get(PUBLISHER),
-                places=_places(self._outputs, notes_of(marks)),
+                places=self._places(marks),
                 trouble=None,
             )
         )
+
+    def _places(self, marks: Mapping[str, str]) -> tuple[Place, ...]:
+        """The outputs: as the publisher here sees them, else as whoever published last has left word."""
+        present = {} if self._vitals is None else self._vitals.reading().outputs
+        standings = newest(read_standings(marks.get(OUTPUTS)), present)
+        return with_standings(self._outputs, standings, notes_of(marks))
 
     def _count(self) -> None:
         from eventlog.sql.triggers import trigger_states
@@ -152,20 +178,3 @@ class Collector:
 
     def _ask(self, connection: Connection, query: str) -> list[tuple[Any, ...]]:
         return self.log.rows(connection, self.log.query(query))
-
-
-def _places(outputs: Sequence[Place], notes: dict[str, str]) -> tuple[Place, ...]:
-    """The outputs, with what the notes about the batch in hand say of them."""
-    return tuple(_with_note(output, notes.get(output.name)) for output in outputs)
-
-
-def _with_note(output: Place, note: str | None) -> Place:
-    if note is None:
-        return output
-    try:
-        progress = msgspec.json.decode(note, type=Progress)
-    except msgspec.MsgspecError:
-        return output
-    planned = [document.id for document in progress.planned]
-    position = f"{len(planned)} documents on their way" if planned else "this batch is delivered"
-    return replace(output, position=position, last_document=planned[-1] if planned else progress.after or None)

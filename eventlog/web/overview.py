@@ -5,14 +5,18 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 
-from eventlog.model import Status
+from eventlog.errors import shortened
+from eventlog.model import written
 from eventlog.rules.meaning import EXPLANATION
 from eventlog.status import MEANINGS, Facts
 from eventlog.web.chart import bar, curve
 from eventlog.web.html import Content, Markup, address, counted, element, link, table, value
-from eventlog.web.reading import Reading, Sample
+from eventlog.web.reading import Place, Reading, Sample
 
 LATE = 300.0
+LONGEST = 300
+"""Characters of an error in the table of outputs."""
+
 """Seconds of lag from which on somebody should look."""
 
 
@@ -156,24 +160,40 @@ def _last_error(facts: Facts) -> Markup | None:
 
 def _outputs(reading: Reading) -> Markup:
     rows = [
-        (value(place.name), place.format, place.position, value(place.last_document or "–"), _trouble(reading))
+        (value(place.name), place.format, _far(place), _last(place, reading.now), _trouble(place, reading.now))
         for place in reading.places
     ]
     return element(
         "section",
         element("h2", "Outputs"),
-        table("Where documents go", ("output", "format", "position", "last document of the batch", "last error"), rows),
+        table("Where documents go", ("output", "format", "position", "last document", "last error"), rows),
     )
 
 
-def _trouble(reading: Reading) -> Content:
-    error = reading.loop.error if reading.loop else None
-    if error:
-        return value(error)
-    failed = reading.facts.last_error if reading.facts else None
-    if failed is None or failed.status not in (Status.ERROR, Status.FATAL):
+def _far(place: Place) -> Content:
+    """Up to where it has everything, and what is on its way to it."""
+    position = place.standing.position
+    said: Content = "nothing yet"
+    if position is not None:
+        number = written(position)
+        said = ["row ", link(number, address("rows", position[0]))] if len(position) == 1 else number
+    return [said, f", {counted(place.on_the_way, 'document')} on the way" if place.on_the_way else None]
+
+
+def _last(place: Place, now: float) -> Content:
+    standing = place.standing
+    return [value(standing.document), " ", _ago(standing.at, now)] if standing.document else "none"
+
+
+def _trouble(place: Place, now: float) -> Content:
+    standing = place.standing
+    if standing.error is None:
         return "none"
-    return ["row ", link(str(failed.record_id), address("rows", failed.record_id))]
+    return [value(shortened(standing.error, LONGEST)), " ", _ago(standing.failed_at, now)]
+
+
+def _ago(at: float | None, now: float) -> Markup | None:
+    return None if at is None else element("span", f"{duration(max(0.0, now - at))} ago", class_="quiet")
 
 
 def _triggers(reading: Reading) -> Markup | None:

@@ -1,23 +1,50 @@
-"""The outputs of a configuration as the page names them, without opening one and without a secret."""
+"""The outputs as the page shows them: named without opening one and without a secret, and how each stands. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from eventlog.config import Config
-from eventlog.outputs import KafkaOutput, OutputConfig, StdoutOutput
-from eventlog.web.reading import Place
+import msgspec
+from msgspec.structs import replace
 
-IDLE = "all that was read is delivered"
+from eventlog.config import Config
+from eventlog.destinations import name_of
+from eventlog.errors import EventlogError
+from eventlog.outputs import KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.progress import Progress, read_positions
+from eventlog.standing import Standing, Standings
+from eventlog.web.reading import Place
 
 
 def named_outputs(config: Config) -> tuple[Place, ...]:
-    """Each output with the name that its notes have."""
+    """Each output, with the name that its notes have."""
     return tuple(
-        Place(name=_name(output), format=str(output.format), position=IDLE)
+        Place(name=_name(output), noted=name_of(output), format=str(output.format))
         for output in config.output or (StdoutOutput(),)
     )
+
+
+def with_standings(places: Sequence[Place], found: Standings, notes: Mapping[str, str]) -> tuple[Place, ...]:
+    """The outputs with how they stand, and what the notes about the batch in hand say of them."""
+    return tuple(
+        _noted(replace(place, standing=found.get(place.noted, Standing())), notes.get(place.noted)) for place in places
+    )
+
+
+def _noted(place: Place, note: str | None) -> Place:
+    if note is None:
+        return place
+    try:
+        progress = msgspec.json.decode(note, type=Progress)
+        done = read_positions(progress.done)
+    except (msgspec.MsgspecError, EventlogError):
+        return place
+    standing = place.standing
+    if done and (standing.position is None or standing.position < max(done)):
+        standing = replace(standing, position=max(done), document=progress.after or standing.document)
+    return replace(place, standing=standing, on_the_way=len(progress.planned))
 
 
 def _name(output: OutputConfig) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from eventlog.standing import Standing
 from eventlog.status import Facts
 
 HOUR: Final = 3600.0
@@ -32,12 +33,13 @@ class ReasonCount(Struct, frozen=True, kw_only=True):
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """An output: what it is called, its format, and how far it is with the batch in hand."""
+    """An output: what it is called here and by its notes, its format, how it stands, and documents on their way to it."""
 
     name: str
+    noted: str
     format: str
-    position: str
-    last_document: str | None = None
+    standing: Standing = Standing()
+    on_the_way: int = 0
 
 
 class Loop(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -34,6 +35,8 @@ class PageServer:
         host, port = read_address(address)
         refuse_open_door(host, door.config)
         self._door = door
+        self._host = host
+        self._journal = journal
         self._app = App(door, Guard(door.config.web), journal)
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
@@ -44,6 +47,21 @@ class PageServer:
         door.start()
         self._thread.start()
         self._await_start()
+
+    def adopt(self, config: Config) -> None:
+        """Shows another configuration from now on, to those whom it lets in; who may come stays where it would be all."""
+        former = self._app.guard.settings
+        if config.source.kind != "log":
+            self._journal.error("page_reload_failed", error="The page shows logs only; it stays with the former one.")
+            return
+        try:
+            refuse_open_door(self._host, config)
+        except ConfigError as error:
+            self._journal.error("page_reload_failed", error=str(error))
+            config = replace(config, web=former)
+        self._door.adopt(config)
+        if config.web != former:
+            self._app.guard = Guard(config.web)
 
     def stop(self) -> None:
         """Asks for the end."""

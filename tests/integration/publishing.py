@@ -94,7 +94,9 @@ def in_thread(publisher: Publisher) -> Iterator[Publisher]:
 class Process:
     """`eventlog run` as a process of its own; `journal` is what it has told so far."""
 
-    def __init__(self, engine: Engine, folder: Path, *options: str, program: str = "", **settings: Any) -> None:
+    def __init__(
+        self, engine: Engine, folder: Path, *options: str, program: str = "", out: bool = True, **settings: Any
+    ) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
         environment |= {
             "EVENTLOG_SOURCE__URL": url_of(engine),
@@ -103,8 +105,9 @@ class Process:
             **{f"EVENTLOG_PUBLISHER__{name.upper()}": str(value) for name, value in settings.items()},
         }
         self.said = folder.parent / f"{folder.name}.journal"
+        where = ("--out", str(folder)) if out else ()
         start = f"{program}\nfrom eventlog.cli.main import run; run()"
-        command = [sys.executable, "-c", start, "run", "--out", str(folder), "--log-format", "json", *options]
+        command = [sys.executable, "-c", start, "run", *where, "--log-format", "json", *options]
         self.error = self.said.open("ab")
         self.process = subprocess.Popen(command, stderr=self.error, stdout=subprocess.DEVNULL, env=environment)
 

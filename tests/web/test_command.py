@@ -65,6 +65,22 @@ def test_the_page_by_itself_says_where_it_is(log: LogTable) -> None:
         assert json.loads(asked(f"{url}health")) == {"state": "watching"}
 
 
+def test_the_page_by_itself_reads_its_configuration_again_and_stays_read_only(log: LogTable, tmp_path: Path) -> None:
+    file = tmp_path / "page.toml"
+    output = '[[output]]\nsink = "files"\npath = "{}"\n'
+    file.write_text(output.format("former"))
+    with running(log, "web", "--http", "127.0.0.1:0", "--read-only", "--config", str(file)) as process:
+        url = said(process, r"The page is at (http://127\.0\.0\.1:\d+/)")
+        until(lambda: "/former</bdi>" in asked(url), "the output is shown")
+        file.write_text("[web]\ntoken = 'short'\n")
+        process.send_signal(signal.SIGHUP)
+        assert "web.token" in said(process, r'"reload_failed","error":"([^"]+)"')
+        file.write_text(output.format("latter"))
+        process.send_signal(signal.SIGHUP)
+        until(lambda: "/latter</bdi>" in asked(url), "the new output is shown")
+        assert "<button" not in asked(f"{url}rows/3")
+
+
 def test_the_page_beside_the_publisher_knows_its_state(log: LogTable, tmp_path: Path) -> None:
     with running(
         log, "run", "--http", "127.0.0.1:0", "--out", str(tmp_path / "out"), "--log-format", "json"

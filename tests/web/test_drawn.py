@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from eventlog.explain import ExplainedRow, Explanation
 from eventlog.rowcare import LogRow
 from eventlog.sources.pace import Rate
+from eventlog.standing import Standing
 from eventlog.status import Facts, LastError
 from eventlog.web.frame import Look, login, message, page
 from eventlog.web.html import markup
@@ -41,7 +42,7 @@ READING = Reading(
     facts=FACTS,
     counted=NOW - 5,
     publisher="somebody",
-    places=(Place(name="files out", format="xds", position="all that was read is delivered"),),
+    places=(Place(name="files out", noted="files /srv/out", format="xds"),),
 )
 ROW = LogRow(
     record_id=7,
@@ -110,16 +111,23 @@ def test_letters_reasons_outputs_and_triggers_are_told() -> None:
     )
     for said in ("ignored: only N", "the format or the receiver did not take it", "OUTDATED", "10 rows, 1 to 10"):
         assert said in drawn
-    assert 'row <a href="/rows/9">9</a>' in drawn
+    assert '<a href="/rows/9">row 9</a>' in drawn
     assert "The last error" in drawn
     assert "publishing" in drawn
     assert "No table is tracked." in overview(READING)
 
 
-def test_what_fails_stands_beside_the_outputs() -> None:
-    assert "<bdi>no route</bdi>" in overview(replace(READING, loop=loop("failing", "no route")))
-    warned = LastError(record_id=9, status="W", reason="vanished", note="gone", at=None)
-    assert "<td>none</td>" in overview(replace(READING, facts=replace(FACTS, last_error=warned)))
+def test_an_output_says_how_far_it_is_and_what_it_did_not_take() -> None:
+    assert "<td>nothing yet</td><td>none</td><td>none</td>" in overview(READING)
+    stood = Standing(document="0042", position=(42,), at=NOW - 5, error="no route", failed_at=NOW - 90)
+    idle = overview(replace(READING, places=(replace(READING.places[0], standing=stood),)))
+    assert 'row <a href="/rows/42">42</a></td>' in idle
+    assert '<bdi>0042</bdi> <span class="quiet">5.0 s ago</span>' in idle
+    assert '<bdi>no route</bdi> <span class="quiet">90 s ago</span>' in idle
+    stream = Standing(document="a", position=(4, 2), error="e" * 999)
+    busy = overview(replace(READING, places=(replace(READING.places[0], standing=stream, on_the_way=3),)))
+    assert "<td>4.2, 3 documents on the way</td><td><bdi>a</bdi> </td>" in busy
+    assert f"{'e' * 300}… (699 more characters)" in busy
 
 
 def test_an_hour_of_samples_makes_a_small_page() -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from eventlog.config import Config
-from eventlog.destinations import outputs_of
+from eventlog.destinations import LONGEST_NAME, outputs_of
 from eventlog.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
-from eventlog.web.places import named_outputs
+from eventlog.progress import Planned, Progress, write_note
+from eventlog.standing import Standing
+from eventlog.web.places import named_outputs, with_standings
+from eventlog.web.reading import Place
 
 
 def names(*outputs: OutputConfig) -> list[str]:
@@ -25,10 +28,38 @@ def test_names_are_those_of_the_notes(tmp_path: Path) -> None:
     made = outputs_of(Config(output=outputs))
     try:
         assert names(*outputs) == [output.name for output in made]
+        assert [place.noted for place in named_outputs(Config(output=outputs))] == [output.name for output in made]
     finally:
         for output in made:
             output.sink.close()
     assert names() == ["stdout"]
+
+
+def test_a_long_name_is_that_of_its_notes(tmp_path: Path) -> None:
+    output = FilesOutput(path=str(tmp_path / ("long" * 50)))
+    [place], [made] = named_outputs(Config(output=(output,))), outputs_of(Config(output=(output,)))
+    made.sink.close()
+    assert len(place.noted) <= LONGEST_NAME < len(place.name)
+    assert place.noted == made.name
+
+
+@pytest.mark.parametrize(
+    "note, position, document, on_the_way",
+    [
+        (None, (7,), "0007", 0),
+        (Progress(done="8..9", planned=(Planned("0011", "10..11"),), after="0009"), (9,), "0009", 1),
+        (Progress(done="3"), (7,), "0007", 0),
+        ("no note", (7,), "0007", 0),
+        ('{"done": "x"}', (7,), "0007", 0),
+    ],
+)
+def test_notes_know_more_than_what_was_entered_before(
+    note: Progress | str | None, position: tuple[int], document: str, on_the_way: int
+) -> None:
+    place = Place(name="here", noted="there", format="xds")
+    notes = {} if note is None else {"there": note if isinstance(note, str) else write_note(note)}
+    [found] = with_standings([place], {"there": Standing(document="0007", position=(7,), at=1.0)}, notes)
+    assert (found.standing.position, found.standing.document, found.on_the_way) == (position, document, on_the_way)
 
 
 @pytest.mark.parametrize(

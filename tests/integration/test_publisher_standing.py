@@ -1,0 +1,110 @@
+"""How the outputs stand: told by the publisher, read by anybody from the log's marks, also when it is idle or gone."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from eventlog.cli.main import exit_code
+from eventlog.config import Config, HttpOutput
+from eventlog.daemon.ledger import Ledger
+from eventlog.daemon.publisher import Publisher
+from eventlog.errors import OK, OccupiedError, SinkError
+from eventlog.sources.seat import Seat
+from eventlog.sql.log import Log
+from eventlog.standing import Standing
+from eventlog.status import facts
+from tests.integration.publishing import config_of, in_thread, site, until
+
+NOWHERE = "http://127.0.0.1:9/xds"
+
+
+def two_outputs(engine: Engine, folder: Path) -> Config:
+    """Files, and a receiver that is not there."""
+    config = config_of(engine, folder)
+    return replace(config, output=(*config.output, HttpOutput(url=NOWHERE)))
+
+
+def test_each_output_tells_its_last_document_and_what_went_wrong(engine: Engine, tmp_path: Path) -> None:
+    log = site(engine)
+    log.write_all([3, 4])
+    before = time.time()
+    with Publisher(two_outputs(engine, tmp_path)) as publisher, pytest.raises(SinkError):
+        publisher.run_once()
+    found = facts(engine, log.names).outputs
+    files, http = found[f"files {tmp_path.resolve()}"], found[f"http {NOWHERE}"]
+    assert (files.document, files.position, files.error) == (f"{4:020}", (4,), None)
+    assert files.at is not None
+    assert before <= files.at <= time.time()
+    assert (http.document, http.position, http.at) == ("", None, None)
+    assert "cannot be reached" in str(http.error)
+    with Publisher(config_of(engine, tmp_path)) as publisher:
+        assert publisher.run_once().settled == 2
+    assert list(facts(engine, log.names).outputs) == [f"files {tmp_path.resolve()}"]  # the other one is gone
+
+
+def test_one_that_fails_and_waits_says_so_meanwhile(sqlite: Engine, tmp_path: Path) -> None:
+    log = site(sqlite)
+    log.write(7)
+    with in_thread(Publisher(two_outputs(sqlite, tmp_path))):
+        until(lambda: facts(sqlite, log.names).outputs.get(f"http {NOWHERE}"), "the error is entered")
+        assert facts(sqlite, log.names).outputs[f"files {tmp_path.resolve()}"].position == (7,)
+        assert log.statuses()[7] == "N"
+
+
+def test_the_next_publisher_goes_on_where_the_former_was(sqlite: Engine, tmp_path: Path) -> None:
+    log = site(sqlite)
+    blocked = tmp_path / "out"
+    with Publisher(config_of(sqlite, blocked)) as publisher:
+        blocked.rmdir()
+        log.write(1)
+        with pytest.raises(SinkError):
+            publisher.run_once()
+    blocked.mkdir()
+    with Publisher(config_of(sqlite, blocked)) as publisher:
+        assert publisher.run_once().settled == 1
+    [standing] = facts(sqlite, log.names).outputs.values()
+    assert standing.position == (1,)
+    assert "cannot be written" in str(standing.error)
+    assert standing.failed_at is not None
+    assert standing.at is not None
+    assert standing.failed_at < standing.at
+
+
+def test_the_command_shows_it_as_text_and_as_json(
+    sqlite: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site(sqlite).write(1)
+    with Publisher(two_outputs(sqlite, tmp_path)) as publisher, pytest.raises(SinkError):
+        publisher.run_once()
+    assert exit_code(["status", "--json", "--database", str(sqlite.url)]) == OK
+    told = json.loads(capsys.readouterr().out)["outputs"]
+    assert told[f"files {tmp_path.resolve()}"]["position"] == [1]
+    assert exit_code(["status", "--database", str(sqlite.url)]) == OK
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"took {1:020}, up to row 1, at 20" in said
+    assert f"http {NOWHERE} did not take everything at 20" in said
+
+
+def test_entries_are_few_and_only_of_who_has_the_seat(sqlite: Engine) -> None:
+    log = Log(sqlite, site(sqlite).names)
+    seat = Seat(log, 60.0)
+    assert seat.take()
+    ledger = Ledger(seat)
+    for number in (1, 2, 3):
+        ledger.enter({"out": Standing(document="d", position=(number,), at=1.0)})
+    assert facts(sqlite, log.names).outputs["out"].position == (1,)
+    ledger.enter({"out": Standing(document="d", position=(3,), at=1.0)}, now=True)
+    assert facts(sqlite, log.names).outputs["out"].position == (3,)
+    with log.transaction() as connection:
+        connection.exec_driver_sql(
+            "UPDATE event_log_mark SET value = '2999-01-01 00:00:00 other' WHERE name = 'publisher'"
+        )
+    with pytest.raises(OccupiedError):
+        ledger.enter({"out": Standing(document="d", position=(4,), at=1.0)}, now=True)
+    assert facts(sqlite, log.names).outputs["out"].position == (3,)

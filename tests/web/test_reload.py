@@ -1,0 +1,149 @@
+"""After SIGHUP the page shows what the publisher works with: outputs, log, and who may come; idle outputs say how they stand."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.daemon.publisher import Publisher
+from eventlog.journal import journal, library_journal
+from eventlog.sql.install import install
+from eventlog.sql.names import LogNames
+from eventlog.web.door import open_page
+from eventlog.web.server import PageServer
+from eventlog.websettings import WebConfig
+from tests.conformance.event_logs import LogTable
+from tests.integration.publishing import Process, config_of, site, until, url_of
+from tests.web.visiting import Visit, watched
+
+TOKEN = "the-token-that-nobody-guesses"
+EVERYWHERE = ".".join("0000")
+
+
+@pytest.fixture
+def log(sqlite: Engine) -> LogTable:
+    return watched(sqlite)
+
+
+def config(log: LogTable, folder: str, web: WebConfig | None = None, table: str = "event_log") -> Config:
+    source = SourceConfig(url=url_of(log.engine), log=table)
+    return Config(source=source, output=(FilesOutput(path=folder),), web=web or WebConfig())
+
+
+@contextmanager
+def shown(asked: Config, address: str = "127.0.0.1:0", stream: io.StringIO | None = None) -> Iterator[PageServer]:
+    said = library_journal() if stream is None else journal("json", stream=stream)
+    page = open_page(address, asked, said)
+    try:
+        yield page
+    finally:
+        page.close()
+
+
+def test_outputs_are_those_of_the_new_configuration_and_the_hour_stays(log: LogTable) -> None:
+    with shown(config(log, "former")) as page:
+        visit = Visit(page)
+        until(lambda: "now 1 rows" in visit.get("/").body, "it is measured")
+        page.adopt(config(log, "latter"))
+        first = visit.get("/").body
+        assert "now 1 rows" in first  # what was measured before is still there
+        until(lambda: "/latter</bdi>" in visit.get("/").body, "the new output is shown")
+        assert "/former</bdi>" not in visit.get("/").body
+
+
+def test_another_log_is_shown_without_the_hour_of_the_former(log: LogTable) -> None:
+    install(log.engine, LogNames(table="other_log"))
+    with shown(config(log, "out")) as page:
+        visit = Visit(page)
+        until(lambda: "now 1 rows" in visit.get("/").body, "it is measured")
+        page.adopt(config(log, "out", table="other_log"))
+        assert "now 1 rows" not in visit.get("/").body
+        assert visit.get("/rows/2").status == 404
+        assert "other_log" in visit.get("/rows").body
+
+
+def test_a_token_that_was_changed_opens_nothing_any_more(log: LogTable) -> None:
+    with shown(config(log, "out", WebConfig(token=TOKEN))) as page:
+        former = Visit(page, Authorization=f"Bearer {TOKEN}")
+        assert former.get("/rows").status == 200
+        page.adopt(config(log, "out", WebConfig(token=TOKEN.upper(), read_only=True)))
+        assert former.get("/rows").status == 401
+        latter = Visit(page, Authorization=f"Bearer {TOKEN.upper()}")
+        assert "read-only" in latter.get("/rows").body
+
+
+def test_a_configuration_that_would_let_everybody_in_changes_nobodys_rights(log: LogTable) -> None:
+    written = io.StringIO()
+    with shown(config(log, "out", WebConfig(token=TOKEN)), f"{EVERYWHERE}:0", written) as page:
+        page.adopt(config(log, "out"))
+        assert Visit(page).get("/rows").status == 401
+        assert Visit(page, Authorization=f"Bearer {TOKEN}").get("/rows").status == 200
+        page.adopt(replace(config(log, "out"), source=SourceConfig(kind="gbase")))
+        assert Visit(page, Authorization=f"Bearer {TOKEN}").get("/rows").status == 200
+    errors = [json.loads(line)["error"] for line in written.getvalue().splitlines()]
+    assert len(errors) == 2
+    assert "web.token" in errors[0]
+    assert "logs only" in errors[1]
+
+
+def test_live_updates_begin_anew_with_the_new_configuration(log: LogTable) -> None:
+    with shown(config(log, "former")) as page:
+        assert Visit(page).get("/").status == 200
+        connection = HTTPConnection("127.0.0.1", page.port, timeout=30)
+        connection.request("GET", "/events")
+        response = connection.getresponse()
+        assert response.readline().startswith(b"data: ")
+        page.adopt(config(log, "latter"))
+        Visit(page).get("/")
+        response.read()  # the stream ends, whereupon a browser asks again
+        assert response.isclosed()
+        connection.close()
+
+
+def test_the_page_of_a_publisher_follows_its_signal(sqlite: Engine, tmp_path: Path) -> None:
+    log = site(sqlite)
+    file = tmp_path / "eventlog.toml"
+    written = '[[output]]\nsink = "files"\npath = "{}"\n'
+    file.write_text(written.format(tmp_path / "former"))
+    start = ("--config", str(file), "--http", "127.0.0.1:0")
+    with Process(log.engine, tmp_path / "unused", *start, out=False) as process:
+        port = process.wait_for("watched_at")["port"]
+        process.wait_for("seat_taken")
+        assert "/former</bdi>" in asked(port)
+        file.write_text(written.format(tmp_path / "latter"))
+        process.tell(signal.SIGHUP)
+        process.wait_for("reloaded")
+        until(lambda: "/latter</bdi>" in asked(port), "the page shows the new output")
+        log.write(1)
+        until(lambda: 'row <a href="/rows/1">1</a></td>' in asked(port), "the page says how far it is")
+        assert process.stop() == 0
+
+
+def asked(port: int) -> str:
+    connection = HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", "/")
+    body = connection.getresponse().read().decode()
+    connection.close()
+    return body
+
+
+def test_a_page_elsewhere_says_how_idle_outputs_stand(sqlite: Engine, tmp_path: Path) -> None:
+    log = site(sqlite)
+    log.write_all([1, 2])
+    settings = config_of(sqlite, tmp_path / "out")
+    with Publisher(settings) as publisher:
+        assert publisher.run_once().settled == 2
+    with shown(settings) as page:
+        visit = Visit(page)
+        until(lambda: 'row <a href="/rows/2">2</a></td>' in visit.get("/").body, "it says how far it is")
+        assert f"<bdi>{2:020}</bdi>" in visit.get("/").body
