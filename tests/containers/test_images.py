@@ -6,6 +6,7 @@ containers.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -186,21 +187,43 @@ def test_hadolint_would_find_something(linters: Path, tmp_path: Path) -> None:
     assert "DL3006" in done.stdout
 
 
-def test_compose_reads_the_tour() -> None:
-    docker = shutil.which("docker")
-    command = [
-        docker or "docker",
-        "compose",
-        "--file",
-        str(DOCKER / "compose.yaml"),
-        "--profile",
-        "*",
-        "config",
-        "--quiet",
-    ]
-    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode:
-        pytest.skip("docker compose is not installed; the tests above read the file without it")
-    assert_clean(*command)
+def composed(folder: Path, wrong: dict[str, Any] | None = None) -> subprocess.CompletedProcess[str]:
+    """What `config` of Docker's plugin, or of its predecessor, says of the tour, or of the tour with a wrong service."""
+    plugin = ["docker", "compose", "--profile", "*"]
+    new = (
+        shutil.which("docker") and not subprocess.run([*plugin, "version"], capture_output=True, check=False).returncode
+    )
+    if not new and shutil.which("docker-compose") is None:
+        absent("containers", "there is neither docker compose nor docker-compose")
+    text = (DOCKER / "compose.yaml").read_text()
+    text = text if new else text.replace("\nname: eventlog\n", "\n")  # the predecessor has no word for it
+    text = text if wrong is None else text.replace("\nservices:\n", f"\nservices:\n  wrong: {json.dumps(wrong)}\n")
+    (folder / "compose.yaml").write_text(text)
+    command = [*(plugin if new else ["docker-compose"]), "--project-directory", str(DOCKER)]
+    file = ["--file", str(folder / "compose.yaml")]
+    return subprocess.run([*command, *file, "config"], capture_output=True, text=True, check=False)
+
+
+def test_compose_reads_the_tour(tmp_path: Path) -> None:
+    done = composed(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert set(yaml.safe_load(done.stdout)["services"]) == set(SERVICES)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"image": "eventlog", "depends_on": {"nobody": {"condition": "service_healthy"}}},
+        {"image": "eventlog", "volumes": ["unnamed:/data"]},
+        {"image": "eventlog", "healthchecks": {}},
+        {"image": "eventlog", "ports": "8080"},
+    ],
+    ids=lambda wrong: str(list(wrong)[-1]),
+)
+def test_compose_would_find_something(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    done = composed(tmp_path, wrong)
+    assert done.returncode != 0
+    assert re.search("wrong|nobody|unnamed", done.stderr)
 
 
 def _dockerfile(service: dict[str, Any]) -> str:
