@@ -1,5 +1,8 @@
 """Kafka for tests: `broker`, a real one that can be stopped and started, and `mock_cluster`, librdkafka's own stand-in.
 
+The broker listens three times: to everybody, over TLS to clients with a certificate, and over TLS to users with a
+password. Who comes without a name may do everything, and so may the client and the user `writer`; others need rights.
+
 The broker's jars are in the folder that EVENTLOG_KAFKA_JARS names, else Maven fetches them once into the user's cache;
 it runs on the system's Java. EVENTLOG_REQUIRE=kafka makes its absence a failure.
 """
@@ -13,7 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from uuid import uuid4
@@ -25,10 +28,14 @@ from confluent_kafka.cimpl import NewTopic
 from msgspec import Struct
 
 from eventlog.sinks.kafka_settings import KafkaSettings
+from tests.kafka.authority import Authority
 from tests.servers import absent, free_port, required
 
 POM = Path(__file__).parent / "kafka" / "pom.xml"
 QUIET = {"log_level": 0}
+USERS = {"writer": "pa55-of-writer", "clerk": "pa55-of-clerk"}
+"""Who may log in, by PLAIN and by SCRAM, and with which password."""
+LOGINS = "org.apache.kafka.common.security"
 _numbers = count(1)
 
 
@@ -46,23 +53,28 @@ class Broker:
     def __init__(self, jars: Path, folder: Path) -> None:
         self._jars = jars
         self._folder = folder
-        self.servers = f"127.0.0.1:{free_port()}"
+        self.servers, self.tls, self.login = [f"127.0.0.1:{free_port()}" for _ in range(3)]
+        self.authority = Authority(folder)
+        self.writer = self.authority.identity("writer")
         self._process: subprocess.Popen[bytes] | None = None
         self._configure()
 
     def start(self) -> None:
         """Returns when it answers."""
+        if not self.began():
+            absent("kafka", (self._folder / "broker.log").read_text(errors="replace")[-500:])
+
+    def began(self) -> bool:
+        """Whether it answers before it ends: who takes a port that was free a moment ago ends it."""
         with (self._folder / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(self._java("kafka.Kafka", self._settings), stdout=log, stderr=log)
         deadline = time.monotonic() + 60
         admin = AdminClient({"bootstrap.servers": self.servers, **QUIET})
-        while True:
-            try:
+        while self._process.poll() is None and time.monotonic() < deadline:
+            with suppress(KafkaException):
                 admin.list_topics(timeout=1)
-                return
-            except KafkaException:
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    absent("kafka", (self._folder / "broker.log").read_text(errors="replace")[-500:])
+                return True
+        return False
 
     def stop(self) -> None:
         """Kills it, as a machine that fails does."""
@@ -94,9 +106,9 @@ class Broker:
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{controller}",
-            "listeners": f"PLAINTEXT://{self.servers},CONTROLLER://{controller}",
+            "listeners": f"PLAINTEXT://{self.servers},CONTROLLER://{controller},TLS://{self.tls},LOGIN://{self.login}",
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,TLS:SSL,LOGIN:SASL_SSL",
             "log.dirs": str(self._folder / "data"),
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "1",
@@ -104,12 +116,36 @@ class Broker:
             "transaction.state.log.min.isr": "1",
             "transaction.state.log.num.partitions": "1",
             "auto.create.topics.enable": "false",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS;User:CN=writer;User:writer",
+            **self._secured(),
         }
         self._settings.write_text("".join([f"{name}={value}\n" for name, value in settings.items()]))
         form = self._java("kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", self._settings)
+        for name, password in USERS.items():
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+                form += ["--add-scram", f"{mechanism}=[name={name},password={password}]"]
         made = subprocess.run(form, capture_output=True, text=True, check=False)
         if made.returncode:
             absent("kafka", made.stderr[-500:])
+
+    def _secured(self) -> dict[str, str]:
+        """Whom the two listeners with TLS believe, and who they say that they are."""
+        both = self.authority.identity("broker", "127.0.0.1").both
+        users = " ".join([f'user_{name}="{password}"' for name, password in USERS.items()])
+        return {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(both),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority.certificate),
+            "listener.name.tls.ssl.client.auth": "required",
+            "listener.name.login.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            "listener.name.login.plain.sasl.jaas.config": f"{LOGINS}.plain.PlainLoginModule required {users};",
+            **{
+                f"listener.name.login.scram-sha-{bits}.sasl.jaas.config": f"{LOGINS}.scram.ScramLoginModule required;"
+                for bits in (256, 512)
+            },
+        }
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -133,9 +169,13 @@ def broker() -> Iterator[Broker]:
 def running(jars: Path) -> Iterator[Broker]:
     """A broker in a folder of its own, both gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="eventlog-kafka-", dir="/tmp"))
+    (folder / "again").mkdir()
     made = Broker(jars, folder)
     try:
-        made.start()
+        if not made.began():
+            made.stop()
+            made = Broker(jars, folder / "again")
+            made.start()
         yield made
     finally:
         made.stop()

@@ -15,7 +15,7 @@ from msgspec import Struct
 from eventlog.errors import ConfigError, SinkError
 from eventlog.model import Document, Outcome
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
-from eventlog.sinks.kafka_errors import TOO_LARGE, error_of, in_words
+from eventlog.sinks.kafka_errors import TOO_LARGE, error_of, in_words, louder
 from eventlog.sinks.kafka_frames import Frames, outcomes, too_large
 from eventlog.sinks.kafka_marks import Marks, Told, mark_messages, read_marks
 from eventlog.sinks.kafka_settings import KafkaSettings, producer_options
@@ -64,6 +64,8 @@ class KafkaSink:
         fresh = self._fresh(documents)
         if not fresh:
             return ()
+        self._listen()
+        self._said = None  # what was said before is over: it must not explain what happens now
         try:
             return self._written(fresh)
         except KafkaException as failed:
@@ -77,12 +79,12 @@ class KafkaSink:
         self._drop()
 
     def _opened(self) -> Producer:
-        from confluent_kafka import KafkaException, Producer
+        from confluent_kafka import KafkaException
 
         if self._producer is not None:
             return self._producer
         settings = self._settings
-        producer = Producer({**self._options, "error_cb": self._hear})
+        producer = self._made()
         self._producer, self._topics = producer, Topics(settings, producer)
         try:
             producer.init_transactions(settings.timeout)
@@ -94,6 +96,17 @@ class KafkaSink:
             self._drop()
             raise
         return producer
+
+    def _made(self) -> Producer:
+        """A producer; what its options do not allow is known before anybody is asked."""
+        from confluent_kafka import KafkaException, Producer
+
+        try:
+            return Producer({**self._options, "error_cb": self._hear})
+        except KafkaException as refused:
+            said = str(error_of(refused).str()).rstrip(".")
+            hint = "Check the files of output.ca_file, output.client_certificate and output.client_key, and output.options."
+            raise ConfigError(f"Kafka's client refuses its settings: {said}.", hint=hint) from None
 
     def _fresh(self, documents: Sequence[Document]) -> list[Document]:
         """The documents that are not there yet, each once; ids grow from one to the next, but for heartbeats."""
@@ -206,7 +219,8 @@ class KafkaSink:
                     time = self._clock().astimezone(dt.UTC).replace(tzinfo=None).isoformat("T", "milliseconds")
                     value = structure.told(told.version, time)
                     found.append(Message(topic=structure.topic, key=structure.table.encode(), value=value))
-            found.append(message)
+            if message.key is not None or message.value is not None:  # what is neither only brings its structure
+                found.append(message)
         topics = self._topics
         assert topics is not None
         for topic in dict.fromkeys([message.topic for message in found]):
@@ -228,13 +242,21 @@ class KafkaSink:
 
     def _hear(self, error: KafkaError) -> None:
         """Keeps what the client says by the way: why nobody answers is said only there."""
-        if self._said is None or error.name().endswith("AUTHENTICATION") or error.name() == "_SSL":
-            self._said = error
+        self._said = louder(self._said, error)
+
+    def _listen(self) -> None:
+        """Lets the client say what it has not said yet."""
+        from confluent_kafka import KafkaException
+
+        if self._producer is not None:
+            try:
+                self._producer.poll(0)
+            except KafkaException as fatal:
+                self._hear(error_of(fatal))
 
     def _lost(self, failed: KafkaException) -> SinkError:
         """The error in words. The connection is dropped: only a new one can tell what became of the transaction."""
-        if self._producer is not None:
-            self._producer.poll(0)
+        self._listen()
         said, self._said = self._said, None
         self._drop()
         return in_words(error_of(failed), self._settings.servers, said)

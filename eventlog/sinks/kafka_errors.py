@@ -15,11 +15,15 @@ _AWAY = frozenset({"_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE", "_TIMED_OUT", 
 _REFUSED = {
     "_AUTHENTICATION": "Check output.sasl, output.user and output.password.",
     "SASL_AUTHENTICATION_FAILED": "Check output.sasl, output.user and output.password.",
-    "_SSL": "Check output.tls, output.ca_file and the broker's certificate.",
+    "_SSL": "Check output.tls, output.ca_file, and that the broker's certificate is for the host in output.servers.",
     "TOPIC_AUTHORIZATION_FAILED": "Give the user the right to write to the topic and to describe it.",
     "CLUSTER_AUTHORIZATION_FAILED": "Give the user the right of idempotent writing.",
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "Give the user the right to write and describe output.transactional_id.",
 }
+_OURS: Final = "Check output.client_certificate and output.client_key: that is how a broker answers a certificate."
+_ALERT: Final = "SSL alert number"
+"""In the text of a broken connection: the broker itself has ended the handshake."""
+_CLOSED: Final = "It is tried again; if brokers close connections at once, check output.tls and output.sasl."
 
 
 def error_of(exception: KafkaException) -> KafkaError:
@@ -28,18 +32,35 @@ def error_of(exception: KafkaException) -> KafkaError:
     return found
 
 
+def louder(former: KafkaError | None, error: KafkaError) -> KafkaError:
+    """Which of two things that the client says by the way tells more about a silence; of equal ones the later."""
+    return error if former is None or _weight(error) >= _weight(former) else former
+
+
 def in_words(error: KafkaError, servers: str, earlier: KafkaError | None = None) -> SinkError:
     """The error as a sentence; `earlier` is what the client said by the way, which often is the cause."""
-    if earlier is not None and error.name() in _AWAY and earlier.name() in _REFUSED:
+    hint = "It is tried again."
+    if earlier is not None and error.name() in _AWAY:
+        hint = _CLOSED if earlier.name() == "_ALL_BROKERS_DOWN" else hint
         error = earlier
-    name, said = error.name(), str(error.str()).rstrip(".")
+    name, said, refused = error.name(), str(error.str()).rstrip("."), _refusal(error)
     if name in _FENCED:
         message = f"Another publisher writes to Kafka at {servers} with the same output.transactional_id."
         return SinkError(message, hint="End it, or give each output its own.", may_pass=False)
-    if name in _REFUSED:
-        return SinkError(f"Kafka at {servers} refuses us: {said}.", hint=_REFUSED[name], may_pass=False)
+    if refused is not None:
+        return SinkError(f"Kafka at {servers} refuses us: {said}.", hint=refused, may_pass=False)
     if name in _AWAY:
-        return SinkError(f"Kafka at {servers} does not answer: {said}.", hint="It is tried again.")
+        return SinkError(f"Kafka at {servers} does not answer: {said}.", hint=hint)
     may_pass = bool(error.retriable() or error.txn_requires_abort() or not error.fatal())
-    hint = "It is tried again." if may_pass else "Mend that and start again."
+    hint = hint if may_pass else "Mend that and start again."
     return SinkError(f"Kafka at {servers} does not take messages: {said} ({name}).", hint=hint, may_pass=may_pass)
+
+
+def _refusal(error: KafkaError) -> str | None:
+    """What to check where a broker said no for good, and None where it did not."""
+    return _OURS if _ALERT in str(error.str()) else _REFUSED.get(error.name())
+
+
+def _weight(error: KafkaError) -> int:
+    """A refusal explains a silence, a broken connection does too, and that nobody is there says nothing new."""
+    return 2 if _refusal(error) is not None else 1 if error.name() in ("_TRANSPORT", "_RESOLVE") else 0

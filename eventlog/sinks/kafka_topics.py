@@ -31,7 +31,7 @@ class Topics:
         if topic in self._found:
             return
         error = self._missing(topic)
-        if error is not None and self._settings.create_topics:
+        if error is not None and error.name() in _COMING and self._settings.create_topics:
             self._create(topic, self._settings.partitions, {})
             error = self._awaited(topic)
         elif error is not None:
@@ -42,7 +42,10 @@ class Topics:
 
     def require_marks(self, topic: str) -> None:
         """Returns when the topic of marks is there; it is made with one partition, whose messages never expire."""
-        if self._missing(topic) is not None:
+        missing = self._missing(topic)
+        if missing is not None:
+            if missing.name() not in _COMING:
+                raise self._absent(topic, missing)
             try:
                 self._create(topic, 1, COMPACTED)
             except SinkError as refused:
@@ -83,11 +86,11 @@ class Topics:
         except KafkaException as failed:
             error = error_of(failed)
             if error.name() != "TOPIC_ALREADY_EXISTS":
-                said = f"Kafka at {self._settings.servers} does not make the topic {topic}: {error.str()}."
+                said = f"Kafka at {self._settings.servers} does not make the topic {topic}: {str(error.str()).rstrip('.')}."
                 raise SinkError(said, hint="Create it by hand.") from None
 
     def _absent(self, topic: str, error: KafkaError) -> SinkError:
         if error.name() not in _COMING:
-            return in_words(error, self._settings.servers)
+            return in_words(error, f"{self._settings.servers} (topic {topic})")
         message = f"Kafka at {self._settings.servers} has no topic {topic}, and makes none by itself."
         return SinkError(message, hint="Create it, or set output.create_topics = true; it is tried again.")

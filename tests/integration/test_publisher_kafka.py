@@ -1,7 +1,8 @@
-"""The publisher with a Kafka: a log becomes messages, each once, also when it dies between the broker and the log."""
+"""The publisher with a Kafka: a log becomes messages, each once, whatever dies, is away or refuses us meanwhile."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,8 +11,10 @@ from sqlalchemy import Engine
 
 from eventlog.config import Config, from_settings
 from eventlog.daemon.publisher import Publisher
+from eventlog.errors import EX_UNAVAILABLE
 from eventlog.sql.install import install
-from tests.servers_kafka import Broker, consumed
+from tests.acceptance.command import eventlog
+from tests.servers_kafka import USERS, Broker, consumed
 
 
 @pytest.fixture
@@ -75,4 +78,46 @@ def test_who_dies_before_the_log_is_marked_repeats_nothing(
             publish(config)
     assert told(broker, config) == CHANGES
     publish(config)
+    assert told(broker, config) == CHANGES
+
+
+def statuses(engine: Engine) -> list[str]:
+    with engine.connect() as connection:
+        return list(connection.exec_driver_sql("SELECT status FROM event_log ORDER BY record_id").scalars())
+
+
+def test_a_wrong_password_ends_the_publisher_settles_nothing_and_stays_secret(
+    broker: Broker, config: Config, sqlite: Engine, tmp_path: Path
+) -> None:
+    (output,) = config.output
+    topic = output.messages.topic  # type: ignore[union-attr]  # it is Kafka's
+    file, secret = tmp_path / "eventlog.toml", tmp_path / "password"
+    file.write_text(
+        f"""
+        [source]
+        url = "{sqlite.url}"
+        [[output]]
+        sink = "kafka"
+        servers = "{broker.login}"
+        transactional_id = "{topic}"
+        marks_topic = "{topic}.marks"
+        timeout = 3.0
+        tls = true
+        ca_file = "{broker.authority.certificate}"
+        sasl = "scram-sha-512"
+        user = "writer"
+        password = "${{file:{secret}}}"
+        messages = {{ topic = "{topic}" }}
+        """
+    )
+    secret.write_text("wr0ng-pa55word")
+    done = eventlog("run", "--until-empty", "--config", file)
+    assert done.returncode == EX_UNAVAILABLE
+    assert "Check output.sasl, output.user and output.password." in done.stderr
+    assert "wr0ng" not in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    assert statuses(sqlite) == ["N"] * 4
+    secret.write_text(USERS["writer"])
+    done = eventlog("run", "--until-empty", "--config", file)
+    assert (done.returncode, statuses(sqlite)) == (0, ["S"] * 4)
     assert told(broker, config) == CHANGES

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from eventlog.errors import ConfigError
-from eventlog.sinks.kafka_errors import in_words
+from eventlog.sinks.kafka_errors import in_words, louder
 from eventlog.sinks.kafka_marks import Told, mark_messages
 from eventlog.sinks.kafka_settings import KafkaSettings, client_options, producer_options
 
@@ -87,10 +87,48 @@ def test_errors_say_whether_waiting_helps(code: int, said: str, may_pass: bool) 
     assert error.may_pass is may_pass
 
 
-def test_what_was_said_before_explains_a_silence() -> None:
-    error = in_words(KafkaError(KafkaError._TIMED_OUT), "b:1", KafkaError(KafkaError._AUTHENTICATION))
-    assert "Check output.sasl" in str(error)
-    assert not error.may_pass
+ALERT = "Receive failed: error:0A000412:SSL routines::ssl/tls alert bad certificate: SSL alert number 42"
+REFUSED = "Connect to ipv4#127.0.0.1:9 failed: Connection refused"
+
+
+@pytest.mark.parametrize(
+    "earlier, said, may_pass",
+    [
+        (KafkaError(KafkaError._AUTHENTICATION), "Check output.sasl", False),
+        (KafkaError(KafkaError._SSL), "Check output.tls", False),
+        (KafkaError(KafkaError._TRANSPORT, ALERT), "Check output.client_certificate", False),
+        (KafkaError(KafkaError._TRANSPORT, REFUSED), "does not answer: Connect to", True),
+        (KafkaError(KafkaError._ALL_BROKERS_DOWN), "check output.tls and output.sasl", True),
+        (KafkaError(KafkaError._FENCED), "same output.transactional_id", False),
+        (None, "does not answer", True),
+    ],
+)
+def test_what_was_said_before_explains_a_silence(earlier: KafkaError | None, said: str, may_pass: bool) -> None:
+    error = in_words(KafkaError(KafkaError._TIMED_OUT), "b:1", earlier)
+    assert said in str(error)
+    assert error.may_pass is may_pass
+
+
+def test_what_was_said_before_changes_no_answer() -> None:
+    error = in_words(
+        KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), "b:1", KafkaError(KafkaError._TRANSPORT, REFUSED)
+    )
+    assert "right to write to the topic" in str(error)
+    assert "Connect" not in str(error)
+
+
+def test_the_louder_of_two_is_kept_and_of_equal_ones_the_later() -> None:
+    refused, broken = KafkaError(KafkaError._AUTHENTICATION), KafkaError(KafkaError._TRANSPORT, REFUSED)
+    nobody, later = KafkaError(KafkaError._ALL_BROKERS_DOWN), KafkaError(KafkaError._TRANSPORT, ALERT)
+    for former, one, kept in (
+        (None, nobody, nobody),
+        (nobody, broken, broken),
+        (broken, nobody, broken),
+        (refused, broken, refused),
+        (broken, refused, refused),
+        (refused, later, later),
+    ):
+        assert louder(former, one) is kept
 
 
 def test_marks_are_messages_by_output_and_table() -> None:
