@@ -91,6 +91,7 @@ def _teller(table: Table) -> Callable[[Image], Change]:
     """Makes the changes of a table's images."""
     schema, name, key = table.schema, table.name, table.key
     only = key[0] if len(key) == 1 else ""
+    columns = _Columns(key)
 
     def told(image: Image) -> Change:
         if image.fault is not None:
@@ -102,7 +103,7 @@ def _teller(table: Table) -> Callable[[Image], Change]:
             # What nearly all keys are needs no quotes.
             row=RowId(schema, name, f"{only}={number}" if type(number) is int else _key(image, table)),
             op=op,
-            edits=_edits(image, key),
+            edits=columns.edits(image),
             positions=(image.position,),
             time=image.time,
             whole=True,
@@ -125,19 +126,36 @@ def _key(image: Image, table: Table) -> str:
     return key_text(row, table.key, table.name)
 
 
-def _edits(image: Image, key: tuple[str, ...]) -> tuple[Edit, ...]:
-    """An edit for every captured column outside the key."""
-    before, after = image.before, image.after
-    if before is None:
-        return tuple([Edit(column=name, new=new) for name, new in (after or {}).items() if name not in key])
-    if after is None:
-        return tuple([Edit(column=name, old=old) for name, old in before.items() if name not in key])
-    names = [*after]
-    if [*before] == names:  # what both images of a row nearly always have
-        pairs = zip(names, before.values(), after.values(), strict=True)
-        return tuple([Edit(column=name, old=old, new=new) for name, old, new in pairs if name not in key])
-    told = [Edit(column=name, old=before.get(name, ABSENT), new=new) for name, new in after.items() if name not in key]
-    return (*told, *[Edit(column=name, old=old) for name, old in before.items() if name not in after])
+class _Columns:
+    """The columns of the image that was told last, with those outside the key: nearly always the next one's too."""
+
+    __slots__ = ("_key", "_names", "_told")
+
+    def __init__(self, key: tuple[str, ...]) -> None:
+        self._key = key
+        self._names: list[str] = []
+        self._told: list[str] = []
+
+    def edits(self, image: Image) -> tuple[Edit, ...]:
+        """An edit for every captured column outside the key."""
+        before, after = image.before, image.after
+        if after is None:
+            old = before or {}
+            return tuple([Edit(column=name, old=old[name]) for name in self._outside([*old])])
+        names = [*after]
+        told = self._outside(names)
+        if before is None:
+            return tuple([Edit(column=name, new=after[name]) for name in told])
+        if [*before] == names:  # what both images of a row nearly always have
+            return tuple([Edit(column=name, old=before[name], new=after[name]) for name in told])
+        edits = [Edit(column=name, old=before.get(name, ABSENT), new=after[name]) for name in told]
+        return (*edits, *[Edit(column=name, old=old) for name, old in before.items() if name not in after])
+
+    def _outside(self, names: list[str]) -> list[str]:
+        """The names that are no key's."""
+        if names != self._names:
+            self._names, self._told = names, [name for name in names if name not in self._key]
+        return self._told
 
 
 def _ended(image: Image, reason: Reason, note: str | None) -> Outcome:

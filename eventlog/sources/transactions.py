@@ -138,6 +138,19 @@ class Transactions(Generic[T]):
         if self.held > self._limit and self._spill is not None:
             self._relieve(self._spill)
 
+    def extend(self, tx: int, numbered: list[Numbered[T]], weight: int) -> None:
+        """Holds several items of the transaction, which weigh so much together."""
+        found = self._open.get(tx)
+        if found is None:  # each is told, so each is taken by itself
+            for seq, item in numbered:
+                self.add(tx, seq, item, weight // len(numbered))
+            return
+        found.items += numbered
+        found.weight += weight
+        self.held += weight
+        if self.held > self._limit and self._spill is not None:
+            self._relieve(self._spill)
+
     def discard(self, tx: int, seq: int) -> None:
         """Takes back what the transaction did from that sequence number on."""
         found = self._open.get(tx)

@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any, Final
 
-from eventlog.model import Value
-from eventlog.sources.gbase.layout import CapturedColumn, Layout
-from eventlog.sources.gbase.moments import unpack_moment, unpack_span
-from eventlog.sources.gbase.packed import unpack_decimal
+from eventlog.sources.gbase.layout import Layout
+from eventlog.sources.gbase.quick import DIGITS, places, read_int8, reading
 from eventlog.sources.gbase.rows import FIXED_HEADER, MOST_SIZE, Order, Reader, SlowReader
 from eventlog.sources.gbase.types import ColumnType, Form
 from eventlog.sources.gbase.values import DAY_ZERO, TextRules
@@ -29,9 +27,7 @@ _LETTERS: Final = {
     Form.SMALLFLOAT: "f",
     Form.INT8: "hII",
 }
-_DIGITS: Final = bytes(pair // 10 << 4 | pair % 10 if pair < 100 else 0xFF for pair in range(256))
-"""Turns a pair into the byte whose hexadecimal digits are its decimal ones, and what is no pair into one without."""
-_PARTS: Final = {"hII": "abc", "8B": "abcdefgh"}
+_PARTS: Final = {"hI": "abc", "8B": "abcdefgh", **{f"B{digit}": "ab" for digit in range(10)}}
 """What is appended to a column's variable for each of its parts."""
 _TEMPLATE: Final = """\
 def read(data, header_size):
@@ -58,9 +54,10 @@ rest = len(data) - {start}
         at = {start}"""
 _VARCHAR: Final = """\
 end = at + {size}
-        if data[at] + 1 == {size}:
+        first = data[at]
+        if first + 1 == {size}:
             {value} = data[at + 1:end]
-        elif (data[at] << 8 | data[at + 1]) + 2 == {size}:
+        elif (first << 8 | data[at + 1]) + 2 == {size}:
             {value} = data[at + 2:end]
         else:
             return slow(data, header_size)
@@ -68,9 +65,10 @@ end = at + {size}
         at = end"""
 _LVARCHAR: Final = """\
 end = at + {size}
-        if {size} < 3 or (data[at] << 8 | data[at + 1]) + 2 != {size} or data[at + 2] > 1:
+        null = data[at + 2]
+        if {size} < 3 or (data[at] << 8 | data[at + 1]) + 2 != {size} or null > 1:
             return slow(data, header_size)
-        {value} = None if data[at + 2] else text(data[at + 3:end])
+        {value} = None if null else text(data[at + 3:end])
         at = end"""
 
 
@@ -92,7 +90,7 @@ def compiled(layout: Layout, texts: TextRules, order: Order = "auto") -> Reader:
         varying="\n        ".join(_varying(layout)) or "pass",
         values=", ".join(_pairs(layout, texts, known)),
     )
-    exec(compile(source, f"<rows of label {layout.label}>", "exec"), known)  # noqa: S102  # made above, of no one's text but quoted names
+    exec(compile(source, f"<rows of label {layout.label}>", "exec"), known)  # noqa: S102  # made above, of no one's text
     reader: Reader = known["read"]
     return reader
 
@@ -120,8 +118,9 @@ def _fixed(layout: Layout, header: int, known: dict[str, Any]) -> str:
         return "pass"
     forms, names = [], []
     for at, column in enumerate(layout.fixed):
-        forms.append(_form(column.type))
-        names += [f"f{at}{letter}" for letter in _PARTS.get(_form(column.type), [""])]
+        form = _form(column.type)
+        forms.append(form)
+        names += [f"f{at}{letter}" for letter in _PARTS.get(form[:2], [""])]
     known["unpack"] = struct.Struct(">" + "".join(forms)).unpack_from
     return f"{', '.join(names)}, = unpack(data, {header})"
 
@@ -129,6 +128,8 @@ def _fixed(layout: Layout, header: int, known: dict[str, Any]) -> str:
 def _form(kind: ColumnType) -> str:
     if _is_timestamp(kind):
         return "8B"
+    if kind.form is Form.DECIMAL:
+        return f"B{(kind.size or 1) - 1}s"
     return _LETTERS.get(kind.form, f"{kind.size}s")
 
 
@@ -145,94 +146,41 @@ def _varying(layout: Layout) -> Iterator[str]:
 
 def _pairs(layout: Layout, texts: TextRules, known: dict[str, Any]) -> Iterator[str]:
     """What stands in the braces of the returned dictionary."""
+    known |= {f"n{at}": column.name for at, column in enumerate(layout.columns)}
     for at, column in enumerate(layout.fixed):
-        yield f"{column.name!r}: {_expression(column, f'f{at}', texts, known)}"
-    for at, column in enumerate(layout.varying):
-        yield f"{column.name!r}: v{at}"
+        yield f"n{at}: {_expression(column.type, f'f{at}', f'slow(data, header_size)[n{at}]', texts, known)}"
+    for at in range(len(layout.varying)):
+        yield f"n{len(layout.fixed) + at}: v{at}"
 
 
-def _expression(column: CapturedColumn, name: str, texts: TextRules, known: dict[str, Any]) -> str:
-    kind = column.type
+def _expression(kind: ColumnType, name: str, slowly: str, texts: TextRules, known: dict[str, Any]) -> str:
     match kind.form:
         case Form.SMALLINT | Form.INTEGER | Form.BIGINT:
             return f"None if {name} == {_NULLS[kind.form]} else {name}"
         case Form.DATE:
             return f"None if {name} == -0x80000000 else DAY({name} + {DAY_ZERO})"
         case Form.INT8:
-            known["int8"] = _int8
+            known["int8"] = read_int8
             return f"{name}c << 32 | {name}b if {name}a == 1 else int8({name}a, {name}b, {name}c)"
         case Form.FLOAT | Form.SMALLFLOAT:
-            return f"{name} if {name} == {name} else slow(data, header_size)[{column.name!r}]"  # NULL is one of the NaN
+            return f"{name} if {name} == {name} else {slowly}"  # NULL is one of the NaN
         case Form.DATETIME if _is_timestamp(kind):
             known["datetime"] = dt.datetime
             quick = f"datetime({name}b * 100 + {name}c, {name}d, {name}e, {name}f, {name}g, {name}h)"
             whole = f"{name}a == 0xC7 and {name}b < 100 and {name}c < 100"  # every date of the last thousand years
-            return f"{quick} if {whole} else slow(data, header_size)[{column.name!r}]"
+            return f"{quick} if {whole} else {slowly}"
         case Form.BOOLEAN:
             known["truth"] = {b"\0\0": False, b"\0\1": True, b"\1\0": None}
             return f"truth[{name}]"  # another byte than 1 for true is read slowly
         case Form.CHAR:
             trimmed = f"{name}.rstrip(b' ')" if texts.trim else name
             return f"None if {name}[0] == 0 else text({trimmed})"
-    known[f"read_{name}"] = _reading(kind)
-    return f"read_{name}({name})"
-
-
-def _reading(kind: ColumnType) -> Callable[[bytes], Value]:
-    """Reads one value for which a function is called."""
-    match kind.form:
-        case Form.DECIMAL:
-            return _decimals(kind)
-        case Form.DATETIME:
-            return _moments(kind)
-        case Form.INTERVAL:
-            return lambda data: unpack_span(data, kind)
-    return lambda data: data if any(data) else None
-
-
-def _decimals(kind: ColumnType) -> Callable[[bytes], Decimal | None]:
-    """Decimals with a scale whose digits stand in the bytes as they are: positive, and not less than one."""
-    precision, scale = kind.precision, kind.scale
-    if scale is None:
-        return lambda data: unpack_decimal(data, precision, None)
-    size, taken = kind.size or 0, (scale + 1) // 2
-    places = {
-        0xC0 + whole: (1 + whole + taken, bytes(size - 1 - whole - taken))
-        for whole in range(1, (precision - scale + 1) // 2 + 1)
-        if whole + taken < size
-    }
-    find, odd, power = places.get, scale % 2, f"E-{scale}"
-
-    def read(data: bytes) -> Decimal | None:
-        place = find(data[0])
-        if place is None or data[place[0] :] != place[1]:
-            return unpack_decimal(data, precision, scale)
-        digits = data[1 : place[0]].translate(_DIGITS).hex()
-        if not odd:
-            return Decimal(digits + power)
-        if digits[-1] != "0":
-            return unpack_decimal(data, precision, scale)
-        return Decimal(digits[:-1] + power)
-
-    return read
-
-
-def _moments(kind: ColumnType) -> Callable[[bytes], Value]:
-    """Timestamps with all their leading pairs, which every date of the last thousand years has."""
-    if kind.first != "year" or kind.last != "fraction":
-        return lambda data: unpack_moment(data, kind)
-    form = struct.Struct("8B").unpack_from
-
-    def read(data: bytes) -> Value:
-        first, century, year, month, day, hour, minute, second = form(data)
-        if first != 0xC7 or century > 99 or year > 99 or any(data[8:]):
-            return unpack_moment(data, kind)
-        return dt.datetime(century * 100 + year, month, day, hour, minute, second)
-
-    return read
-
-
-def _int8(sign: int, low: int, high: int) -> int | None:
-    if sign not in (-1, 0):
-        raise ValueError(sign)
-    return -(high << 32 | low) if sign else None
+    known[f"read_{name}"] = reading(kind)
+    if kind.form is not Form.DECIMAL:
+        return f"read_{name}({name})"
+    exact = f"read_{name}(({name}a, {name}b))"
+    if kind.scale is None or kind.scale % 2:
+        return exact
+    known |= {"Decimal": Decimal, "DIGITS": DIGITS, f"find_{name}": places(kind).get}
+    quick = f"Decimal({name}b.translate(DIGITS).hex()[:place[0]] + 'E-{kind.scale}')"
+    return f"{quick} if (place := find_{name}({name}a)) and {name}b.endswith(place[1]) else {exact}"

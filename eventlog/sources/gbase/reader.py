@@ -73,19 +73,32 @@ class RecordReader:
 
     def read(self, frames: Iterable[Frame]) -> Iterator[Committed]:
         """The transactions that the records commit; SourceError when the server ended the session."""
-        add, row, rows = self.transactions.add, _row, ROWS
+        row, rows = _row, ROWS
         generation = len(self.layouts)
+        held: list[tuple[int, Item]] = []
+        met, weight = 0, 0
         for frame in frames:
             number = frame.number
             if number in rows:
                 data = frame.data
                 seq, tx, label = row(data, 16)
-                add(tx, seq, (generation, seq, label, frame), len(data) + OVERHEAD)
-            elif number == Record.COMMTX:
+                if tx != met and held:
+                    self.transactions.extend(met, held, weight)
+                    held, weight = [], 0
+                met = tx
+                weight += len(data) + OVERHEAD
+                held.append((seq, (generation, seq, label, frame)))
+                continue
+            if held:
+                self.transactions.extend(met, held, weight)
+                held, weight = [], 0
+            if number == Record.COMMTX:
                 yield self._committed(frame)
             else:
                 self._other(frame)
                 generation = len(self.layouts)
+        if held:
+            self.transactions.extend(met, held, weight)
 
     def _committed(self, frame: Frame) -> Committed:
         seq, tx, seconds = _commit(frame.data, 16)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from eventlog.errors import DamageError, SourceError
 from eventlog.model import Image
 from eventlog.schema import Catalog
 from eventlog.seams import Batch
 from eventlog.sources.gbase.frames import frames
-from eventlog.sources.gbase.images import ImageMaker, Stretch
+from eventlog.sources.gbase.images import ImageMaker
+from eventlog.sources.gbase.making import Stretch
 from eventlog.sources.gbase.reader import Item, RecordReader
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.transactions import SpillFactory
 
-SIZE = 10_000
+SIZE: Final = 1_000
+"""Images of a batch, about: so few that the processor's cache still holds them when they are told."""
 
 
 def images(

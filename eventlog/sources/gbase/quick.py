@@ -1,0 +1,93 @@
+"""What compiled code calls for single values: quick where the bytes are as they nearly always are, else the exact way."""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from eventlog.model import Value
+from eventlog.sources.gbase.moments import unpack_moment, unpack_span
+from eventlog.sources.gbase.packed import unpack_decimal
+from eventlog.sources.gbase.types import ColumnType, Form
+
+DIGITS: Final = bytes(pair // 10 << 4 | pair % 10 if pair < 100 else 0xFF for pair in range(256))
+"""Turns a pair into the byte whose hexadecimal digits are its decimal ones, and what is no pair into one without."""
+
+
+def reading(kind: ColumnType) -> Callable[[Any], Value]:
+    """Reads one value for which a function is called."""
+    match kind.form:
+        case Form.DECIMAL:
+            return _decimals(kind)
+        case Form.DATETIME:
+            return _moments(kind)
+        case Form.INTERVAL:
+            return lambda data: unpack_span(data, kind)
+    return lambda data: data if any(data) else None
+
+
+def places(kind: ColumnType, *, negative: bool = False) -> Mapping[int, tuple[int, bytes]]:
+    """By the first byte of a decimal: how many digits its scale leaves of the pairs, and the zeros that must follow.
+
+    Numbers below one are not among them, nor those whose bytes hold fewer decimals than their type.
+    """
+    scale = kind.scale or 0
+    size, taken = (kind.size or 1) - 1, (scale + 1) // 2
+    return {
+        0x3F - whole if negative else 0xC0 + whole: (2 * whole + scale, bytes(size - whole - taken))
+        for whole in range(1, (kind.precision - scale + 1) // 2 + 1)
+        if whole + taken <= size
+    }
+
+
+def read_int8(sign: int, low: int, high: int) -> int | None:
+    """An INT8 that is not positive."""
+    if sign not in (-1, 0):
+        raise ValueError(sign)
+    return -(high << 32 | low) if sign else None
+
+
+def _decimals(kind: ColumnType) -> Callable[[tuple[int, bytes]], Decimal | None]:
+    """Reads decimals that compiled code does not: of negative ones the pairs are what is missing to a power of 100."""
+    precision, scale = kind.precision, kind.scale
+    below, above = places(kind, negative=True), places(kind)
+
+    def exactly(first: int, pairs: bytes) -> Decimal | None:
+        return unpack_decimal(bytes((first,)) + pairs, precision, scale)
+
+    def read(parts: tuple[int, bytes]) -> Decimal | None:
+        first, pairs = parts
+        place = below.get(first) or above.get(first)
+        if place is None or not pairs.endswith(place[1]):
+            return exactly(first, pairs)
+        count = place[0]
+        digits = pairs.translate(DIGITS).hex()
+        if digits[count : count + 1].strip("0"):  # the half of a pair that the type has not
+            return exactly(first, pairs)
+        digits = digits[:count]
+        if first < 0x80:
+            number = 10**count - int(digits)
+            if number == 10**count:  # no number is written so
+                return exactly(first, pairs)
+            return Decimal(f"-{number}E-{scale}")
+        return Decimal(f"{digits}E-{scale}")
+
+    return read if scale is not None else lambda parts: exactly(*parts)
+
+
+def _moments(kind: ColumnType) -> Callable[[bytes], Value]:
+    """Timestamps with all their leading pairs, which every date of the last thousand years has."""
+    if kind.first != "year" or kind.last != "fraction":
+        return lambda data: unpack_moment(data, kind)
+    form = struct.Struct("8B").unpack_from
+
+    def read(data: bytes) -> Value:
+        first, century, year, month, day, hour, minute, second = form(data)
+        if first != 0xC7 or century > 99 or year > 99 or any(data[8:]):
+            return unpack_moment(data, kind)
+        return dt.datetime(century * 100 + year, month, day, hour, minute, second)
+
+    return read
