@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -30,6 +31,12 @@ PROCESSED: Final = "".join(status for status in Status if status is not Status.N
 
 LETTERS: Final = 5
 """As many letters as a query of care.sql takes."""
+
+HELD_SINCE: Final = "held since "
+"""Begins the note of a row that somebody holds, and not of one that waits behind another."""
+
+LONGEST: Final = 1000
+"""Characters of what somebody says about a hold."""
 
 LATE: Final = 1000
 """How far below the highest number a row may appear late and still be followed."""
@@ -123,13 +130,14 @@ def follow(log: Log, choice: Choice, *, limit: int, width: int, pause: Callable[
         spent = time.monotonic() - start
 
 
-def hold(log: Log, runs: Sequence[Run]) -> int:
+def hold(log: Log, runs: Sequence[Run], *, by: str = "", why: str = "") -> int:
     """Keeps waiting rows from being published until they are released; says how many of the runs are held now.
 
     Later rows of the same objects wait behind them. Rows of a batch that is on its way already are not held up.
     """
+    note = held_note(by, why)
     with log.transaction() as connection:
-        held = sum(_hold(log, connection, run) for run in runs)
+        held = sum(_hold(log, connection, run, note) for run in runs)
         note_held(connection, log)
         return held
 
@@ -148,8 +156,14 @@ def requeue(log: Log, runs: Sequence[Run], choice: Choice) -> int:
         return sum(_requeue(log, connection, _bounds(run) | choice.parameters()) for run in runs)
 
 
-def _hold(log: Log, connection: Connection, run: Run) -> int:
-    connection.execute(log.query("hold_run"), _bounds(run))
+def held_note(by: str, why: str) -> str:
+    """What is noted of a row that is held: who holds it, since when, and why."""
+    since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return f"{HELD_SINCE}{since}{f' by {by}' if by else ''}{f': {why[:LONGEST]}' if why else '.'}"
+
+
+def _hold(log: Log, connection: Connection, run: Run, note: str) -> int:
+    connection.execute(log.query("hold_run"), _bounds(run) | {"note": note})
     return int(connection.execute(log.query("count_held"), _bounds(run)).scalar_one())
 
 

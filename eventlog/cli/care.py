@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
+from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,18 +26,19 @@ NOTE_EVERY = 10.0
 
 @click.command()
 @click.argument("ids", nargs=-1, required=True)
+@click.option("--why", metavar="TEXT", default="", help="Noted beside the rows, with who holds them and since when.")
 @json_option
 @site_options
-def hold(site: Site, ids: tuple[str, ...], as_json: bool) -> None:
+def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
     """Keeps waiting rows from being published until they are released. Later rows of their objects wait behind them.
 
-    Example: eventlog hold 5 7-9 --database sqlite:///app.db
+    Example: eventlog hold 5 7-9 --why "address to be checked" --database sqlite:///app.db
     """
     from eventlog.rowcare import hold as keep
     from eventlog.rowcare import read_runs_of_ids
 
     runs = read_runs_of_ids(ids)
-    count = keep(_log(site), runs)
+    count = keep(_log(site), runs, by=_somebody(), why=why)
     _tell("held", count, as_json=as_json, sentence=f"{count} waiting row(s) held.")
 
 
@@ -121,6 +123,14 @@ def _log(site: Site) -> Log:
     found = Log(engine, site.names(engine))
     found.check()
     return found
+
+
+def _somebody() -> str:
+    """Who runs the command, where the system can say it."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def _known(letters: str, known: str) -> str:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from eventlog.web.collector import Collector
     from eventlog.web.frame import Look
 
+PAGE: Final = "the status page"
+"""Who is noted as the holder of a row: the page knows nobody's name."""
 AT_ONCE: Final = 500
 """Rows that one act may name."""
 
@@ -77,7 +79,7 @@ class Desk:
         """Does it; says with how many rows."""
         log, runs = self.collector.log, [(number, number) for number in act.numbers]
         if act.action == "hold":
-            count = hold(log, runs)
+            count = hold(log, runs, by=PAGE)
         elif act.action == "release":
             count = release(log, runs)
         else:

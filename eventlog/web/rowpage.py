@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from eventlog.explain import ExplainedRow, Explanation
 from eventlog.model import Reason, Status
-from eventlog.rowcare import LogRow
+from eventlog.rowcare import HELD_SINCE, LogRow
 from eventlog.rules.meaning import EXPLANATION, PRECEDENCE
 from eventlog.web.frame import Look, hidden
 from eventlog.web.html import Content, Markup, address, counted, element, link, table, value
@@ -61,8 +61,13 @@ def said_of(action: str, count: int) -> str:
 def possible(row: LogRow) -> list[str]:
     """What can be done with a row as it is."""
     if row.status == Status.NEW:
-        return ["release"] if row.reason == Reason.HELD and not row.note else ["hold", "release"]
+        return ["release"] if _is_held(row) else ["hold", "release"]
     return ["requeue"] if row.status in set(Status) else []
+
+
+def _is_held(row: LogRow) -> bool:
+    """Whether somebody holds the row itself; others wait behind it. What is not noted was held by an older version."""
+    return row.reason == Reason.HELD and (row.note or HELD_SINCE).startswith(HELD_SINCE)
 
 
 def _facts(row: LogRow) -> Markup:

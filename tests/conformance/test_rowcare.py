@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 
 import pytest
@@ -55,7 +56,7 @@ def test_rows_are_shown_with_their_reasons_the_newest_last(table: LogTable, log:
         (1, "S", "published", None, None),
         (2, "E", "refused", "no such group", 0),
         (3, "N", "retry", "busy", 1),
-        (4, "N", "held", None, 0),
+        (4, "N", "held", noted(log)[3], 0),
         (5, "N", None, None, None),
     ]
     assert found[2].next_attempt is not None
@@ -134,6 +135,32 @@ def test_held_rows_are_not_offered_until_they_are_released(table: LogTable, log:
     assert offered(log) == [1, 2, 3, 4, 5]
 
 
+def test_who_holds_a_row_since_when_and_why_is_noted_until_it_is_released(table: LogTable, log: Log) -> None:
+    table.write_all([1, 2])
+    hold(log, [(1, 2)], by="ann", why="ask first")
+    hold(log, [(1, 1)], by="bob")
+    assert re.fullmatch(r"held since [-0-9]{10} [:0-9]{8} UTC by ann: ask first", noted(log)[0] or "")
+    assert release(log, [(1, 1)]) == 1
+    assert (noted(log)[0], noted(log)[1] is None) == (None, False)
+    settle(log, Outcome(position=(1,)))
+    assert table.statuses() == {1: "S", 2: "N"}
+
+
+def test_a_hold_keeps_what_was_noted_about_a_row_that_was_tried(table: LogTable, log: Log) -> None:
+    table.write_all([1])
+    settle(log, Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY, note="busy"), delay=3600)
+    hold(log, [(1, 1)], by="ann")
+    [note] = noted(log)
+    assert re.fullmatch(r"held since .{23} by ann\. Before: busy", note or "")
+    release(log, [EVERYTHING])
+    [row] = rows(log, Choice(), limit=9, width=9)
+    assert (row.reason, row.note, row.attempts) == ("retry", note, 1)
+
+
+def noted(log: Log) -> list[str | None]:
+    return [row.note for row in rows(log, Choice(), limit=9, width=9)]
+
+
 def test_later_rows_of_a_held_object_wait_behind_it(table: LogTable, log: Log) -> None:
     for number, key in enumerate(["idu=1", "idu=2", "idu=1", "idu=2", 'IDU="1"', "idu=3"], start=1):
         table.write(number, key)
@@ -172,7 +199,6 @@ def test_requeueing_leaves_waiting_rows_alone(table: LogTable, log: Log) -> None
     settle(log, Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY, note="busy"), delay=3600)
     hold(log, [(2, 2)])
     assert requeue(log, [EVERYTHING], Choice(letters=PROCESSED)) == 0
-    assert [(row.reason, row.note) for row in rows(log, Choice(), limit=9, width=9)] == [
-        ("retry", "busy"),
-        ("held", None),
-    ]
+    busy, held = rows(log, Choice(), limit=9, width=9)
+    assert (busy.reason, busy.note) == ("retry", "busy")
+    assert held.reason == "held"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from getpass import getuser
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,11 @@ def test_following_gives_a_line_a_row_until_it_is_interrupted(
 
 def test_rows_are_held_released_and_requeued(log: LogTable, call: Any) -> None:
     log.write_all([1, 2, 3])
-    assert call("hold", "1", "2-9") == (OK, "3 waiting row(s) held.\n", "")
-    assert json.loads(call("log", "--reason", "held", "--json")[1])[0]["record_id"] == 1
+    assert call("hold", "1", "2-9", "--why", "ask first") == (OK, "3 waiting row(s) held.\n", "")
+    held = json.loads(call("log", "--reason", "held", "--json")[1])[0]
+    assert held["record_id"] == 1
+    assert held["note"].startswith("held since ")
+    assert held["note"].endswith(f" by {getuser()}: ask first")
     assert call("release", "2") == (OK, "1 row(s) released.\n", "")
     assert json.loads(call("release", "--all", "--json")[1]) == {"released": 2}
     log.run("UPDATE event_log SET status = 'E'")

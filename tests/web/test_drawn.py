@@ -191,6 +191,7 @@ def test_a_list_without_rows_says_whether_to_look_further() -> None:
     [
         ({}, ["hold", "release"]),
         ({"reason": "held"}, ["release"]),
+        ({"reason": "held", "note": "held since 2026-01-01 00:00:00 UTC by ann."}, ["release"]),
         ({"reason": "held", "note": "row 3 of the same object comes first."}, ["hold", "release"]),
         ({"status": "E"}, ["requeue"]),
         ({"status": "X"}, []),

@@ -36,11 +36,15 @@ record_id DESC;
 -- oldest_first: order: as they were written
 record_id;
 
--- hold_run: keeps the waiting rows of a run from being published
-INSERT INTO /* outcomes */event_log_outcome (record_id, held)
-SELECT DISTINCT entry./* record_id */record_id, 1 FROM /* log */event_log AS entry
+-- hold_run: keeps the waiting rows of a run from being published, and notes who does; what was noted before goes on behind it
+-- Assignments see what those before them did, so held comes last.
+INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, held)
+SELECT DISTINCT entry./* record_id */record_id, 'N', 'held', :note, 1 FROM /* log */event_log AS entry
 WHERE entry./* record_id */record_id BETWEEN :first AND :last AND CAST(entry./* status */status AS BINARY) = 'N'
-ON DUPLICATE KEY UPDATE held = 1;
+ON DUPLICATE KEY UPDATE status = 'N', reason = CASE WHEN attempts > 0 THEN reason ELSE 'held' END,
+  note = CASE WHEN held <> 0 THEN note
+              WHEN attempts > 0 THEN CONCAT(VALUES(note), COALESCE(CONCAT(' Before: ', note), '')) ELSE VALUES(note) END,
+  held = 1;
 
 -- count_held: how many waiting rows of a run are held
 SELECT count(*) FROM /* log */event_log AS entry
@@ -51,8 +55,11 @@ WHERE entry./* record_id */record_id BETWEEN :first AND :last AND CAST(entry./* 
 -- held_numbers: every row that is held
 SELECT record_id FROM /* outcomes */event_log_outcome WHERE held <> 0 ORDER BY record_id;
 
--- release_run: lets the held rows of a run go
-UPDATE /* outcomes */event_log_outcome SET held = 0 WHERE held <> 0 AND record_id BETWEEN :first AND :last;
+-- release_run: lets the held rows of a run go; of rows that were tried before, the note stays
+UPDATE /* outcomes */event_log_outcome
+SET note = CASE WHEN reason = 'held' THEN NULL ELSE note END, status = CASE WHEN reason = 'held' THEN NULL ELSE status END,
+    reason = CASE WHEN reason = 'held' THEN NULL ELSE reason END, held = 0
+WHERE held <> 0 AND record_id BETWEEN :first AND :last;
 
 -- requeue_run: lets processed rows of a run wait again
 UPDATE /* log */event_log SET /* status */status = 'N'

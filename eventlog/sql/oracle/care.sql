@@ -33,13 +33,18 @@ record_id DESC;
 -- oldest_first: order: as they were written
 record_id;
 
--- hold_run: keeps the waiting rows of a run from being published
+-- hold_run: keeps the waiting rows of a run from being published, and notes who does; what was noted before goes on behind it
 MERGE INTO /* outcomes */event_log_outcome kept
 USING (SELECT DISTINCT entry./* record_id */record_id AS record_id FROM /* log */event_log entry
        WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N') given
 ON (kept.record_id = given.record_id)
-WHEN MATCHED THEN UPDATE SET kept.held = 1
-WHEN NOT MATCHED THEN INSERT (record_id, held) VALUES (given.record_id, 1);
+WHEN MATCHED THEN UPDATE
+  SET kept.status = 'N', kept.reason = CASE WHEN kept.attempts > 0 THEN kept.reason ELSE 'held' END,
+      kept.note = CASE WHEN kept.held <> 0 THEN kept.note
+                       WHEN kept.attempts > 0 AND kept.note IS NOT NULL THEN TO_CLOB(:note) || ' Before: ' || kept.note
+                       ELSE TO_CLOB(:note) END,
+      kept.held = 1
+WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, held) VALUES (given.record_id, 'N', 'held', :note, 1);
 
 -- count_held: how many waiting rows of a run are held
 SELECT COUNT(*) FROM /* log */event_log entry
@@ -49,8 +54,11 @@ WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* statu
 -- held_numbers: every row that is held
 SELECT record_id FROM /* outcomes */event_log_outcome WHERE held <> 0 ORDER BY record_id;
 
--- release_run: lets the held rows of a run go
-UPDATE /* outcomes */event_log_outcome SET held = 0 WHERE held <> 0 AND record_id BETWEEN :first AND :last;
+-- release_run: lets the held rows of a run go; of rows that were tried before, the note stays
+UPDATE /* outcomes */event_log_outcome
+SET note = CASE WHEN reason = 'held' THEN NULL ELSE note END, status = CASE WHEN reason = 'held' THEN NULL ELSE status END,
+    reason = CASE WHEN reason = 'held' THEN NULL ELSE reason END, held = 0
+WHERE held <> 0 AND record_id BETWEEN :first AND :last;
 
 -- requeue_run: lets processed rows of a run wait again
 UPDATE /* log */event_log SET /* status */status = 'N'

@@ -33,11 +33,15 @@ record_id DESC;
 -- oldest_first: order: as they were written
 record_id;
 
--- hold_run: keeps the waiting rows of a run from being published
-INSERT INTO /* outcomes */event_log_outcome (record_id, held)
-SELECT DISTINCT entry./* record_id */record_id, 1 FROM /* log */event_log AS entry
+-- hold_run: keeps the waiting rows of a run from being published, and notes who does; what was noted before goes on behind it
+INSERT INTO /* outcomes */event_log_outcome AS kept (record_id, status, reason, note, held)
+SELECT DISTINCT entry./* record_id */record_id, 'N', 'held', CAST(:note AS text), 1 FROM /* log */event_log AS entry
 WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N'
-ON CONFLICT (record_id) DO UPDATE SET held = 1;
+ON CONFLICT (record_id) DO UPDATE
+SET status = 'N', reason = CASE WHEN kept.attempts > 0 THEN kept.reason ELSE 'held' END,
+    note = CASE WHEN kept.held <> 0 THEN kept.note
+                WHEN kept.attempts > 0 THEN excluded.note || coalesce(' Before: ' || kept.note, '') ELSE excluded.note END,
+    held = 1;
 
 -- count_held: how many waiting rows of a run are held
 SELECT count(*) FROM /* log */event_log AS entry
@@ -47,8 +51,11 @@ WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* statu
 -- held_numbers: every row that is held
 SELECT record_id FROM /* outcomes */event_log_outcome WHERE held <> 0 ORDER BY record_id;
 
--- release_run: lets the held rows of a run go
-UPDATE /* outcomes */event_log_outcome SET held = 0 WHERE held <> 0 AND record_id BETWEEN :first AND :last;
+-- release_run: lets the held rows of a run go; of rows that were tried before, the note stays
+UPDATE /* outcomes */event_log_outcome
+SET note = CASE WHEN reason = 'held' THEN NULL ELSE note END, status = CASE WHEN reason = 'held' THEN NULL ELSE status END,
+    reason = CASE WHEN reason = 'held' THEN NULL ELSE reason END, held = 0
+WHERE held <> 0 AND record_id BETWEEN :first AND :last;
 
 -- requeue_run: lets processed rows of a run wait again
 UPDATE /* log */event_log SET /* status */status = 'N'
