@@ -51,7 +51,7 @@ PART_EVENTS = 100_000
 )
 @click.option("--metadata-topic", metavar="NAME", help="Metadata messages too, into a topic of this name.")
 @click.option("--to-database", metavar="URL", help="Change tables into this database (local engine).")
-@click.option("--kafka", metavar="SERVERS", help="Messages into the topics of this Kafka (local engine).")
+@click.option("--kafka", metavar="SERVERS", help="Messages into the topics of this Kafka.")
 @click.option("--part-events", type=click.IntRange(1), default=PART_EVENTS, show_default=True, metavar="N")
 @click.option("--coalesce", is_flag=True, help="One change for each lifetime of an object.")
 @click.option("--strict", is_flag=True, help="Exit with 65 when there were bad rows.")

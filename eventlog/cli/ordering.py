@@ -62,11 +62,6 @@ class Order(Struct, frozen=True, kw_only=True):
         """Whether the rows come from a database."""
         return len(self.inputs) == 1 and "://" in self.inputs[0]
 
-    @property
-    def sends(self) -> bool:
-        """Whether changes go where something is already, and not to files."""
-        return self.to_database is not None or self.kafka is not None
-
 
 def conversion_of(order: Order) -> Conversion:
     """The conversion; UsageError or ConfigError says what does not go together."""
@@ -92,9 +87,12 @@ def conversion_of(order: Order) -> Conversion:
 
 def worth_spark(order: Order) -> bool:
     """Whether Spark should do it where it can: what was said is for it, or the input is worth its start."""
-    if order.resume or order.jobs is not None or order.sends:
+    if order.resume or order.jobs is not None or order.to_database is not None:
         return False
-    return bool(order.master or order.conf) or order.from_database or _size(order) >= SPARK_FROM
+    if order.master or order.conf:
+        return True
+    # What is sent by one process is in the order of positions throughout, not by keys alone; that is not for us to give up.
+    return order.kafka is None and (order.from_database or _size(order) >= SPARK_FROM)
 
 
 def _refuse(order: Order) -> None:

@@ -48,8 +48,8 @@ def _refuse_sending(order: Order) -> None:
         raise UsageError("--kafka goes with --to messages.")
     if order.to_database is not None and order.file_format is not None:
         raise UsageError("--format says what files are written, and with --to-database there are none.")
-    if order.sends and (order.engine == "spark" or order.master or order.conf):
-        raise UsageError("--to-database and --kafka go with the local engine: say --engine local.")
+    if order.to_database is not None and (order.engine == "spark" or order.master or order.conf):
+        raise UsageError("--to-database goes with the local engine: say --engine local.")
 
 
 def target_of(order: Order, config: Config) -> Target:

@@ -40,11 +40,11 @@ from eventlog.convert.snapshot import snapshot_files
 from eventlog.convert.stages import (
     Decide,
     DecidedBucket,
+    InTheirOrder,
     Place,
     Write,
     WriteOutcomes,
     decide,
-    in_their_order,
     place,
     produce,
 )
@@ -261,7 +261,7 @@ class _Run:
         form = form_of(self._conversion, tables)
         assert isinstance(form, SentForm)
         span = Span(first=0, last=sum(changes.values()), range=min(changes, default=0), skipped=0)
-        rendered = in_their_order(self._part(0, span, decided, tables))
+        rendered = InTheirOrder(self._part(0, span, decided, tables)).batches()
         return send(target, form, self._told(rendered), Path(self._folder))
 
     def _told(self, rendered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ the sink knows those that it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
@@ -20,9 +20,12 @@ from eventlog.convert.forms import SentForm
 from eventlog.convert.settings import SentMessages, SentTables, Target
 from eventlog.durable import write_file
 from eventlog.errors import SinkError, UsageError
+from eventlog.model import Outcome
 from eventlog.seams import Sink
 
 SENDING: Final = "sending"
+NOTHING_YET: Final = "Nothing was done yet; give the command again when it answers."
+ONCE_MORE: Final = "Give the same command once more: it goes on where it was."
 
 
 class Begun(Struct, frozen=True, kw_only=True):
@@ -54,14 +57,14 @@ def reach(target: Target) -> None:
     """Has the sink answer once where changes are to be sent, before hours are spent on what cannot go there."""
     if isinstance(target, SentTables | SentMessages):
         with (
-            _our_words("Nothing was done yet; give the command again when it answers."),
+            our_words(NOTHING_YET),
             closing(sink_of(target)) as sink,
         ):
             sink.last()
 
 
 @contextmanager
-def _our_words(hint: str) -> Iterator[None]:
+def our_words(hint: str) -> Iterator[None]:
     """Sinks speak to a daemon, which tries again by itself; here somebody has to."""
     try:
         yield
@@ -79,21 +82,28 @@ def is_sending(work: Path) -> bool:
 def send(target: SentTables | SentMessages, form: SentForm, rendered: Iterable[pa.RecordBatch], work: Path) -> Sent:
     """Sends what was written of changes, in the order of their positions."""
     note, count = work / SENDING, 0
-    with _our_words("Give the same command once more: it goes on where it was."), closing(sink_of(target)) as sink:
+    with our_words(ONCE_MORE), closing(sink_of(target)) as sink:
         there = sink.last()
         begun = _begun(note, there)
-        refused, known = dict(begun.refused), begun.after == there
+        known = begun.after == there
         for document in form.documents(rendered, begun.after):
             if not known and document.id >= there:
                 known = _same(document.id, there)
-            news = {outcome.position[0]: outcome.note or "" for outcome in sink.write([document])}
-            if news.keys() - refused.keys():
-                refused |= news
-                write_file(note, msgspec.json.encode(Begun(after=begun.after, refused=refused)))
+            begun = noted(note, begun, sink.write([document]))
             count += 1
         if not known:
             _same("", there)
-    return Sent(documents=count, refused=refused)
+    return Sent(documents=count, refused=begun.refused)
+
+
+def noted(note: Path, begun: Begun, outcomes: Sequence[Outcome]) -> Begun:
+    """Notes what a sink has refused, with what was refused before."""
+    news = {outcome.position[0]: outcome.note or "" for outcome in outcomes}
+    if not news.keys() - begun.refused.keys():
+        return begun
+    found = Begun(after=begun.after, refused=begun.refused | news)
+    write_file(note, msgspec.json.encode(found))
+    return found
 
 
 def _begun(note: Path, last: str) -> Begun:
@@ -108,9 +118,14 @@ def _begun(note: Path, last: str) -> Begun:
 def _same(ours: str, there: str) -> bool:
     """Refuses to go on where the last document there is none of ours: then nobody can say which of ours are there."""
     if ours != there:
-        problem = "Something else was written there since this conversion was interrupted"
-        raise SinkError(f"{problem}: its last change_seq is {there}.", hint="Name a task of its own.", may_pass=False)
+        raise something_else(there)
     return True
+
+
+def something_else(there: str) -> SinkError:
+    """What to tell when somebody else wrote under our name."""
+    problem = "Something else was written there since this conversion was interrupted"
+    return SinkError(f"{problem}: its last change_seq is {there}.", hint="Name a task of its own.", may_pass=False)
 
 
 def refuse_other(order: str, work: Path) -> None:

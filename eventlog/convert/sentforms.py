@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from eventlog.convert.forms import COVERS, Cells
+from eventlog.convert.forms import COVERS, STAMP, Cells
 from eventlog.convert.messageform import SCHEMA as MESSAGES
 from eventlog.convert.messageform import writer_of
 from eventlog.convert.rowform import SCHEMA as ROWS
@@ -29,6 +29,8 @@ from eventlog.schema import Catalog, Table
 
 COVERED: Final = pa.field(COVERS, pa.list_(pa.int64()))
 KEYED: Final = [pa.field("key", pa.large_binary()), pa.field("deleted", pa.bool_())]
+LAID: Final = pa.schema([("sequence", pa.string()), *list(MESSAGES)[2:], *KEYED, COVERED])
+"""Messages that have their numbers already, in place of position and time."""
 
 
 class TableDocuments:
@@ -74,13 +76,14 @@ class TableDocuments:
 
 
 class MessageDocuments:
-    """Messages with their keys, as a broker takes them."""
+    """Messages with their keys, as a broker takes them; without metadata where those were `told` before."""
 
     schema = pa.schema([*MESSAGES, *KEYED, COVERED])
 
-    def __init__(self, target: SentMessages, tables: Mapping[int, Table]) -> None:
+    def __init__(self, target: SentMessages, tables: Mapping[int, Table], *, told: bool = False) -> None:
         self._settings = target.settings
         self._tables = tables
+        self._told = told
         self._made: dict[int, TableRenderer] = {}
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
@@ -100,9 +103,16 @@ class MessageDocuments:
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[Document]:
         """Documents of as many messages as a document of the daemon's has."""
+        return self._documents(_numbered(rendered, after))
+
+    def laid(self, numbered: Iterable[pa.RecordBatch]) -> Iterator[Document]:
+        """The same of messages that have their numbers."""
+        return self._documents(_cells(numbered))
+
+    def _documents(self, cells: Iterable[tuple[Any, ...]]) -> Iterator[Document]:
         held: list[Message] = []
         covers: dict[str, tuple[Position, ...]] = {}
-        for sequence, place, head, tail, key, deleted, positions in _numbered(rendered, after):
+        for sequence, place, head, tail, key, deleted, positions in cells:
             value = head if tail is None else b"".join((head, sequence.encode(), tail))
             held.append(self._table(place).message(key, value, positions))
             covers[sequence] = positions
@@ -119,6 +129,8 @@ class MessageDocuments:
         if found is None:
             writer = writer_of(self._tables[place], self._settings)
             assert writer is not None, "what cannot be written was refused"
+            if self._told:
+                writer.structure = None
             found = self._made[place] = writer
         return found
 
@@ -132,11 +144,36 @@ def _places(catalog: Catalog | None, first: int) -> dict[tuple[str | None, str],
     return {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
 
 
+class Numbers:
+    """Gives changes their change_seqs, behind the one with this id and so many others, none before the time `stamp`."""
+
+    def __init__(self, after: str, skipped: int = 0, stamp: str = "") -> None:
+        start = ChangeSeq.parse(after)
+        self._stamp, self._number = max(start.time, stamp), start.number + skipped
+
+    def given(self, stamps: Iterable[str]) -> list[str]:
+        """Those of the next changes, by their times."""
+        found, stamp, number = [], self._stamp, self._number
+        for came in stamps:
+            number, stamp = number + 1, max(stamp, came)
+            found.append(f"{stamp}{number:019d}")
+        self._stamp, self._number = stamp, number
+        return found
+
+
 def _numbered(rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[tuple[Any, ...]]:
     """Each change with its change_seq in place of its time, and with the positions that sinks answer by."""
-    start = ChangeSeq.parse(after)
-    stamp, number = start.time, start.number
+    numbers = Numbers(after)
     for batch in rendered:
-        for came, *cells, covers in zip(*[column.to_pylist() for column in batch.columns[1:]], strict=True):
-            number, stamp = number + 1, max(stamp, came)
-            yield f"{stamp}{number:019d}", *cells, tuple([(place,) for place in covers])
+        sequences = numbers.given(batch.column(STAMP).to_pylist())
+        yield from _positioned([sequences, *[column.to_pylist() for column in batch.columns[2:]]])
+
+
+def _cells(numbered: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    for batch in numbered:
+        yield from _positioned([column.to_pylist() for column in batch.columns])
+
+
+def _positioned(columns: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
+    for *cells, covers in zip(*columns, strict=True):
+        yield *cells, tuple([(place,) for place in covers])

@@ -149,17 +149,12 @@ def produce(task: Write | WriteOutcomes) -> int:
     if isinstance(task, WriteOutcomes):
         return write_outcomes(Path(task.staged) / OUTCOMES_FILE, _outcomes(task), streamed=task.streamed)
     settings = task.conversion
-    found = _Found(task)
+    found = InTheirOrder(task)
     rendered = found.batches()
     parts = Parts(first=task.first, part_events=settings.part_events, stamp=found.stamp)
     form = form_of(settings, task.tables)
     assert isinstance(form, FileForm)
     return form.write(Path(task.staged), rendered, parts)
-
-
-def in_their_order(task: Write) -> Iterator[pa.RecordBatch]:
-    """What was written of a task's changes, in the order of their positions."""
-    return _Found(task).batches()
 
 
 class ByRanges:
@@ -218,7 +213,7 @@ def _counted(outcomes: pa.RecordBatch) -> dict[str, int]:
     return {f"{row['status']} {row['reason']}": row["count_all"] for row in table.to_pylist()}
 
 
-class _Found:
+class InTheirOrder:
     """What was written of a task's changes, in the order of their positions; `stamp` is the latest time before them."""
 
     def __init__(self, task: Write) -> None:

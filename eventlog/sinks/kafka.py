@@ -146,6 +146,8 @@ class KafkaSink:
                 return outcomes(refused)
             self._abort()
             culprit = share.messages[number]
+            if not any(message is culprit for message in taken):  # without its metadata a table's data mean nothing
+                raise _untold(culprit)
             refused.append((culprit, too_large(culprit)))
             taken = [message for message in taken if message is not culprit]
 
@@ -271,3 +273,10 @@ class KafkaSink:
         if producer is not None:
             producer.purge()
             producer.flush(0)
+
+
+def _untold(metadata: Message) -> SinkError:
+    """What to tell when a broker does not take a metadata message."""
+    size, table = len(metadata.value or b""), (metadata.key or b"").decode()
+    message = f"The metadata message of {table} has {size} bytes, more than topic {metadata.topic} takes."
+    return SinkError(message, hint="Raise the broker's limit and output.max_message_bytes.", may_pass=False)

@@ -11,22 +11,25 @@ because Spark's own range partitioning would run the conversion twice to find ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
+from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.conflicts import may_conflict
+from eventlog.convert.lanes import Plan
 from eventlog.convert.local import Unwatched, Watch
 from eventlog.convert.plan import part_spans
 from eventlog.convert.scatter import Scattered
-from eventlog.convert.sending import refuse_other
-from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows, StreamInput
+from eventlog.convert.sending import SENDING, is_sending, reach, refuse_other
+from eventlog.convert.settings import Conversion, FilesInput, SentMessages, SentTables, SnapshotRows, StreamInput
 from eventlog.convert.sheaf import Sheaf
 from eventlog.convert.stages import DecidedBucket, Write, WriteOutcomes
 from eventlog.convert.streams import Piece, pieces_of
@@ -37,8 +40,10 @@ from eventlog.convert.summaries import (
     summary_of,
     tables_of,
     until_damage,
+    with_refused,
 )
 from eventlog.convert.unmarked import order_of
+from eventlog.errors import UsageError
 from eventlog.schema import Table
 from eventlog_spark.blobs import SCHEMA
 from eventlog_spark.cutting import Cut, Span, boundaries, cut
@@ -47,48 +52,70 @@ from eventlog_spark.faults import arriving
 from eventlog_spark.progress import watched
 from eventlog_spark.sampling import sampled
 from eventlog_spark.scattering import Noted, Scattering, scattered
+from eventlog_spark.sending import Sending, order_name
 from eventlog_spark.session import Cluster, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_TASKS: Final = 10_000
+EMPTY: Final[Mapping[int, str]] = {}
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Watch | None = None) -> Summary:
     """Converts on Spark. The destination must be a folder that the driver and all executors see under one name."""
     conversion = _absolute(conversion)
-    destination = Destination(conversion.destination)
+    if isinstance(conversion.format, SentTables):
+        raise UsageError("Spark sends nothing to a database.", hint="Say --engine local.")
+    destination, order = Destination(conversion.destination), order_name(conversion)
     if not conversion.overwrite:
-        refuse_other("spark", destination.work)
-    with destination.occupied(overwrite=conversion.overwrite):
+        refuse_other(order, destination.work)
+    resumed = (destination.work / order / SENDING).exists()
+    if not resumed:
+        reach(conversion.format)
+    with destination.occupied(overwrite=conversion.overwrite, resume=resumed):
         try:
-            with cut(conversion) as found, session(cluster or Cluster()) as spark:
-                run = Run(conversion, destination, spark, found, watch or Unwatched())
-                summary = run.streamed() if isinstance(conversion.input, StreamInput) else run.summary()
-        except BaseException:  # nothing of it can be gone on with
-            destination.discard()
+            with _cut(conversion, resumed=resumed) as found, session(cluster or Cluster()) as spark:
+                folders = Folders(work=str(destination.begun(order)), staged=str(destination.staged))
+                run = Run(conversion, folders, spark, found, watch or Unwatched())
+                summary = run.resumed() if resumed else run.converted()
+        except BaseException:
+            if not is_sending(destination.work):  # nothing of it can be gone on with
+                destination.discard()
             raise
         destination.commit(summary, order_of(conversion))
     return summary
 
 
+class Folders(Struct, frozen=True, kw_only=True):
+    """Where steps leave what the next ones need, and where the output is made."""
+
+    work: str
+    staged: str
+
+
 class Run:
     """One conversion on its way through the steps."""
 
-    def __init__(
-        self, conversion: Conversion, destination: Destination, spark: SparkSession, found: Cut, watch: Watch
-    ) -> None:
+    def __init__(self, conversion: Conversion, folders: Folders, spark: SparkSession, found: Cut, watch: Watch) -> None:
         self._conversion = conversion
-        self._staged = str(destination.staged)
-        self._folder = str(destination.begun("spark"))
+        self._staged = folders.staged
+        self._folder = folders.work
         self._spark = spark
         self._cut = found
         self._watch = watch
 
-    def summary(self) -> Summary:
+    def converted(self) -> Summary:
         """Goes through all steps; the summary counts what they did."""
+        return self._streamed() if isinstance(self._conversion.input, StreamInput) else self._decided_rows()
+
+    def resumed(self) -> Summary:
+        """Sends what is not sent yet."""
+        return self._sent(self._sending().taken_up())
+
+    def _decided_rows(self) -> Summary:
+        """Brings rows together by their objects, and decides those."""
         spans = [*self._cut.spans, *self._sampled()]
         places = boundaries(spans)
         answers = self._decided(places, ())
@@ -99,14 +126,14 @@ class Run:
                 answers = self._decided(places, contested)
         rows = sum(one.rows for one in noted)
         buckets = [answer.decided for answer in answers]
-        return summary_of(rows, buckets, self._written(buckets))
+        return self._written(summary_of(rows, buckets), buckets)
 
-    def streamed(self) -> Summary:
+    def _streamed(self) -> Summary:
         """Reads the pieces of a captured stream side by side, and writes what they hold in their order."""
         tasks = pieces_of(self._conversion, self._folder)
         answers = self._collected("reading", len(tasks), partial(read_pieces, tasks))
         pieces = until_damage([msgspec.json.decode(answer, type=Piece) for answer in answers])
-        return stream_summary(pieces, self._written(pieces, tables_of(pieces)))
+        return self._written(stream_summary(pieces), pieces, tables_of(pieces))
 
     def _sampled(self) -> list[Span]:
         """Where record_ids lie in the pieces that do not say so."""
@@ -139,13 +166,35 @@ class Run:
         found = self._collected("comparing numbers", len(tasks), partial(compared, tasks))
         return tuple(number for answer in found for number in msgspec.json.decode(answer, type=list[int]))
 
-    def _written(self, buckets: Sequence[DecidedBucket], tables: dict[int, Table] | None = None) -> int:
-        """Writes everything; says how many parts there are."""
-        ended = tuple(one.ended for one in buckets)
+    def _written(
+        self, summary: Summary, buckets: Sequence[DecidedBucket], tables: dict[int, Table] | None = None
+    ) -> Summary:
+        """Writes everything, or sends it; the summary knows then how many parts there are, or documents."""
+        parts = list(self._parts(buckets, tables))
+        if isinstance(self._conversion.format, SentMessages):
+            return self._sent(self._sending().planned(summary, buckets, parts, tables))
+        return replace(summary, parts=self._produced(tuple(one.ended for one in buckets), parts))
+
+    def _sending(self) -> Sending:
+        return Sending(self._conversion, Path(self._folder), self._collected)
+
+    def _sent(self, plan: Plan) -> Summary:
+        """Sends all changes, and writes what became of the events."""
+        sent = self._sending().sent(plan)
+        self._produced(plan.ended, [], sent.refused)
+        return with_refused(replace(plan.summary, parts=sent.documents), len(sent.refused))
+
+    def _produced(self, ended: tuple[Sheaf, ...], parts: Sequence[Write], refused: Mapping[int, str] = EMPTY) -> int:
+        """Writes parts, and outcomes; says how many parts."""
         outcomes = WriteOutcomes(
-            name="outcomes", ended=ended, folder=self._folder, staged=self._staged, streamed=tables is not None
+            name="outcomes",
+            ended=ended,
+            folder=self._folder,
+            staged=self._staged,
+            streamed=isinstance(self._conversion.input, StreamInput),
+            refused=dict(refused),
         )
-        tasks: list[Write | WriteOutcomes] = [outcomes, *self._parts(buckets, tables)]
+        tasks: list[Write | WriteOutcomes] = [outcomes, *parts]
         found = self._collected("writing", len(tasks), partial(produced, tasks))
         counts = [msgspec.json.decode(answer, type=int) for answer in found]
         return sum(counts) - sum(sum(sheaf.rows) for sheaf in ended)
@@ -177,6 +226,16 @@ class Run:
     def _numbered(self, count: int) -> Any:
         """The numbers of so many tasks, one in each partition."""
         return self._spark.range(0, count, 1, min(count, MOST_TASKS) or 1)
+
+
+@contextmanager
+def _cut(conversion: Conversion, *, resumed: bool) -> Iterator[Cut]:
+    """The cut of the input; nothing is read any more where everything was decided before."""
+    if resumed:
+        yield Cut(pieces=(), rows=0)
+        return
+    with cut(conversion) as found:
+        yield found
 
 
 def _absolute(conversion: Conversion) -> Conversion:

@@ -75,17 +75,17 @@ def decided(work: Deciding, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 
 def compared(tasks: Sequence[Compare], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The record_ids that have several outcomes, of the tasks at these places."""
-    yield from _done(_contested, tasks, places)
+    yield from done(_contested, tasks, places)
 
 
 def produced(tasks: Sequence[Write | WriteOutcomes], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Writes what the tasks at these places say; how many parts, or outcomes."""
-    yield from _done(_produce, tasks, places)
+    yield from done(_produce, tasks, places)
 
 
 def read_pieces(tasks: Sequence[ReadPiece], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Reads the pieces of a captured stream at these places."""
-    yield from _done(_read, tasks, places)
+    yield from done(_read, tasks, places)
 
 
 class _Bucket:
@@ -154,9 +154,10 @@ class _Bucket:
         return writer.finished()
 
 
-def _done(
+def done(
     function: Callable[[Any], Any], tasks: Sequence[Any], places: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    """What the function answers of the tasks at these places."""
     with travelling():
         for batch in places:
             for place in batch.column(0).to_pylist():

@@ -1,0 +1,179 @@
+"""Lanes: messages go to Kafka side by side, from any number of machines, and those of one key one after the other.
+
+    lay        a stretch of the changes gets its numbers, and is laid into lanes by the keys of messages
+    reserve    the numbers are taken, and metadata told, before the first message goes
+    send_lane  one producer sends a lane in the order of positions, under a transactional id of the lane's own
+
+Law: a lane holds the same messages in the same documents whenever it is sent, and its mark at the brokers says up to
+where they are there. So a task that is repeated, and a conversion that is given once more, send what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.convert.commit import Summary
+from eventlog.convert.messageform import writer_of
+from eventlog.convert.scatter import gathered, write_by
+from eventlog.convert.sending import SENDING, Begun, Sent, noted, something_else
+from eventlog.convert.sentforms import LAID, MessageDocuments, Numbers
+from eventlog.convert.settings import Conversion, SentMessages
+from eventlog.convert.sheaf import Sheaf, read_label, sheaf
+from eventlog.convert.stages import InTheirOrder, Write, labels_of
+from eventlog.durable import write_file
+from eventlog.qlik.messages.document import Message, MessagesDocument
+from eventlog.schema import Table
+from eventlog.seams import Sink
+from eventlog.sinks.kafka_settings import KafkaSettings, producer_options
+
+MOST_LANES: Final = 64
+LANE_CHANGES: Final = 50_000
+"""Changes that are worth a producer of their own."""
+
+
+class Lay(Struct, frozen=True, kw_only=True):
+    """A stretch of the changes, to be numbered behind `after` and laid into lanes."""
+
+    name: str
+    stretch: Write
+    after: str
+    lanes: int
+    folder: str
+
+
+class Laid(Struct, frozen=True, kw_only=True):
+    """A stretch in lanes, and the places of the tables that occur in it."""
+
+    sheaf: Sheaf
+    tables: tuple[int, ...]
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What is sent: changes numbered after `after` to `last`, in lanes. What the conversion amounts to besides."""
+
+    after: str
+    last: str
+    laid: tuple[Sheaf, ...]
+    ended: tuple[Sheaf, ...]
+    summary: Summary
+    tables: dict[int, Table] | None = None
+
+
+class SendLane(Struct, frozen=True, kw_only=True):
+    """One lane, to be sent."""
+
+    name: str
+    conversion: Conversion
+    lane: int
+    plan: Plan
+    folder: str
+
+
+def lane_count(changes: int) -> int:
+    """As many lanes as are worth it."""
+    return min(MOST_LANES, 1 + changes // LANE_CHANGES)
+
+
+def lay(task: Lay) -> Laid:
+    """Numbers a stretch and lays it into lanes."""
+    tables = set[int]()
+    with sheaf(Path(task.folder) / f"{task.name}.arrow", LAID) as writer:
+        for rows in gathered(_numbered(task), LAID):
+            tables.update(pc.unique(rows.column("table")).to_pylist())
+            write_by(writer, rows, _lanes_of(rows, task.lanes))
+    return Laid(sheaf=writer.finished(), tables=tuple(sorted(tables)))
+
+
+def reserve(sink: Sink, target: SentMessages, last: str, tables: Iterable[Table]) -> None:
+    """Has the target know the last number, whose former ones are ours then; tells metadata in the same transaction."""
+    found = [writer_of(table, target.settings) for table in tables]
+    structures = [writer.structure for writer in found if writer is not None and writer.structure is not None]
+    told = [Message(topic=one.topic, key=None, value=None, structure=one) for one in structures]
+    sink.write([MessagesDocument(id=last, body=b"", covers={}, messages=tuple(told))])
+
+
+def keep_plan(folder: Path, plan: Plan) -> None:
+    """Notes what is sent: from now on the conversion can only be gone on with."""
+    write_file(folder / SENDING, msgspec.json.encode(plan))
+
+
+def kept_plan(folder: Path) -> Plan:
+    """The plan of a conversion that was interrupted while it was sent."""
+    return msgspec.json.decode((folder / SENDING).read_bytes(), type=Plan)
+
+
+def lane_tasks(conversion: Conversion, plan: Plan, folder: Path) -> list[SendLane]:
+    """A task for each lane that holds anything."""
+    return [
+        SendLane(name=f"lane-{lane:02d}", conversion=conversion, lane=lane, plan=plan, folder=str(folder))
+        for lane in labels_of(plan.laid)
+    ]
+
+
+def send_lane(task: SendLane) -> Sent:
+    """Sends what is not there yet of a lane."""
+    from eventlog.sinks.kafka import KafkaSink
+
+    target, plan = task.conversion.format, task.plan
+    assert isinstance(target, SentMessages)
+    form = MessageDocuments(target, _tables_of(task.conversion, plan), told=True)
+    note = Path(task.folder) / task.name / "refused"
+    note.parent.mkdir(exist_ok=True)
+    begun = msgspec.json.decode(note.read_bytes(), type=Begun) if note.exists() else Begun(after=plan.after)
+    documents = 0
+    with closing(KafkaSink(lane_settings(target.into, task.lane))) as sink:
+        if sink.last() > plan.last:
+            raise something_else(sink.last())
+        for document in form.laid(read_label(plan.laid, task.lane)):
+            begun = noted(note, begun, sink.write([document]))
+            documents += 1
+    return Sent(documents=documents, refused=begun.refused)
+
+
+def lane_settings(settings: KafkaSettings, lane: int) -> KafkaSettings:
+    """Who a lane is at the brokers."""
+    return replace(settings, transactional_id=f"{settings.transactional_id}.{lane + 1}")
+
+
+def end_open(settings: KafkaSettings, lanes: Iterable[int]) -> None:
+    """Ends what lanes left open that were killed: nobody can read marks that stand behind it, until it times out."""
+    from confluent_kafka import KafkaException, Producer
+
+    from eventlog.sinks.kafka_errors import error_of, in_words
+
+    for lane in lanes:
+        try:
+            Producer(producer_options(lane_settings(settings, lane))).init_transactions(settings.timeout)
+        except KafkaException as failed:
+            raise in_words(error_of(failed), settings.servers) from failed
+
+
+def _tables_of(conversion: Conversion, plan: Plan) -> Mapping[int, Table]:
+    return dict(enumerate(conversion.catalog or ())) if plan.tables is None else plan.tables
+
+
+def _numbered(task: Lay) -> Iterator[pa.RecordBatch]:
+    """The changes of a stretch, each with its change_seq in place of its position and its time."""
+    found = InTheirOrder(task.stretch)
+    numbers = Numbers(task.after, skipped=task.stretch.first, stamp=found.stamp)
+    for batch in found.batches():
+        sequences = pa.array(numbers.given(batch.column("stamp").to_pylist()), pa.string())
+        yield pa.RecordBatch.from_arrays([sequences, *batch.columns[2:]], schema=LAID)
+
+
+def _lanes_of(rows: pa.RecordBatch, lanes: int) -> pa.Array:
+    """The lane of each message: by its key; by its table where it has none, for there is nothing else to be kept in order."""
+    keys, tables = rows.column("key").to_pylist(), rows.column("table").to_pylist()
+    return pa.array(
+        [(table if key is None else crc32(key)) % lanes for key, table in zip(keys, tables, strict=True)], pa.int64()
+    )

@@ -1,0 +1,145 @@
+"""Messages to Kafka from Spark's executors: lanes are laid and sent there, by the code of `eventlog.convert.lanes`.
+
+The driver asks the target for its last number and reserves those of this conversion, and tells metadata; no message
+passes through it. The plan is noted before the first message goes, and stays until all are sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import msgspec
+import pyarrow as pa
+from msgspec.structs import replace
+
+from eventlog.convert.commit import Summary
+from eventlog.convert.inputs import units
+from eventlog.convert.lanes import (
+    Laid,
+    Lay,
+    Plan,
+    SendLane,
+    end_open,
+    keep_plan,
+    kept_plan,
+    lane_count,
+    lane_tasks,
+    lay,
+    reserve,
+    send_lane,
+)
+from eventlog.convert.plan import fingerprint
+from eventlog.convert.sending import NOTHING_YET, ONCE_MORE, Sent, our_words, sink_of, something_else
+from eventlog.convert.settings import Conversion, FilesInput, SentMessages
+from eventlog.convert.stages import DecidedBucket, Write, labels_of
+from eventlog.convert.summaries import latest_before
+from eventlog.qlik.changeseq import ChangeSeq
+from eventlog.schema import Table
+from eventlog_spark.deciding import done
+
+Collected = Callable[[str, int, Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]], list[bytes]]
+"""What the tasks of a step answer: its name, how many tasks there are, and what an executor does."""
+
+UNNUMBERED: Final = "spark"
+"""The work of a conversion that cannot be gone on with."""
+
+
+def order_name(conversion: Conversion) -> str:
+    """What the work of a conversion is kept under: its own name where the same command can go on with it."""
+    if not isinstance(conversion.format, SentMessages):
+        return UNNUMBERED
+    cut = units(conversion.input) if isinstance(conversion.input, FilesInput) else []
+    return f"{UNNUMBERED}-{fingerprint(conversion, cut)}"
+
+
+def laid(tasks: Sequence[Lay], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Numbers the stretches at these places and lays them into lanes."""
+    yield from done(_lay, tasks, places)
+
+
+def lanes_sent(tasks: Sequence[SendLane], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Sends the lanes at these places."""
+    yield from done(send_lane, tasks, places)
+
+
+class Sending:
+    """The last steps of a conversion to Kafka."""
+
+    def __init__(self, conversion: Conversion, folder: Path, collected: Collected) -> None:
+        assert isinstance(conversion.format, SentMessages)
+        self._conversion = conversion
+        self._target = conversion.format
+        self._folder = folder
+        self._collected = collected
+
+    def planned(
+        self,
+        summary: Summary,
+        buckets: Sequence[DecidedBucket],
+        stretches: Sequence[Write],
+        tables: dict[int, Table] | None,
+    ) -> Plan:
+        """Numbers all changes and takes the numbers; from then on the conversion can be gone on with."""
+        known = dict(enumerate(self._conversion.catalog or ())) if tables is None else tables
+        with our_words(NOTHING_YET), closing(sink_of(self._target)) as sink:
+            after = sink.last()
+            found = self._laid(stretches, after, lane_count(summary.changes))
+            last = _last(after, summary.changes, buckets)
+            places = sorted({place for one in found for place in one.tables})
+            reserve(sink, self._target, last, [known[place] for place in places])
+        plan = Plan(
+            after=after,
+            last=last,
+            laid=tuple(one.sheaf for one in found),
+            ended=tuple(one.ended for one in buckets),
+            summary=summary,
+            tables=tables,
+        )
+        keep_plan(self._folder, plan)
+        return plan
+
+    def taken_up(self) -> Plan:
+        """The plan of a run that was interrupted while it sent; refused where others have written since."""
+        plan = kept_plan(self._folder)
+        with our_words(ONCE_MORE):
+            end_open(self._target.into, labels_of(plan.laid))
+            with closing(sink_of(self._target)) as sink:
+                if sink.last() != plan.last:
+                    raise something_else(sink.last())
+        return plan
+
+    def sent(self, plan: Plan) -> Sent:
+        """Sends what is not there yet, all lanes side by side."""
+        tasks = lane_tasks(self._conversion, plan, self._folder)
+        with our_words(ONCE_MORE):
+            answers = self._collected("sending", len(tasks), partial(lanes_sent, tasks))
+        found = [msgspec.json.decode(answer, type=Sent) for answer in answers]
+        refused = {place: note for one in found for place, note in one.refused.items()}
+        return Sent(documents=sum(one.documents for one in found), refused=refused)
+
+    def _laid(self, stretches: Sequence[Write], after: str, lanes: int) -> list[Laid]:
+        tasks = [
+            Lay(name=f"laid-{one.name}", stretch=one, after=after, lanes=lanes, folder=one.folder) for one in stretches
+        ]
+        answers = self._collected("numbering", len(tasks), partial(laid, tasks))
+        return [msgspec.json.decode(answer, type=Laid) for answer in answers]
+
+
+def _lay(task: Lay) -> Laid:
+    """Writes under a name of the attempt's own."""
+    name = f"{task.name}-{uuid4().hex}"
+    return lay(replace(task, name=name, stretch=replace(task.stretch, name=name)))
+
+
+def _last(after: str, changes: int, buckets: Sequence[DecidedBucket]) -> str:
+    """The number of the last change."""
+    if not changes:
+        return after
+    start = ChangeSeq.parse(after)
+    highest = 1 + max(label for one in buckets for label in one.stamps)
+    return ChangeSeq(max(start.time, latest_before(buckets, highest)), start.number + changes).text

@@ -1,0 +1,94 @@
+"""An executor that fails once while it sends messages, and a conversion with such a one in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from eventlog.convert import lanes
+from eventlog.convert.lanes import SendLane
+from eventlog.convert.settings import SentMessages
+from eventlog.errors import SinkError
+from eventlog.qlik.messages.document import Message
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.kafka import KafkaSink
+from eventlog.sinks.kafka_marks import Marks, mark_messages
+from eventlog.sinks.kafka_settings import KafkaSettings
+from eventlog_spark import sending
+from eventlog_spark.convert import convert
+from eventlog_spark.sending import lanes_sent
+from eventlog_spark.session import Cluster
+from tests.spark.inputs import Row, order
+
+WAYS = ("open", "committed", "killed")
+"""With everything at the broker and nothing committed; after a commit that nobody heard of; as the first, by a kill."""
+
+SMALL = MessageSettings(topic="{table}", mode="metadata", metadata_topic="meta", batch_size=50, tombstones=True)
+COMMIT = KafkaSink._commit
+Step = Callable[[Sequence[SendLane], Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def rows(count: int) -> list[Row]:
+    """Forty objects that change again and again; of each tenth the last row is its end."""
+    return [_row(number, ends=number > count - 40 and number % 10 == 0) for number in range(1, count + 1)]
+
+
+def _row(number: int, *, ends: bool) -> Row:
+    told = (None, None, None) if ends else ("fname", f"o{number}", f"n{number}")
+    return number, "N", 4 if ends else 2, "2026-01-01 00:00:00", "app", "usr", f"idu={number % 40}", *told
+
+
+def dying(way: str) -> Step:
+    """Sends lanes as they are sent; but the first that comes to a second transaction fails there."""
+    return partial(_dying, way)
+
+
+def _dying(way: str, tasks: Sequence[SendLane], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KafkaSink, "_commit", _failing(way, Path(tasks[0].folder) / "died"))
+        yield from lanes_sent(tasks, places)
+
+
+def _failing(way: str, died: Path) -> Callable[[KafkaSink, Marks], None]:
+    def commit(sink: KafkaSink, marks: Marks) -> None:
+        if not sink.last() or died.exists():
+            COMMIT(sink, marks)
+            return
+        died.touch()
+        if way == "committed":
+            COMMIT(sink, marks)
+        else:
+            _all_but_committed(sink, marks)
+        if way == "killed":
+            os._exit(1)
+        raise SinkError("The broker is away.")
+
+    return commit
+
+
+def _all_but_committed(sink: KafkaSink, marks: Marks) -> None:
+    producer, ours = sink._opened(), sink._settings
+    for key, value in mark_messages(ours.transactional_id, marks.last, {}):
+        sink._produce(producer, Message(topic=ours.marks_topic, key=key, value=value))
+    producer.flush(10)
+
+
+def main(way: str, source: str, destination: str, into: str) -> None:
+    """Converts where Spark tries a task again that failed."""
+    target = SentMessages(settings=SMALL, into=msgspec.json.decode(into, type=KafkaSettings))
+    conversion = order(Path(source), Path(destination), format=target)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lanes, "LANE_CHANGES", 300)
+        patch.setattr(sending, "lanes_sent", dying(way))
+        convert(conversion, cluster=Cluster(master="local[2,4]"))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

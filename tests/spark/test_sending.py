@@ -1,0 +1,210 @@
+"""Spark's executors send messages to Kafka: key by key as the local engine does, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import settings as trying
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from eventlog.convert import lanes, local, plan, streams
+from eventlog.convert.commit import Summary
+from eventlog.convert.settings import Conversion, SentMessages, SentTables, SnapshotRows, StreamInput
+from eventlog.errors import SinkError, UsageError
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.database import DatabaseSettings
+from eventlog.sources.gbase.scenario import reads, shop
+from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.splits import splits
+from eventlog_spark.convert import convert
+from tests.converting import outcomes_of
+from tests.servers_kafka import consumed, settings, stand_in
+from tests.spark.dying import SMALL, rows
+from tests.spark.inputs import many_histories, order, rows_of, write_rows, write_snapshot
+from tests.strategies import History
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Topic = dict[bytes | None, list[bytes | None]]
+FORMS = [
+    SMALL,
+    MessageSettings(encoding="avro", avro_key=True, batch_size=3),
+    MessageSettings(key="table", mode="envelope"),
+    MessageSettings(key="none"),
+]
+_numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[tuple[str, str]]:
+    """Two clusters, one for each engine."""
+    with stand_in() as here, stand_in() as there:
+        yield here, there
+
+
+@pytest.fixture
+def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "SPAN_EVENTS", 100)
+    monkeypatch.setattr(lanes, "LANE_CHANGES", 70)
+
+
+def fresh(form: MessageSettings) -> MessageSettings:
+    """The same to topics that nobody has written to."""
+    number = next(_numbers)
+    return replace(form, topic=f"data-{number}", metadata_topic=f"metadata-{number}")
+
+
+def by_key(servers: str, topic: str) -> Topic:
+    """The messages of each key in their order, those without one in any."""
+    found: Topic = {}
+    for one in consumed(servers, topic):
+        found.setdefault(one.key, []).append(one.value)
+    if None in found:
+        found[None].sort(key=lambda value: value or b"")
+    return found
+
+
+def both(clusters: tuple[str, str], conversion: Conversion, form: MessageSettings) -> tuple[Summary, Topic]:
+    """What both engines send in the same way, each to its cluster under the same name."""
+    own, place, made = settings(clusters[0]), conversion.destination, []
+    for name, engine, servers in (
+        ("here", partial(local.convert, jobs=1), clusters[0]),
+        ("there", convert, clusters[1]),
+    ):
+        target = SentMessages(settings=form, into=replace(own, servers=servers))
+        done = engine(replace(conversion, destination=place / name, format=target))
+        outcomes = (place / name / "outcomes.parquet").read_bytes()
+        made.append((replace(done, parts=0), outcomes, by_key(servers, form.topic) if done.changes else {}))
+        assert sorted(entry.name for entry in (place / name).iterdir()) == ["_SUCCESS", "outcomes.parquet"]
+    assert made[0] == made[1]
+    return made[1][0], made[1][2]
+
+
+@trying(max_examples=2)
+@given(many_histories(), st.sampled_from(FORMS))
+def test_random_histories_in_every_form(
+    spark: SparkSession, clusters: tuple[str, str], history: History, form: MessageSettings
+) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "SPAN_EVENTS", 7)
+        patch.setattr(lanes, "LANE_CHANGES", 5)
+        place = Path(folder)
+        back = SnapshotRows(folder=write_snapshot(place / "snapshot", history))
+        (place / "in").mkdir()
+        write_rows(place / "in" / "a.parquet", rows_of(history.events))
+        both(clusters, order(place / "in", place, part_events=3, read_back=back), fresh(form))
+
+
+@pytest.mark.usefixtures("_small_steps")
+@pytest.mark.parametrize("form", [SMALL, FORMS[2]])
+def test_every_row_in_the_order_of_its_changes(
+    spark: SparkSession, clusters: tuple[str, str], tmp_path: Path, form: MessageSettings
+) -> None:
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / "a.parquet", rows(700))
+    form = fresh(form)
+    done, found = both(clusters, order(tmp_path / "in", tmp_path, part_events=100), form)
+    assert (done.changes, done.statuses) == (700, {"S": 700})
+    assert len(found) == (40 if form.key == "row" else 1)
+    assert sum(value is None for values in found.values() for value in values) == (4 if form.tombstones else 0)
+    if form.mode == "metadata":
+        told = [by_key(servers, form.metadata_topic) for servers in clusters]
+        assert [[len(values) for values in one.values()] for one in told] == [[1], [1]]
+
+
+@pytest.mark.usefixtures("_small_steps")
+def test_the_next_conversion_goes_on_with_the_numbers_whichever_engine_it_has(
+    spark: SparkSession, clusters: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / "a.parquet", rows(150))
+    form = fresh(SMALL)
+    conversion = order(tmp_path / "in", tmp_path, format=SentMessages(settings=form, into=settings(clusters[0])))
+    convert(replace(conversion, destination=tmp_path / "one"))
+    local.convert(replace(conversion, destination=tmp_path / "two"), jobs=1)
+    convert(replace(conversion, destination=tmp_path / "three"))
+    values = [value for found in by_key(clusters[0], form.topic).values() for value in found if value is not None]
+    numbers = [msgspec.json.decode(value)["message"]["headers"]["changeSequence"] for value in values]
+    assert sorted(int(number[16:]) for number in numbers) == list(range(1, 451))
+    assert [len(values) for values in by_key(clusters[0], form.metadata_topic).values()] == [1]
+
+
+def test_streams_of_gbase(
+    spark: SparkSession, clusters: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "splits", partial(splits, size=1))
+    monkeypatch.setattr(lanes, "LANE_CHANGES", 70)
+    stream = tmp_path / "capture.bin"
+    stream.write_bytes(b"".join(reads(shop(400, seed=3))) + b"\xff" * 40)
+    told = GbaseSettings(
+        tables={"1": "shop.customer", "2": "shop.purchase"},
+        keys={"shop.customer": ("id",), "shop.purchase": ("id",)},
+    )
+    source = StreamInput(places=(str(stream),), settings=told)
+    form = fresh(SMALL)
+    done, _ = both(clusters, Conversion(input=source, destination=tmp_path, part_events=40), form)
+    assert done.changes > 200
+    assert "capture.bin, byte" in (done.damage or "")
+    assert sorted(len(values) for values in by_key(clusters[1], form.metadata_topic).values()) == [1, 1]
+
+
+def test_messages_that_no_broker_takes_are_errors(
+    spark: SparkSession, clusters: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    told = [(*row[:-1], "x" * 3000) if row[0] in (2, 5) else row for row in rows(9)]
+    write_rows(tmp_path / "in" / "a.parquet", told)
+    form, own = fresh(replace(SMALL, mode="bare")), settings(clusters[1], max_message_bytes=2000)
+    target = SentMessages(settings=form, into=own)
+    done = convert(order(tmp_path / "in", tmp_path / "out", format=target))
+    assert done.outcomes == {"E refused": 2, "S published": 7}
+    bad = [(one["position"], "more than topic" in one["note"]) for one in outcomes_of(tmp_path / "out") if one["note"]]
+    assert bad == [(2, True), (5, True)]
+    assert len(consumed(clusters[1], form.topic)) == 7
+
+
+def test_metadata_that_no_broker_takes_are_told_before_anything_is_sent(
+    spark: SparkSession, clusters: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / "a.parquet", rows(9))
+    target = SentMessages(settings=fresh(SMALL), into=settings(clusters[1], max_message_bytes=1000))
+    with pytest.raises(SinkError, match=r"metadata message of usr has \d+ bytes, more than topic metadata-\d+ takes"):
+        convert(order(tmp_path / "in", tmp_path / "out", format=target))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_log_without_changes_sends_nothing(spark: SparkSession, clusters: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_rows(
+        tmp_path / "in" / "a.jsonl", [(1, "N", 9, "2026-01-01 00:00:00", "a", "usr", "idu=1", "fname", "a", "b")]
+    )
+    form = fresh(SMALL)
+    done, _ = both(clusters, order(tmp_path / "in", tmp_path), form)
+    assert (done.changes, done.statuses) == (0, {"E": 1})
+
+
+def test_a_broker_that_does_not_answer_is_noticed_before_anything_is_done(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / "a.parquet", rows(9))
+    target = SentMessages(settings=SMALL, into=settings("127.0.0.1:1", timeout=0.5))
+    with pytest.raises(SinkError, match="Nothing was done yet"):
+        convert(order(tmp_path / "in", tmp_path / "out", format=target))
+    assert not (tmp_path / "out").exists()
+
+
+def test_change_tables_of_a_database_are_refused(tmp_path: Path) -> None:
+    target = SentTables(into=DatabaseSettings(url=f"sqlite:///{tmp_path / 't.db'}"))
+    with pytest.raises(UsageError, match="sends nothing to a database"):
+        convert(order(tmp_path, tmp_path / "out", format=target))
+    assert not (tmp_path / "out").exists()
