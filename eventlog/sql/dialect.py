@@ -43,6 +43,7 @@ POSTGRESQL = Dialect(
     identifier_bytes=63,
     transition_tables=True,
     truncate_triggers=True,
+    declared_constants=True,
     comments_on_triggers=True,
     instead_of_triggers=True,
     partial_indexes=True,

@@ -69,6 +69,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """What stands before, between and after texts that are joined."""
     script_end: str = ";"
     """Ends a statement in a script, also one that has semicolons inside."""
+    declared_constants: bool = False
+    """A trigger may declare constants in the types of a table's columns, which conditions and rows then share."""
     partial_indexes: bool = False
     log_has_key: bool = True
     """Whether the log we make has a primary key; without one, uniqueness rests on the identity (measured on PostgreSQL)."""

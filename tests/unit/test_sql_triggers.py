@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,6 +65,23 @@ def test_the_same_plan_gives_the_same_triggers_and_no_two_have_one_name(dialect:
     once, again = (render(plan(USR, Options(style=style)), dialect, NAMES) for _ in range(2))
     assert once == again
     assert len({trigger.name for trigger in once}) == len(once) == (8 if dialect.truncate_triggers else 6)
+
+
+@pytest.mark.parametrize("rows", [False, True], ids=["statements", "rows"])
+@pytest.mark.parametrize("style", Style)
+def test_a_trigger_declares_the_constants_that_it_speaks_of_and_no_others(style: Style, rows: bool) -> None:
+    for trigger in render(plan(USR, Options(style=style, rows=rows)), POSTGRESQL, LogNames(schema="own")):
+        [function] = [text for text in trigger.create if "LANGUAGE plpgsql" in text]
+        head, body = function.split("\nBEGIN\n")
+        declared = re.findall(r"^(eventlog_\w+) CONSTANT own\.event_log\.\w+%TYPE := .+;$", head, re.MULTILINE)
+        assert declared == sorted(set(re.findall(r"\beventlog_\w+", body)))
+        assert {"eventlog_now", "eventlog_user", "eventlog_waiting"} < set(declared)
+
+
+def test_where_nothing_can_be_declared_each_row_says_it_itself() -> None:
+    insert = render(plan(USR), SQLITE, NAMES)[0]
+    assert "'N', 5, strftime(" in insert.source
+    assert "eventlog_" not in insert.source
 
 
 def test_a_hash_notices_what_changes_a_trigger_and_nothing_else() -> None:

@@ -78,7 +78,9 @@ END IF;
 -- log_child_reads: of statement triggers
 -- function: the trigger holds its own text
 -- settings: of functions
+-- constant: triggers here read their statement's rows one by one
 -- settings_of_statements: of functions
+-- settings_of_pairs: of functions
 -- settings_of_children: of functions
 
 -- before_trigger: the sql_mode that the trigger keeps, whatever its writers have

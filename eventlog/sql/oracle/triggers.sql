@@ -108,7 +108,9 @@ END;
 /
 
 -- settings: PL/SQL says its formats with every value
+-- constant: row triggers call a procedure for each row
 -- settings_of_statements: of functions
+-- settings_of_pairs: of functions
 -- settings_of_children: of functions
 
 -- row_trigger: fires for each row

@@ -65,15 +65,18 @@ EXISTS (SELECT 1 FROM (SELECT /* columns */n.idu) AS /* row */usr WHERE /* condi
 -- log_row: row triggers write all their facts with log_facts
 
 -- fact: one row of the log, if its condition holds
-SELECT /* key */'idu=1', /* kind */6, /* column */NULL, /* old */NULL, /* new */NULL WHERE /* condition */(1 = 1);
+SELECT /* key */'idu=1', /* kind */eventlog_kind_6, /* column */NULL, /* old */NULL, /* new */NULL
+WHERE /* condition */(1 = 1);
 
 -- log_each: writes the one fact that each row of an update's source tells: it left, came or changed
 -- Without a subquery for each row, which a bulk statement would pay for and a single row all the more.
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
   /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name)
-SELECT CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END, 'N',
-  CASE WHEN /* left */(n.idu IS NULL) THEN 4 WHEN /* came */(o.idu IS NULL) THEN 5 ELSE 6 END,
-  /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* table */'usr'
+SELECT CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END,
+  /* waiting */eventlog_waiting,
+  CASE WHEN /* left */(n.idu IS NULL) THEN /* kind_left */eventlog_kind_4
+       WHEN /* came */(o.idu IS NULL) THEN /* kind_came */eventlog_kind_5 ELSE /* kind_stayed */eventlog_kind_6 END,
+  /* now */eventlog_now, /* user */eventlog_user, /* table */'usr'
 FROM /* source */new_rows WHERE /* condition */(1 = 1);
 
 -- log_facts: writes the facts of every row of a source
@@ -82,8 +85,8 @@ FROM /* source */new_rows WHERE /* condition */(1 = 1);
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
   /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
   /* old_value */old_value, /* new_value */new_value)
-SELECT fact.key, 'N', fact.kind, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* table */'usr', fact.name, fact.old,
-  fact.new
+SELECT fact.key, /* waiting */eventlog_waiting, fact.kind, /* now */eventlog_now, /* user */eventlog_user,
+  /* table */'usr', fact.name, fact.old, fact.new
 FROM /* source */new_rows CROSS JOIN LATERAL (
 /* facts */
 ) AS fact (key, kind, name, old, new);
@@ -98,33 +101,41 @@ SELECT /* key */'idu=1' AS key, /* values */phoneno FROM /* source */old_rows WH
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
   /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
   /* old_value */old_value, /* new_value */new_value)
-SELECT side.key, 'N', /* kind */2, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* table */'usr', /* column */'phoneno',
-  /* old */NULL, /* new */NULL
+SELECT side.key, /* waiting */eventlog_waiting, /* kind */eventlog_kind_2, /* now */eventlog_now, /* user */eventlog_user,
+  /* table */'usr', /* column */'phoneno', /* old */NULL, /* new */NULL
 FROM (/* sides */) AS side;
 
 -- log_child_reads: one row of the log for each parent
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
   /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
   /* old_value */old_value, /* new_value */new_value)
-SELECT side.key, 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */SESSION_USER, /* table */'usr', /* column */NULL, NULL,
-  NULL
+SELECT side.key, /* waiting */eventlog_waiting, /* kind */eventlog_kind_6, /* now */eventlog_now, /* user */eventlog_user,
+  /* table */'usr', /* column */NULL, NULL, NULL
 FROM (/* sides */) AS side GROUP BY side.key;
 
 -- function: what a trigger runs, with its owner's rights, so that writers need none on the log
 CREATE OR REPLACE FUNCTION /* function */event_log_usr_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp /* settings */
 AS $eventlog$
+DECLARE
+/* declared */
 BEGIN
 /* body */;
 RETURN /* result */NULL;
 END
 $eventlog$;
 
+-- constant: what is the same for all rows of a statement, in the type of the log's column
+/* name */eventlog_now CONSTANT /* column */event_log.event_time%TYPE := /* value */CURRENT_TIMESTAMP;
+
 -- settings: makes texts independent of the session, for types whose text is not otherwise
 SET datestyle = 'ISO, YMD' SET intervalstyle = 'postgres' SET timezone = 'UTC' SET extra_float_digits = 1 SET bytea_output = 'hex';
 
 -- settings_of_statements: a plan made for a bulk statement is kept for single rows, which compiling it would slow down
 SET jit = off;
+
+-- settings_of_pairs: rows before and after are paired by hashing; sorting them takes longer where they come in no order
+SET enable_mergejoin = off;
 
 -- settings_of_children: the look-up of the parent stays one by its key, also when the plan was made for a small table
 SET enable_seqscan = off;

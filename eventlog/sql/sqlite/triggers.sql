@@ -101,7 +101,9 @@ SELECT /* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user *
 -- log_child_reads: of statement triggers
 -- function: the trigger holds its own text
 -- settings: of functions
+-- constant: no trigger here declares anything
 -- settings_of_statements: of functions
+-- settings_of_pairs: of functions
 -- settings_of_children: of functions
 
 -- row_trigger: fires for each row

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
 from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
+from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import EVERY, Fact, Side, Test, When, child_facts, facts
 from eventlog.sql.triggers.plan import ChildPlan, Plan, Style
 from eventlog.sql.triggers.words import Row, same_key
@@ -111,6 +112,7 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
             "came": f"({clauses.missing(Side.OLD)})",
             "old_key": clauses.key(Side.OLD),
             "new_key": clauses.key(Side.NEW),
+            **{f"kind_{fact.fate.name.lower()}": _kind(clauses, fact) for fact in (left, came, stayed)},
             "condition": any_of(conditions),
         }
         return statement(self.dialect, "log_each", **self.log, source=source, **holes)
@@ -130,7 +132,7 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
         if came.test is Test.FILLED_OR_ALL_EMPTY:
             told = any_of([told, all_of([fresh, *clauses.all_empty(came)])])
         return clauses.holes(stayed) | {
-            "kind": f"CASE WHEN {fresh} THEN {int(came.kind)} ELSE {int(stayed.kind)} END",
+            "kind": f"CASE WHEN {fresh} THEN {_kind(clauses, came)} ELSE {_kind(clauses, stayed)} END",
             "condition": all_of([f"NOT ({clauses.missing(Side.NEW)})", told]),
         }
 
@@ -202,7 +204,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
             self.clauses.dialect,
             query,
             **self.log,
-            kind=str(int(fact.kind)),
+            kind=_kind(self.clauses, fact),
             column=literal(fact.column) if fact.column is not None else "NULL",
             old="side.value0" if fact.old else "NULL",
             new="side.value0" if fact.new else "NULL",
@@ -214,6 +216,10 @@ def log_facts(dialect: Dialect, log: Mapping[str, str], source: str, found: Iter
     """One statement that writes every fact of every row of a source."""
     written = "\nUNION ALL ".join(statement(dialect, "fact", **holes) for holes in found)
     return statement(dialect, "log_facts", **log, source=source, facts=written)
+
+
+def _kind(clauses: Clauses, fact: Fact) -> str:
+    return kind_text(clauses.dialect, fact.kind)
 
 
 def _without(side: str, other: str, when: When) -> str:

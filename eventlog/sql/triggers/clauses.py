@@ -12,6 +12,7 @@ from eventlog.schema import Column
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import statement
+from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import Fact, Fate, Side, Test
 from eventlog.sql.triggers.plan import ChildPlan, Plan
 from eventlog.sql.triggers.words import Row, differs
@@ -44,7 +45,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         told = self._read_back(fact)
         return {
             "key": self.key(fact.side),
-            "kind": str(int(told.kind)),
+            "kind": kind_text(self.dialect, told.kind),
             "column": literal(fact.column) if fact.column is not None else "NULL",
             "old": self.old.text(fact.watched[0].column) if told.old else "NULL",
             "new": self.new.text(fact.watched[0].column) if told.new else "NULL",

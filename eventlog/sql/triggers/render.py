@@ -14,6 +14,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.queries import log_holes, number_holes, statement
 from eventlog.sql.triggers.bodies import RowBodies, StatementBodies
 from eventlog.sql.triggers.clauses import logged_name, qualified
+from eventlog.sql.triggers.constants import common_holes, declarations
 from eventlog.sql.triggers.facts import EVERY, When
 from eventlog.sql.triggers.marker import Marker, hash_of, write_marker
 from eventlog.sql.triggers.plan import ChildPlan, Plan
@@ -79,6 +80,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         )
 
     def _holes(self, child: ChildPlan | None, events: tuple[When, ...], name: str, table: str) -> dict[str, str]:
+        body = self._body(child, events, self._function_name(name))
         return {
             "trigger": self._trigger_name(name),
             "function": self._function_name(name),
@@ -87,7 +89,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
             "time": "INSTEAD OF" if self.plan.table.view else "AFTER",
             "rows": ROWS.get(events[0], ""),
             "result": self._result(events[0]),
-            "body": self._body(child, events, self._function_name(name)),
+            "declared": declarations(self.dialect, self.names, body),
+            "body": body,
             "settings": self._settings(child, events[0]),
         }
 
@@ -113,7 +116,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         """What fills the holes of a row of the log that are the same for all."""
         table = self.dialect.literal(logged_name(self.plan, self.names))
         log = self.names if self.dialect.qualified_in_triggers else _without_schema(self.names)
-        own = {"table": table, "now": self.dialect.now, "user": self.dialect.user}
+        own = {"table": table} | common_holes(self.dialect)
         return log_holes(self.dialect, log) | own | number_holes(self.dialect, log)
 
     def _body(self, child: ChildPlan | None, events: tuple[When, ...], function: str) -> str:
@@ -142,6 +145,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
     def _settings(self, child: ChildPlan | None, when: When) -> str:
         queries = ["settings_of_statements"] if self._by_statement(when) else []
         queries += ["settings_of_children"] if child and when in (When.UPDATE, When.DELETE) else []
+        queries += ["settings_of_pairs"] if queries and when is When.UPDATE and child is None else []
         queries += [] if settled(self.dialect, self._read(child)) else ["settings"]
         return " ".join(statement(self.dialect, query) for query in queries)
 
