@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from hypothesis import HealthCheck, settings
 
-SERVERS = ("tests.servers", "tests.servers_mysql", "tests.servers_oracle", "tests.servers_kafka")
+SERVERS = tuple(f"tests.servers{one}" for one in ("", "_mysql", "_oracle", "_kafka", "_registry"))
 pytest_plugins = [name for name in SERVERS if find_spec(name)]
 
 # Shared machines stutter, so time limits per example would fail at random; the blob makes a failure repeatable elsewhere.

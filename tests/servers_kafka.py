@@ -149,9 +149,9 @@ class Broker:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of the broker run in one process, which has it."""
+    """All tests of the broker and of the registry run in one process, which has them."""
     for item in items:
-        if "broker" in getattr(item, "fixturenames", ()):
+        if {"broker", "real_registry"}.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group("kafka"))
 
 

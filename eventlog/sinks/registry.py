@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import urllib3
 
 CONTENT: Final = "application/vnd.schemaregistry.v1+json"
+_ADDRESS: Final = (
+    "Check output.registry; where the registry is not alone, its address has a path, such as /apis/ccompat/v7."
+)
 
 
 class Registry(Protocol):
@@ -83,7 +86,7 @@ class HttpRegistry:
         path = f"/subjects/{quote(subject, safe='')}/versions"
         answer = self._asked("POST", path, body)
         if answer.status in (409, 422):
-            problem = shortened(self._said(answer), 300).rstrip(".")
+            problem = self._said(answer)
             hint = "change the subject's compatibility or undo the change of the table, then requeue"
             raise ExpressionError(f"the schema registry refuses the schema of {subject}: {problem}; {hint}")
         return int(self._content(answer)["id"])
@@ -113,19 +116,19 @@ class HttpRegistry:
         if answer.status in (401, 403):
             hint = "Check output.registry_user and output.registry_password."
             raise SinkError(f"{where} refuses us ({answer.status}).", hint=hint, may_pass=False)
+        if answer.status in (404, 405):
+            raise SinkError(f"{where} knows nothing of subjects ({answer.status}).", hint=_ADDRESS, may_pass=False)
         if answer.status != 200:
-            raise SinkError(
-                f"{where} answers {answer.status}: {shortened(self._said(answer), 300)}", hint="It is tried again."
-            )
+            raise SinkError(f"{where} answers {answer.status}: {self._said(answer)}.", hint="It is tried again.")
         try:
             return msgspec.json.decode(answer.data, type=dict[str, Any])
         except msgspec.DecodeError:
-            raise SinkError(f"{where} answers with something that is no JSON.", may_pass=False) from None
+            raise SinkError(f"{where} answers with something that is no JSON.", hint=_ADDRESS, may_pass=False) from None
 
     def _said(self, answer: urllib3.BaseHTTPResponse) -> str:
-        """What an answer says was wrong."""
+        """What an answer says was wrong, without a full stop."""
         try:
-            return str(msgspec.json.decode(answer.data)["message"])
+            return shortened(str(msgspec.json.decode(answer.data)["message"]), 300).rstrip(".")
         except (msgspec.DecodeError, KeyError, TypeError):
             return "no reason given"
 

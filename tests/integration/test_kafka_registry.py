@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import urllib3
+from msgspec.structs import replace
 
 from eventlog.errors import ConfigError, ExpressionError, SinkError
 from eventlog.model import Reason, Status
@@ -48,6 +50,17 @@ def test_who_may_not_is_told_so_without_the_password(server: RegistryServer) -> 
         registry_of(with_registry(server.url, "wrong")).number_of("s", "{}")
     assert not caught.value.may_pass
     assert "wrong" not in str(caught.value)
+
+
+def test_a_header_of_one_s_own_takes_the_place_of_name_and_password(server: RegistryServer) -> None:
+    header = urllib3.make_headers(basic_auth=f"{USER}:{PASSWORD}")["authorization"]
+    ours = settings("127.0.0.1:1", registry=server.url, registry_authorization=header, registry_user="x")
+    assert registry_of(ours).number_of("s", "{}") == 1
+    with pytest.raises(SinkError, match=r"refuses us \(401\)") as caught:
+        registry_of(replace(ours, registry_authorization="Bearer t0ken")).number_of("s", "{}")
+    assert "t0ken" not in str(caught.value)
+    with pytest.raises(SinkError, match=r"refuses us \(401\)"):
+        registry_of(settings("127.0.0.1:1", registry=server.url)).number_of("s", "{}")
 
 
 def test_a_registry_that_does_not_answer_may_come_back(server: RegistryServer) -> None:
