@@ -16,13 +16,17 @@ RESET: Final = struct.pack("ii", 1, 0)
 
 
 class Proxy:
-    """Between clients and a server. `delay` is seconds before each piece, `rate` bytes a second; both hold from now on."""
+    """Between clients and a server. `delay` is seconds before each piece, `rate` bytes a second; both hold from now on.
+
+    While it is not `open` it lets nobody in; `carried` counts bytes, `refused` those who came meanwhile.
+    """
 
     def __init__(self, host: str, port: int) -> None:
         self.delay = 0.0
         self.rate = 0.0
         self.open = True
         self.carried = 0
+        self.refused = 0
         self._server = (host, port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -74,6 +78,7 @@ class Proxy:
                 client.close()
                 if self._over:
                     return
+                self.refused += 1
                 continue
             try:
                 pair = client, socket.create_connection(self._server, 5)

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, make_url
 
 from tests.hardening.faults import BROKER
 from tests.hardening.receiving import Inbox, inbox
@@ -17,6 +17,7 @@ from tests.hardening.replaying import (
     Store,
     Told,
     account_for_log,
+    change_files,
     change_tables,
     messages,
     replay_rows,
@@ -67,10 +68,14 @@ class Receiver:
     style = "field-replace"
 
     def __init__(self, found: Inbox) -> None:
-        self.inbox = found
+        self.inbox, self.port = found, found.port
+
+    def through(self, port: int) -> None:
+        """Lets the publisher send through this port of a proxy."""
+        self.port = port
 
     def output(self) -> str:
-        return f'sink = "http"\nurl = "http://127.0.0.1:{self.inbox.port}/"\n'
+        return f'sink = "http"\nurl = "http://127.0.0.1:{self.port}/"\n'
 
     def check(self, source: Engine) -> Store:
         store, told = replay_xds(self.inbox.documents.values())
@@ -90,9 +95,14 @@ class ChangeTables:
             self.url = f"sqlite:///{folder / 'target.db'}"
             with closing(sqlite3.connect(folder / "target.db")) as connection:
                 connection.execute("PRAGMA journal_mode=wal")
+        self.address = self.url
+
+    def through(self, port: int) -> None:
+        """Lets the publisher write through this port of a proxy."""
+        self.address = make_url(self.url).set(host="127.0.0.1", port=port).render_as_string(hide_password=False)
 
     def output(self) -> str:
-        return f'sink = "database"\nformat = "change-tables"\nurl = "{self.url}"\n'
+        return f'sink = "database"\nformat = "change-tables"\nurl = "{self.address}"\n'
 
     def check(self, source: Engine) -> Store:
         account_for_log(source, None)
@@ -153,6 +163,43 @@ class Several:
         """What both say, whatever the log has by now."""
         store, _ = self.files.replayed()
         assert self.tables.replayed() == store
+        return store
+
+
+class ChangeFiles:
+    """Change tables as files in a folder."""
+
+    sink = "files"
+    style = "row-back"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "changes"
+
+    def output(self) -> str:
+        return f'sink = "files"\nformat = "change-tables"\npath = "{self.folder}"\n'
+
+    def check(self, source: Engine) -> Store:
+        account_for_log(source, None)
+        return replay_rows(change_files(self.folder))
+
+
+class Everywhere:
+    """All outputs between which nobody judges, by one publisher."""
+
+    sink = "files"
+    style = "row-back"
+
+    def __init__(self, source: Engine, folder: Path, servers: str, name: str) -> None:
+        kafka = Kafka(servers, name, real=False)
+        self._all: list[Target] = [Files(folder, self.style), ChangeFiles(folder), ChangeTables(source, folder), kafka]
+
+    def output(self) -> str:
+        first, *others = [one.output() for one in reversed(self._all)]
+        return "\n[[output]]\n".join([first, *others])
+
+    def check(self, source: Engine) -> Store:
+        store, *others = [one.check(source) for one in self._all]
+        assert [one for one in others if one != store] == []
         return store
 
 

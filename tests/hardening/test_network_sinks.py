@@ -1,0 +1,97 @@
+"""Outputs whose connections or servers fail the publisher: it waits, goes on, and nothing is missing or twice there."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from tests.hardening.crash import configure, finish, prepare, publisher, waiting, writers
+from tests.hardening.faults import BROKER
+from tests.hardening.proxy import Proxy
+from tests.hardening.quantity import scaled
+from tests.hardening.receiving import inbox
+from tests.hardening.replaying import tables
+from tests.hardening.targets import ChangeTables, Receiver, target
+from tests.hardening.troubles import TROUBLES, endure, own_server, settled
+from tests.integration.publishing import until
+from tests.servers_kafka import Broker
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_receiver_behind_a_bad_network_gets_everything_in_order(
+    postgresql: Engine, tmp_path: Path, trouble: str
+) -> None:
+    with inbox(1) as found, Proxy("127.0.0.1", found.port) as proxy:
+        published_through(proxy, Receiver(found), trouble, postgresql, tmp_path)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_change_tables_behind_a_bad_network_get_everything_once(
+    postgresql: Engine, tmp_path: Path, trouble: str
+) -> None:
+    url = postgresql.url
+    with Proxy(url.host or "", url.port or 0) as proxy:
+        published_through(proxy, ChangeTables(postgresql, tmp_path), trouble, postgresql, tmp_path)
+
+
+def published_through(proxy: Proxy, aim: Receiver | ChangeTables, trouble: str, source: Engine, folder: Path) -> None:
+    """Publishes through a proxy that makes trouble, and looks at what came through."""
+    aim.through(proxy.port)
+    prepare(source, aim.style)
+    one = publisher(configure(source, folder, aim), aim.sink)
+    with writers(source, 3):
+        until(lambda: proxy.carried > 10_000, "the publisher works through the proxy")
+        endure(proxy, trouble, scaled(1))
+    assert one.is_alive()
+    until(lambda: not waiting(source), "everything is published")
+    one.kill()
+    one.join()
+    assert aim.check(source) == tables(source)
+
+
+def test_a_server_of_change_tables_that_is_stopped_at_once_has_everything_once(
+    postgresql: Engine, tmp_path: Path
+) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-hard-", dir="/tmp"))
+    try:
+        with own_server(folder) as (engine, crash):
+            aim = ChangeTables(engine, tmp_path)
+            prepare(postgresql, aim.style)
+            config = configure(postgresql, tmp_path, aim)
+            one = publisher(config, aim.sink)
+            with writers(postgresql, 5):
+                for _ in range(scaled(2)):
+                    before = settled(postgresql)
+                    until(lambda: settled(postgresql) > before + 10, "changes arrive")  # noqa: B023  # used at once
+                    crash()
+            assert one.is_alive()
+            one.kill()
+            one.join()
+            finish(postgresql, config, aim.sink)
+            assert aim.check(postgresql) == tables(postgresql)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_broker_that_is_killed_has_every_change_once(postgresql: Engine, tmp_path: Path, broker: Broker) -> None:
+    with target(BROKER, postgresql, tmp_path, 77, broker.servers) as aim:
+        prepare(postgresql, aim.style)
+        config = configure(postgresql, tmp_path, aim)
+        one = publisher(config, aim.sink)
+        with writers(postgresql, 6):
+            before = 0
+            for _ in range(scaled(1)):
+                until(lambda: settled(postgresql) > before + 10, "changes are published")  # noqa: B023  # used at once
+                broker.stop()
+                broker.start()
+                before = settled(postgresql)
+            until(lambda: settled(postgresql) > before + 10, "it goes on")
+        assert one.is_alive()
+        one.kill()
+        one.join()
+        finish(postgresql, config, aim.sink)
+        assert aim.check(postgresql) == tables(postgresql)

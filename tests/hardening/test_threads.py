@@ -1,0 +1,137 @@
+"""Threads that change places at every moment: batches hand in hand, with sinks that fail, lose and double nothing.
+
+The publisher decides in one thread, reads ahead in another and delivers in a third; here the interpreter lets each of
+them go on for a microsecond only, so that what they share without a lock shows.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from threading import Thread, get_ident
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.daemon.publisher import Publisher
+from eventlog.errors import MachineError, SinkError
+from eventlog.sinks.changefiles import ChangeTableFiles
+from eventlog.sinks.database import DatabaseSink
+from eventlog.sinks.files import FileSink
+from eventlog.sinks.kafka import KafkaSink
+from eventlog.sources.table import LogSource
+from tests.hardening.crash import configure, prepare, waiting
+from tests.hardening.quantity import scaled
+from tests.hardening.replaying import tables
+from tests.hardening.targets import Everywhere
+from tests.hardening.writing import many_at_once
+
+SINKS = (FileSink, ChangeTableFiles, DatabaseSink, KafkaSink)
+HASTE = 1e-6
+
+
+@pytest.fixture
+def haste() -> Iterator[None]:
+    """Turns that are as short as they can be."""
+    former = sys.getswitchinterval()
+    sys.setswitchinterval(HASTE)
+    yield
+    sys.setswitchinterval(former)
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, often: float, seed: int) -> None:
+    """Lets sinks fail now and then, before they have written or after it."""
+    dice = random.Random(seed)
+    for sink in SINKS:
+
+        def write(self: Any, documents: Sequence[Any], real: Any = sink.write) -> Any:
+            fate = dice.random()
+            if fate < often:
+                raise SinkError("It fails by intention, before it has written.", may_pass=True)
+            answers = real(self, documents)
+            if fate > 1 - often:
+                raise SinkError("It fails by intention, after it has written.", may_pass=True)
+            return answers
+
+        monkeypatch.setattr(sink, "write", write)
+
+
+def at_work(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[int]]:
+    """Which threads do what."""
+    seen: dict[str, set[int]] = {}
+
+    def noted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            seen.setdefault(name, set()).add(get_ident())
+            return real(*args)
+
+        return call
+
+    monkeypatch.setattr(LogSource, "read_ahead", noted("read_ahead", LogSource.read_ahead))
+    monkeypatch.setattr(FileSink, "stage", noted("stage", FileSink.stage))
+    return seen
+
+
+def publish(config: Path) -> int:
+    """Publishes until nothing is left, however often it fails, and says how often it did."""
+    for failures in range(1000):
+        try:
+            with Publisher.from_config(config) as publisher:
+                for _ in publisher.rounds(until_empty=True):
+                    continue
+            return failures
+        except MachineError as error:
+            if "by intention" not in str(error):
+                raise
+    raise AssertionError("it does not come to an end")
+
+
+@pytest.mark.usefixtures("haste")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_backlog_is_published_once_and_in_order(
+    postgresql: Engine, tmp_path: Path, mock_cluster: str, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setattr("eventlog.workers.WORTHWHILE", 10)
+    failing(monkeypatch, 0.01, seed=workers)
+    seen = at_work(monkeypatch)
+    aim = Everywhere(postgresql, tmp_path, mock_cluster, f"threads.{workers}")
+    prepare(postgresql, aim.style)
+    config = configure(postgresql, tmp_path, aim)
+    config.write_text(config.read_text().replace("[publisher]", f"[publisher]\nworkers = {workers}"))
+    dice = random.Random(workers)
+    for _ in range(scaled(15)):
+        many_at_once(postgresql, dice)
+    assert publish(config) > 0
+    assert waiting(postgresql) == 0
+    assert aim.check(postgresql) == tables(postgresql)
+    assert len(seen["stage"]) > 1
+    assert not seen["read_ahead"] & {get_ident()}
+
+
+@pytest.mark.usefixtures("haste")
+def test_a_backlog_that_grows_meanwhile_is_published_once_and_in_order(
+    postgresql: Engine, tmp_path: Path, mock_cluster: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, 0.01, seed=3)
+    aim = Everywhere(postgresql, tmp_path, mock_cluster, "threads.grows")
+    prepare(postgresql, aim.style)
+    config = configure(postgresql, tmp_path, aim)
+    writers = [Thread(target=_write, args=(postgresql, seed)) for seed in range(3)]
+    for one in writers:
+        one.start()
+    while any(one.is_alive() for one in writers):
+        publish(config)
+    for one in writers:
+        one.join()
+    publish(config)
+    assert waiting(postgresql) == 0
+    assert aim.check(postgresql) == tables(postgresql)
+
+
+def _write(engine: Engine, seed: int) -> None:
+    dice = random.Random(seed)
+    for _ in range(scaled(5)):
+        many_at_once(engine, dice)
