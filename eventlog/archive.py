@@ -170,7 +170,10 @@ def _make_durable(file: Path) -> None:
 
 def _refused(folder: Path, error: OSError) -> SinkError:
     said = error.strerror or str(error)
-    return SinkError(f"The archive {folder} cannot be written: {said}.", hint="No row was deleted without one.")
+    return SinkError(
+        f"The archive {folder} cannot be written: {said}.",
+        hint="Mend that, or name another folder; no row was deleted without its copy.",
+    )
 
 
 def _pyarrow() -> Any:

@@ -28,7 +28,8 @@ class Claim:
         try:
             file = self.path.open("wb")
         except OSError as error:
-            raise SourceError(f"{self.path} cannot be opened: {error.strerror}.") from error
+            hint = "It keeps other publishers away; let this user write there, or change the source's `marks`."
+            raise SourceError(f"{self.path} cannot be opened: {error.strerror}.", hint=hint) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

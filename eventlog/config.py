@@ -164,7 +164,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(f"The configuration file {path} does not exist.") from None
+        raise ConfigError(
+            f"The configuration file {path} does not exist.", hint="--config FILE names another."
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The configuration file {path} cannot be read: {error}.") from None
     except tomllib.TOMLDecodeError as error:
@@ -231,9 +233,15 @@ def _secret_value(match: re.Match[str], environment: Mapping[str, str]) -> str:
         try:
             return Path(name).read_text(encoding="utf-8").strip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"The secret file {name} cannot be read: {type(error).__name__}.") from None
+            why = getattr(error, "strerror", None) or "it is no UTF-8 text"
+            raise ConfigError(
+                f"The secret file {name} cannot be read: {why}.", hint="It must be a text that this user may read."
+            ) from None
     if name not in environment:
-        raise ConfigError(f"The configuration names ${{{name}}}, and the environment has no {name}.")
+        raise ConfigError(
+            f"The configuration names ${{{name}}}, and the environment has no {name}.",
+            hint="Set it, or write ${file:PATH}.",
+        )
     return environment[name]
 
 

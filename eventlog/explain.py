@@ -75,7 +75,7 @@ def _read(log: Log, connection: Connection, pipeline: Pipeline, record_id: int) 
 
     found = log.rows(connection, log.query("row_status"), {"record_id": record_id})
     if not found:
-        raise DataError(f"The event log {log.name} has no row {record_id}.")
+        raise DataError(f"The event log {log.name} has no row {record_id}.", hint="`eventlog log` lists its rows.")
     status, table, key = found[0]
     stretch = {"first": record_id - AROUND, "last": record_id + AROUND, "waiting": int(status == Status.NEW)}
     events = events_of(log.rows(connection, log.query("rows_between"), stretch))

@@ -68,7 +68,8 @@ class Receiver:
         try:
             self._server = _Server((host, port), self)
         except (OSError, OverflowError) as error:
-            raise SinkError(f"Nobody can listen on {host}:{port}: {error}.", may_pass=False) from error
+            hint = "End what listens there, or choose another port."
+            raise SinkError(f"Nobody can listen on {host}:{port}: {error}.", hint=hint, may_pass=False) from error
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._server.server_address[1]}/"
 

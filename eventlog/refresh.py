@@ -129,7 +129,8 @@ class Refresh:
         keys = self._keys(connection, stand)
         more = len(keys) == self._pace.chunk
         if keys and keys[-1] == stand.after:
-            raise DataError(f"The row {shortened(keys[-1])} of {self._load.table.name} comes after itself.")
+            problem = f"The row {shortened(keys[-1])} of {self._load.table.name} comes after itself."
+            raise DataError(problem, hint="Leave that row out with --where.")
         distinct = dict.fromkeys(keys)  # a view may have several rows of one object
         if distinct:
             sql.write(connection, list(distinct), self._columns(connection))

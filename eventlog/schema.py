@@ -209,10 +209,10 @@ def _check(table: Table, origin: str) -> None:
     names = [column.name for column in table.columns]
     doubled = {name for name in names if names.count(name) > 1}
     if doubled:
-        raise DataError(f"{origin}: table {table.name} has the column {min(doubled)} twice.")
+        raise DataError(f"{origin}: table {table.name} has the column {min(doubled)} twice; name each once.")
     for child in table.children:
         if table.key and len(child.parent_key) != len(table.key):
             raise DataError(
                 f"{origin}: the child table {child.name} holds {len(child.parent_key)} key column(s) of its parent"
-                f" {table.name}, whose key has {len(table.key)}."
+                f" {table.name}, whose key has {len(table.key)}; parent_key lists one for each."
             )

@@ -60,4 +60,5 @@ def _schema(file: str) -> Catalog | None:
     try:
         return catalog_from_json(Path(file).read_bytes(), origin=file)
     except OSError as error:
-        raise ConfigError(f"The schema file {file} cannot be read: {error.strerror}.") from None
+        problem = f"The schema file {file} cannot be read: {error.strerror}."
+        raise ConfigError(problem, hint="source.schema_file names it.") from None

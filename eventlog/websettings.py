@@ -36,7 +36,9 @@ class WebConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True)
             try:
                 ip_network(proxy, strict=False)
             except ValueError:
-                raise ConfigError(f"web.proxies has {proxy!r}, which is no address and no network.") from None
+                raise ConfigError(
+                    f"web.proxies has {proxy!r}, which is no address and no network; write 10.1.2.3 or 10.1.0.0/16."
+                ) from None
 
     @property
     def guarded(self) -> bool:

@@ -87,7 +87,10 @@ def _contained(content: bytes, reader: MessageReader) -> Iterator[tuple[str, Rea
     except DataError as error:
         yield f"record {number}", error
     except Exception as error:  # noqa: BLE001 - fastavro raises whatever a damaged file makes it run into
-        yield f"after record {number}", DataError(f"The container is damaged ({type(error).__name__}).")
+        yield (
+            f"after record {number}",
+            DataError(f"The container is damaged here ({type(error).__name__}); write it anew."),
+        )
 
 
 def _content(file: Path) -> bytes:

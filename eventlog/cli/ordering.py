@@ -148,7 +148,7 @@ def _files_at(place: str) -> list[str]:
     found = [path] if path.is_file() else sorted(path.iterdir()) if path.is_dir() else sorted(map(Path, glob(place)))  # noqa: PTH207  # a Path takes no pattern that begins at the root
     files = [str(file.absolute()) for file in found if file.is_file() and not file.name.startswith(".")]
     if not files:
-        raise UsageError(f"There is no file at {place}.")
+        raise UsageError(f"There is no file at {place}; name one, a folder, or a pattern in quotes.")
     return files
 
 

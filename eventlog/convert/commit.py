@@ -130,7 +130,7 @@ class Destination:
 
     def _refuse_occupied(self, *, overwrite: bool) -> None:
         if self.folder.exists() and not self.folder.is_dir():
-            raise UsageError(f"{self.folder} is not a folder.")
+            raise UsageError(f"{self.folder} is not a folder; the output goes into one of its own.")
         names = {entry.name for entry in self.folder.iterdir()} if self.folder.exists() else set[str]()
         if {SUCCESS, MARKING} <= names:
             message = f"{self.folder} holds a conversion whose rows were being marked when it was interrupted."

@@ -119,4 +119,7 @@ class Records:
 
     def _damaged(self, problem: str, line: int | None = None) -> DataError:
         place = self._line if line is None else line
-        return DataError(f"{self._origin}, line {max(place, 1)}: {problem}.", hint="Nothing was published.")
+        return DataError(
+            f"{self._origin}, line {max(place, 1)}: {problem}.",
+            hint="Correct it and begin again; nothing was published.",
+        )

@@ -48,13 +48,15 @@ def _found(place: str) -> list[Path]:
     path = Path(place)
     if path.is_file():
         if _kind(path) is None:
-            raise UsageError(f"{place} is neither .parquet nor .jsonl nor .csv (the latter two also .gz).")
+            raise UsageError(
+                f"{place} is neither .parquet nor .jsonl nor .csv (the latter two also .gz); name it as what it is."
+            )
         return [path]
     matching = iglob(place, recursive=True)  # noqa: PTH207 a Path takes no pattern that begins at the root
     inside = path.rglob("*") if path.is_dir() else map(Path, matching)
     files = [file for file in inside if file.is_file() and _kind(file) and not _hidden(file, path)]
     if not files:
-        raise UsageError(f"There is no .parquet, .jsonl or .csv file at {place}.")
+        raise UsageError(f"There is no .parquet, .jsonl or .csv file at {place}; name one, or a folder that has some.")
     return files
 
 
@@ -108,4 +110,7 @@ def opened(unit: Unit) -> IO[bytes]:
 def damaged(path: Path | str, error: Exception) -> DataError:
     """What to tell of a file that cannot be read as what it is."""
     said = " ".join(str(error).split()).rstrip(".")
-    return DataError(f"{path} cannot be read: {said or type(error).__name__}.", hint="Nothing was published.")
+    return DataError(
+        f"{path} cannot be read: {said or type(error).__name__}.",
+        hint="Correct it and begin again; nothing was published.",
+    )

@@ -83,7 +83,7 @@ def _one_by_one(block: bytes, start: int, unit: Unit) -> Iterator[Line]:
             place = _lines_before(unit, start) + number + 1
             said = str(error).rstrip(".")
             message = f"{unit.path}, line {place}: {said}."
-            raise DataError(message, hint="Nothing was published; each line holds one JSON object.") from error
+            raise DataError(message, hint="Each line holds one JSON object; nothing was published.") from error
 
 
 def _lines_before(unit: Unit, start: int) -> int:

@@ -101,7 +101,10 @@ def _of_parquet(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator
         spelled = {catalog.fold(name): name for name in file.schema_arrow.names}
         missing = [name for name in columns if catalog.fold(name) not in spelled]
         if missing:
-            raise DataError(f"{path} has no column {', '.join(missing)}.", hint="The schema file says that it has.")
+            raise DataError(
+                f"{path} has no column {', '.join(missing)}.",
+                hint="The schema file says that it has; export the table again, or correct the schema.",
+            )
         chosen = [spelled[catalog.fold(name)] for name in columns]
         for batch in file.iter_batches(BATCH_ROWS, columns=chosen, use_threads=False):
             yield pa.RecordBatch.from_arrays([_plain(batch.column(name)) for name in chosen], names=list(columns))

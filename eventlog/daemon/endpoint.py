@@ -32,7 +32,7 @@ class Endpoint:
         try:
             self._server = kind((host, port), _handler_of(vitals))
         except OSError as error:
-            raise ConfigError(f"Nothing can listen on {host}:{port}: {error.strerror}.") from error
+            raise cannot_listen(host, port, error) from error
         self.port: int = self._server.server_address[1]
         self._thread = Thread(target=self._server.serve_forever, name="eventlog-http", daemon=True)
         self._thread.start()
@@ -45,6 +45,12 @@ class Endpoint:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
+    """Why an address cannot be had, and what to do about it."""
+    hint = "End what listens there, or choose another address with --http HOST:PORT."
+    return ConfigError(f"Nothing can listen on {host}:{port}: {error.strerror}.", hint=hint)
 
 
 def read_address(text: str) -> tuple[str, int]:

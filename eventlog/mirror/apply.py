@@ -47,7 +47,7 @@ class Mirrors:
         import sqlalchemy as sa
 
         if into == schema and not suffix:
-            raise UsageError("Mirrors need a schema of their own, or a suffix: they must never be the source tables.")
+            raise UsageError("Mirrors must never be the source tables; say --into SCHEMA or --suffix TEXT.")
         self._engine = engine
         self._schema = schema
         self._into = into
@@ -76,7 +76,8 @@ class Mirrors:
             ]
         unknown = set(tables) - {record.table for record in records} - {record.target for record in records}
         if unknown:
-            raise UsageError(f"There is no change table of {min(unknown)}.")
+            known = ", ".join(sorted({record.table for record in records}))
+            raise UsageError(f"There is no change table of {min(unknown)}; there are those of {known or 'no table'}.")
         return [record for record in records if not tables or record.table in tables or record.target in tables]
 
     def _applied(self, record: Record) -> Applied:

@@ -60,11 +60,14 @@ def origin(connection: Connection, record: Record, schema: str | None) -> Origin
     }
     for needed in ("change_seq", "change_oper"):
         if needed not in headers:
-            raise DataError(f"{record.target} has no {needed}, without which nothing can be applied.")
+            raise DataError(
+                f"{record.target} has no {needed}, without which nothing can be applied; add it to change_tables.headers."
+            )
     actual = {name.casefold(): name for name in names}
     keyed = sorted([(column.key, actual[column.name.casefold()]) for column in record.columns if column.key])
     if not keyed:
-        raise DataError(f"{record.target}: nobody knows the key of {record.table}, so its rows cannot be found.")
+        hint = "Give the source table a primary key, then publish a change of it."
+        raise DataError(f"{record.target}: nobody knows the key of {record.table}.", hint=hint)
     made: list[sa.Column[Any]] = [sa.Column(name, target_type(types.get(name.casefold(), "text"))) for name in names]
     table = sa.Table(record.target, sa.MetaData(schema=schema), *made)
     return Origin(table=table, headers=headers, key=tuple(name for _, name in keyed), names=tuple(names))

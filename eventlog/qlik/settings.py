@@ -44,7 +44,8 @@ class ChangeTableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if not self.suffix:
             raise ConfigError("change_tables.suffix is empty; a change table cannot be called as its table is.")
         if len(set(self.headers)) < len(self.headers):
-            raise ConfigError("change_tables.headers names a column twice.")
+            doubled = next(name for name in self.headers if self.headers.count(name) > 1)
+            raise ConfigError(f"change_tables.headers names {doubled} twice; leave one of them out.")
         self.base()
 
     def base(self) -> dt.datetime:

@@ -38,7 +38,7 @@ class HttpSettings(Discreet, frozen=True, kw_only=True):
                 raise ConfigError(f"output.{name} is {getattr(self, name)}; it must be more than 0.")
         _check_url(self.url)
         if self.authorization is not None and not _is_header(self.authorization):
-            raise ConfigError("output.authorization holds a character that no HTTP header can carry.")
+            raise ConfigError("output.authorization holds a character that no HTTP header can carry; remove it.")
         if self.client_key and not self.client_certificate:
             raise ConfigError("output.client_key needs output.client_certificate beside it.")
 
@@ -50,13 +50,14 @@ def trust(settings: HttpSettings) -> ssl.SSLContext:
     for name in ("ca_file", "client_certificate", "client_key"):
         file = getattr(settings, name)
         if file is not None and not Path(file).is_file():
-            raise ConfigError(f"output.{name} names {file}, and there is no such file.")
+            raise ConfigError(f"output.{name} names {file}, and there is no such file; correct the path.")
     try:
         context = ssl.create_default_context(cafile=settings.ca_file)
         if settings.client_certificate:
             context.load_cert_chain(settings.client_certificate, settings.client_key, password=_no_password)
     except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"The output's certificates cannot be used: {error.strerror or error}.") from error
+        hint = "Check ca_file, client_certificate and client_key: PEM files, the key without a password."
+        raise ConfigError(f"The output's certificates cannot be used: {error.strerror or error}.", hint=hint) from error
     if not settings.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -25,6 +25,7 @@ from eventlog.qlik.dfm import Described, description
 from eventlog.qlik.partitions import read_partition
 from eventlog.qlik.rows import RowBlock, RowsDocument, folder_of
 from eventlog.sinks.files import PERMANENT
+from eventlog.sinks.fitting import SET_ASIDE
 from eventlog.sinks.rowfiles import CSV_OPTIONS, RowForm, csv_bytes, misfits, parquet_bytes
 
 POSITION: Final = "_position.json"
@@ -123,7 +124,8 @@ class ChangeTableFiles:
             if not bad:
                 raise
         if self._stop:
-            raise SinkError(f"{block.target} does not take a row: {next(iter(bad.values()))}.", may_pass=False)
+            why = next(iter(bad.values()))
+            raise SinkError(f"{block.target} does not take a row: {why}.", hint=SET_ASIDE, may_pass=False)
         rest = [positions not in bad for positions in block.positions]
         kept = replace(
             block,
@@ -174,12 +176,16 @@ class ChangeTableFiles:
         try:
             return msgspec.json.decode(path.read_bytes(), type=State)
         except msgspec.DecodeError as error:
-            raise DataError(f"{path} cannot be read: {error}.", hint="It says how far the change tables are.") from None
+            raise DataError(
+                f"{path} cannot be read: {error}.",
+                hint="It says how far the change tables are; restore it from a backup.",
+            ) from None
 
     def _failed(self, error: OSError) -> SinkError:
         place = error.filename2 or error.filename or self.folder
         may_pass = error.errno not in PERMANENT
-        return SinkError(f"Change tables cannot be written to {place}: {error.strerror}.", may_pass=may_pass)
+        hint = "It is tried again." if may_pass else "Mend that and start again."
+        return SinkError(f"Change tables cannot be written to {place}: {error.strerror}.", hint=hint, may_pass=may_pass)
 
 
 def _name(block: RowBlock) -> str:

@@ -10,6 +10,7 @@ from eventlog.discreet import Discreet
 from eventlog.errors import ConfigError, ExpressionError, SinkError, SourceError
 from eventlog.model import Document, Outcome, Position
 from eventlog.qlik.rows import RowBlock, RowsDocument
+from eventlog.sinks.fitting import SET_ASIDE
 from eventlog.sinks.tables.control import Control, refusal
 from eventlog.sinks.tables.evolve import Evolution, Shape
 from eventlog.sinks.tables.fill import Filling, said
@@ -119,7 +120,8 @@ class DatabaseSink:
 
     def _refused(self, target: str, found: Sequence[tuple[tuple[Position, ...], str]]) -> Refusals:
         if found and self._settings.on_refused == "stop":
-            raise SinkError(f"The change table {target} does not take a row: {found[0][1]}.", may_pass=False)
+            problem = f"The change table {target} does not take a row: {found[0][1]}."
+            raise SinkError(problem, hint=SET_ASIDE, may_pass=False)
         notes = {position: f"{target}: {why}." for positions, why in found for position in positions}
         return [(target, position, note) for position, note in notes.items()]
 

@@ -13,6 +13,7 @@ from eventlog.sinks.rowfiles import arrow_schema, misfits
 if TYPE_CHECKING:
     import pyarrow as pa
 
+SET_ASIDE: Final = 'Mend the table or the row; or set output.on_refused = "set-aside", which marks such rows as errors.'
 LEAST, MOST = -(2**63), 2**63 - 1
 _HARMLESS: Final = ("bool", "double", "binary", "date32", "time64", "timestamp")
 

@@ -90,7 +90,8 @@ def _messages(consumer: Consumer, settings: KafkaSettings, ends: dict[int, int])
         message = consumer.poll(0.2)
         if message is None:
             if time.monotonic() > deadline:
-                raise SinkError(f"Kafka at {settings.servers} does not show the marks in {settings.marks_topic}.")
+                problem = f"Kafka at {settings.servers} does not show the marks in {settings.marks_topic}."
+                raise SinkError(problem, hint="It is tried again.")
             continue
         error = message.error()
         if error is None:

@@ -62,7 +62,7 @@ class KafkaSettings(Discreet, frozen=True, kw_only=True):
         """Refuses what no connection could be made with; a secret never gets into the message."""
         for name in ("servers", "transactional_id", "marks_topic"):
             if not getattr(self, name).strip():
-                raise ConfigError(f"output.{name} is empty.")
+                raise ConfigError(f"output.{name} is empty; it must hold something.")
         for name in ("timeout", "registry_timeout", "max_message_bytes", "partitions"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"output.{name} is {getattr(self, name)}; it must be more than 0.")
@@ -81,7 +81,7 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
     for name in ("ca_file", "client_certificate", "client_key"):
         file = getattr(settings, name)
         if file is not None and not Path(file).is_file():
-            raise ConfigError(f"output.{name} names {file}, and there is no such file.")
+            raise ConfigError(f"output.{name} names {file}, and there is no such file; correct the path.")
     protocol = f"{'sasl_' if settings.sasl != 'none' else ''}{'ssl' if settings.tls else 'plaintext'}"
     options: dict[str, Any] = {
         "bootstrap.servers": settings.servers,

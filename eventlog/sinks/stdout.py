@@ -33,7 +33,9 @@ class StdoutSink:
             message = "Nobody reads standard output any more; the rows stay N and are published the next time."
             raise SinkError(message, may_pass=False) from error
         except OSError as error:
-            raise SinkError(f"Standard output does not take documents: {error.strerror}.") from error
+            raise SinkError(
+                f"Standard output does not take documents: {error.strerror}.", hint="It is tried again."
+            ) from error
         if documents:
             self._last = documents[-1].id
         return ()

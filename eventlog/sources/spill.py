@@ -44,7 +44,8 @@ class FileSpill(Generic[T]):
             self._file.seek(start)
             return self._decoder.decode(self._file.read(length))
         except (OSError, msgspec.DecodeError) as error:
-            raise SourceError(f"A large transaction cannot be read back from the disk: {error}.") from error
+            hint = "It is read from the source again."
+            raise SourceError(f"A large transaction cannot be read back from the disk: {error}.", hint=hint) from error
 
     def close(self) -> None:
         self._file.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -49,7 +49,7 @@ def chosen(columns: Sequence[Column], wanted: str | Sequence[str], table: str) -
     if wanted == "old":
         return _placed(columns, OLD_ORDER, table)
     if wanted != "auto":
-        raise ConfigError(f"columns = {wanted!r} is not auto, new, old or a list of ten names.")
+        raise ConfigError(f"columns = {wanted!r} is not auto, new, old or a list of ten names; write one of these.")
     return _by_name(columns) or _by_position(columns, table)
 
 
@@ -83,10 +83,15 @@ def _fits(columns: Sequence[Column], order: Sequence[str]) -> bool:
     )
 
 
+_LIST: Final = "source.columns lists its ten columns, in the order record_id to new_value."
+
+
 def _placed(columns: Sequence[Column], order: Sequence[str], table: str) -> tuple[str, ...]:
     if len(columns) < len(order):
         missing = order[len(columns)]
-        raise InstallError(f"The log table {table} has no column {len(columns) + 1}, which should be {missing}.")
+        raise InstallError(
+            f"The log table {table} has no column {len(columns) + 1}, which should be {missing}.", hint=_LIST
+        )
     placed = {standard: column.name for standard, column in zip(order, columns, strict=False)}
     return tuple(placed[name] for name in STANDARD)
 
@@ -98,5 +103,7 @@ def _listed(columns: Sequence[Column], wanted: tuple[str, ...], table: str) -> t
     exact = {column.name for column in columns}
     for name, standard in zip(wanted, STANDARD, strict=True):
         if name.casefold() not in known:
-            raise InstallError(f"The log table {table} has no column {name}, which should be its {standard}.")
+            raise InstallError(
+                f"The log table {table} has no column {name}, which should be its {standard}.", hint=_LIST
+            )
     return tuple(name if name in exact else known[name.casefold()] for name in wanted)

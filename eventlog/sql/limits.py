@@ -28,7 +28,9 @@ def limit_sessions(engine: Engine, statement_timeout: float | None, lock_timeout
         ("lock_timeout", "lock_ms", lock_timeout),
     ):
         if wanted is not None and f"/* {hole} */" not in limits:
-            raise ConfigError(f"source.{name} cannot be set: {dialect.name} has no such limit for a session.")
+            raise ConfigError(
+                f"source.{name} cannot be set: {dialect.name} has no such limit for a session; leave it out."
+            )
     sql = statement(
         dialect,
         "session_limits",

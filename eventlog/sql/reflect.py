@@ -69,7 +69,8 @@ class _Reader:
         missing = set(named) - {name for _, name in taken}
         if missing:
             raise InstallError(
-                f"The table {min(missing)} has no foreign key to the primary key of a table named with it."
+                f"The table {min(missing)} has no foreign key to the primary key of a table named with it.",
+                hint="Name its parent too, or track it by itself.",
             )
         return [table for table in tables if table.key or (table.schema, table.name) not in taken]
 
@@ -100,7 +101,8 @@ class _Reader:
             found = schema.find(table)
             if found is not None:
                 return schema, found
-        raise InstallError(f"There is no table or view {name} in the database.")
+        hint = "Write it as the database does, with its schema if it has another one."
+        raise InstallError(f"There is no table or view {name} in the database.", hint=hint)
 
     def _schema(self, name: str | None) -> Schema:
         if name not in self._schemas:

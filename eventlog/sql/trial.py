@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from eventlog.errors import InstallError
 from eventlog.sql.dialect import dialect_of
@@ -11,6 +11,9 @@ from eventlog.sql.queries import log_holes, number_holes, statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+
+_SHAPE: Final = "Give its other columns defaults, or list its ten columns in source.columns."
 
 
 def try_log(connection: Connection, names: LogNames) -> None:
@@ -23,7 +26,9 @@ def try_log(connection: Connection, names: LogNames) -> None:
             attempt.rollback()
     except SQLAlchemyError as error:
         problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
-        raise InstallError(f"The log {names.table} does not take the rows of triggers: {problem}.") from None
+        raise InstallError(
+            f"The log {names.table} does not take the rows of triggers: {problem}.", hint=_SHAPE
+        ) from None
     if unnumbered:
         column = names.column("record_id")
         raise InstallError(f"The log {names.table} gives its rows no number.", hint=f"Let {column} number itself.")

@@ -237,7 +237,7 @@ async def _form(request: Request) -> dict[str, list[str]]:
     async for chunk in request.stream():
         body += chunk
         if len(body) > LARGEST:
-            raise DataError("What was sent is longer than any form of this page.")
+            raise DataError("What was sent is longer than any form of this page.", hint="Choose fewer rows.")
     return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=2000)
 
 

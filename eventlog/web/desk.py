@@ -69,7 +69,10 @@ class Desk:
         """A row and its explanation; DataError when there is none."""
         found = one_row(self.collector.log, number)
         if found is None:
-            raise DataError(f"The event log {self.collector.log.name} has no row {number}.")
+            raise DataError(
+                f"The event log {self.collector.log.name} has no row {number}.",
+                hint="The list has those that are there.",
+            )
         explained = explain(self._engine, self._names, self._config, number)
         action, _, count = done.partition(" ")
         said = said_of(action, int(count)) if action in ACTIONS and count.isdecimal() else ""

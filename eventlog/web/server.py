@@ -15,7 +15,7 @@ from starlette.routing import Route
 from structlog.stdlib import BoundLogger
 
 from eventlog.config import Config
-from eventlog.daemon.endpoint import read_address
+from eventlog.daemon.endpoint import cannot_listen, read_address
 from eventlog.daemon.exposition import CONTENT_TYPE, health, metrics, ready
 from eventlog.errors import ConfigError
 from eventlog.web.app import App
@@ -112,7 +112,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        raise ConfigError(f"Nothing can listen on {host}:{port}: {error.strerror}.") from error
+        raise cannot_listen(host, port, error) from error
 
 
 def _watching(vitals: Vitals | None) -> list[Route]:

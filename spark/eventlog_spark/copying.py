@@ -49,8 +49,11 @@ def _read(block: bytearray, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
             convert,
         )
     except pa.ArrowInvalid as error:
-        raise DataError(f"A value of the log is not what its column should hold: {error}.") from error
+        raise DataError(f"A value of the log is not what its column should hold: {error}.", hint=_ADOPTED) from error
     yield from table.to_batches()
+
+
+_ADOPTED: Final = "Correct the row, or say with `columns` which column is which."
 
 
 def _check(result: Any, *, copying: bool) -> None:

@@ -50,7 +50,8 @@ def arriving() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         text = str(error)
-        raise read(text) or MachineError(f"Spark gave up: {_gist(text)}", may_pass=False) from error
+        hint = "Spark's own log says more."
+        raise read(text) or MachineError(f"Spark gave up: {_gist(text)}", hint=hint, may_pass=False) from error
 
 
 def written(error: EventlogError) -> str:

@@ -71,5 +71,6 @@ def _text(value: Any) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise DataError(f"A value of the log is not text: {error.reason}.") from error
+        hint = "Correct it in the log: half a character is none."
+        raise DataError(f"A value of the log is not text: {error.reason}.", hint=hint) from error
     return text

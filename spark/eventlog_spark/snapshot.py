@@ -69,7 +69,8 @@ def hold(log: BulkLog, patience: float) -> str:
     if fault := read(answer):
         raise fault
     if not answer:
-        raise SourceError("The log's snapshot could not be exported.", may_pass=False)
+        hint = "The process that should hold it ended without a word; try it again, or read with one partition."
+        raise SourceError("The log's snapshot could not be exported.", hint=hint, may_pass=False)
     return answer
 
 

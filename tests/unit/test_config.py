@@ -159,7 +159,9 @@ def test_a_file_that_is_not_toml_is_named_with_the_place(file: Path) -> None:
 
 
 def test_a_file_that_does_not_exist_is_named(file: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^The configuration file .*eventlog\.toml does not exist\.$"):
+    with pytest.raises(
+        ConfigError, match=r"^The configuration file .*eventlog\.toml does not exist\. --config FILE names another\.$"
+    ):
         load(file, {})
 
 
@@ -234,15 +236,21 @@ def test_a_secret_is_put_in_once() -> None:
 
 def test_a_secret_that_is_missing_is_named() -> None:
     told = refused({"source": {"url": "db:${PW}"}}, {"PASSWORD": "hunter2"})
-    assert told == "The configuration names ${PW}, and the environment has no PW."
+    assert told == "The configuration names ${PW}, and the environment has no PW. Set it, or write ${file:PATH}."
 
 
 def test_a_secret_file_that_cannot_be_read_is_named(file: Path) -> None:
     told = refused({"source": {"url": f"${{file:{file}}}"}})
-    assert told == f"The secret file {file} cannot be read: FileNotFoundError."
+    assert (
+        told
+        == f"The secret file {file} cannot be read: No such file or directory. It must be a text that this user may read."
+    )
     file.write_bytes(b"hunter2\xff")
     told = refused({"source": {"url": f"${{file:{file}}}"}})
-    assert told == f"The secret file {file} cannot be read: UnicodeDecodeError."
+    assert (
+        told
+        == f"The secret file {file} cannot be read: it is no UTF-8 text. It must be a text that this user may read."
+    )
 
 
 @given(

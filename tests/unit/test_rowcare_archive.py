@@ -89,7 +89,7 @@ def test_row_groups_keep_the_rows_in_order(tmp_path: Path, monkeypatch: pytest.M
 def test_a_folder_that_cannot_be_one_is_told(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("here")
-    with pytest.raises(SinkError, match=r"cannot be written: .*No row was deleted"):
+    with pytest.raises(SinkError, match=r"cannot be written: .*no row was deleted"):
         Archive(file, "event_log")
 
 

@@ -75,7 +75,7 @@ def test_what_is_not_a_schema_file_is_refused_with_its_place(text: bytes | str, 
 
 def test_a_column_may_stand_only_once() -> None:
     text = '{"tables": [{"name": "usr", "columns": [{"name": "b"}, {"name": "a"}, {"name": "a"}, {"name": "b"}]}]}'
-    with pytest.raises(DataError, match=r"^schema\.json: table usr has the column a twice\.$"):
+    with pytest.raises(DataError, match=r"^schema\.json: table usr has the column a twice; name each once\.$"):
         catalog_from_json(text)
 
 
@@ -85,7 +85,7 @@ def test_a_child_holds_the_whole_key_of_its_parent() -> None:
     with pytest.raises(DataError) as caught:
         catalog_from_json(text)
     assert str(caught.value) == (
-        "schema.json: the child table usr_phone holds 2 key column(s) of its parent usr, whose key has 1."
+        "schema.json: the child table usr_phone holds 2 key column(s) of its parent usr, whose key has 1; parent_key lists one for each."
     )
 
 

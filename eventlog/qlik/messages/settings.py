@@ -62,7 +62,7 @@ class MessageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         _check_template(self.topic)
         if topic_name(self.metadata_topic) is None:
             raise ConfigError(
-                f"output.messages.metadata_topic is {self.metadata_topic!r}, which no topic can be called."
+                f"output.messages.metadata_topic is {self.metadata_topic!r}, which no topic can be called; write a-z A-Z 0-9 . _ - only."
             )
         if self.mode == "metadata" and self.topic == self.metadata_topic:
             raise ConfigError(

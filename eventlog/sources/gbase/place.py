@@ -54,7 +54,8 @@ def read_place(text: str | None) -> Place:
     try:
         return msgspec.json.decode(text, type=Place)
     except msgspec.DecodeError as error:
-        raise DataError(f"The mark {MARK} does not hold the place of a stream: {error}.") from error
+        hint = "Restore the file of marks; without it the stream is read from its beginning."
+        raise DataError(f"The mark {MARK} does not hold the place of a stream: {error}.", hint=hint) from error
 
 
 def write_place(place: Place) -> str:

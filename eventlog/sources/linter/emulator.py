@@ -120,7 +120,9 @@ class Emulator:
         layout = self.tables[done.table].layout
         names = [field.name for field in layout.fields] if layout is not None else []
         if done.column not in names:
-            raise DataError(f"{done.action} names the column {done.column}, which table {done.table} does not have.")
+            raise DataError(
+                f"{done.action} names the column {done.column}, which table {done.table} does not have; correct the script or the schema."
+            )
         return done.blob_type << 8 | names.index(done.column) + 1
 
 

@@ -118,6 +118,8 @@ def _field(table: Table, column: Column, code_page: str) -> Field:
     name = " ".join(f"{match[1]} {match[3] or ''}".lower().split()) if match else ""
     found = _NAMES.get(name)
     if found is None or match is None:
-        raise DataError(f"Column {column.name} of {table.name} has the type {column.type}, which LINTER does not have.")
+        raise DataError(
+            f"Column {column.name} of {table.name} has the type {column.type}, which LINTER does not have; correct the schema file."
+        )
     length = int(match[2] or 1)
     return Field(name=column.name, type=found, length=length, code_page=code_page)

@@ -41,7 +41,7 @@ class Queue:
     def __init__(self, session: Session, settings: LinterSettings) -> None:
         for name in (settings.table, settings.arrival):
             if _name(name) is None:
-                raise ConfigError(f"{name!r} is no name of a table or column.")
+                raise ConfigError(f"{name!r} is no name of a table or column; correct source.linter.table or arrival.")
         self._session = session
         self._page = settings.names_code_page
         self._receiving = settings.variant == "receiving"
@@ -158,7 +158,8 @@ def open_session(url: str, settings: LinterSettings) -> Session:
     try:
         driver: Any = import_module(settings.driver)
     except ImportError as error:
-        raise ConfigError(f"The driver {settings.driver} cannot be loaded: {error}.") from None
+        hint = "source.linter.driver names a Python module with connect(); install it where eventlog runs."
+        raise ConfigError(f"The driver {settings.driver} cannot be loaded: {error}.", hint=hint) from None
     with _in_our_words(Exception):
         return DriverSession(driver.connect(**settings.connect))
 

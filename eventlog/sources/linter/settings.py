@@ -72,7 +72,9 @@ class LinterSettings(ReadingSettings, frozen=True, kw_only=True, forbid_unknown_
             )
 
         if self.delete_handled and self.variant == "receiving":
-            raise ConfigError("source.linter.delete_handled cannot tell the nodes of a receiving queue apart.")
+            raise ConfigError(
+                "source.linter.delete_handled cannot tell the nodes of a receiving queue apart; leave it out."
+            )
 
     @property
     def table(self) -> str:

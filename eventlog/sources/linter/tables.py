@@ -61,7 +61,9 @@ class SourceTables(dict[int, SourceTable]):
 
     def _enter(self, number: int, table: Table, settings: ReadingSettings) -> None:
         if number in self:
-            raise DataError(f"{self[number].name} and {table.name} have the same number {number} in the schema file.")
+            raise DataError(
+                f"{self[number].name} and {table.name} have the same number {number} in the schema file; each needs its own."
+            )
         chosen = _by_table(settings.codecs).get(table.name.casefold(), settings.codec)
         self[number] = _raw(raw_table(number, table)) if chosen == RAW else _described(table, chosen, settings)
 

@@ -95,7 +95,7 @@ def _chosen(table: Table, options: Options) -> list[Attribute]:
     only, never = _named(table, options.columns), _named(table, options.exclude)
     chosen = [found for name, found in table.attributes.items() if (name in only or not only) and name not in never]
     if not chosen and table.attributes:
-        raise UsageError(f"With these columns left out, nothing of {table.name} is watched.")
+        raise UsageError(f"With these columns left out, nothing of {table.name} is watched; leave out fewer.")
     return chosen
 
 
@@ -105,7 +105,8 @@ def _named(table: Table, names: Iterable[str]) -> set[str]:
     known |= {found.column.name.casefold(): name for name, found in table.attributes.items() if found.child is None}
     missing = [name for name in names if name.casefold() not in known]
     if missing:
-        raise UsageError(f"{table.name} has no column {missing[0]} outside its key.")
+        known_as = ", ".join(table.attributes)
+        raise UsageError(f"{table.name} has no column {missing[0]} outside its key; it has {known_as or 'none'}.")
     return {known[name.casefold()] for name in names}
 
 
