@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from eventlog.backoff import Backoff
 from eventlog.config import Config
 from eventlog.delivery import Output, Strictness
+from eventlog.marks import TRACKED, Marks
 from eventlog.pipeline import Pipeline
 from eventlog.rules import Options
 from eventlog.schema import Catalog
@@ -60,11 +61,12 @@ def pipeline_of(
     from eventlog.sql.rows import SqlRowReader
 
     publisher = config.publisher
+    tracked = tracked_of(engine, names)
     catalog = catalog_of(engine, names, config)
     options = options_of(config, engine)
     workers = workers_of(engine, catalog, config, outputs, options)
     return Pipeline(
-        source=LogSource(engine, names, catalog, log_settings_of(config), seat),
+        source=LogSource(engine, names, catalog, log_settings_of(config), seat, tracked),
         reader=SqlRowReader(engine, catalog),
         catalog=catalog,
         outputs=outputs,
@@ -75,6 +77,15 @@ def pipeline_of(
         max_attempts=publisher.max_attempts,
         pulse=pulse,
     )
+
+
+def tracked_of(engine: Engine, names: LogNames) -> str | None:
+    """What changes each time that tables are tracked; to be asked for before they are looked at."""
+    from eventlog.sql.log import Log
+
+    log = Log(engine, names)
+    with log.transaction() as connection:
+        return Marks(log).get(connection, TRACKED)
 
 
 def workers_of(

@@ -27,7 +27,10 @@ HELD: Final = "held"
 """The record_ids that somebody holds."""
 
 HOLDING: Final = "holding"
-"""Another text each time that somebody holds or releases rows."""
+"""Another text each time that somebody holds or releases rows, or tracks tables: what a reader knows of that is old."""
+
+TRACKED: Final = "tracked"
+"""Another text each time that somebody tracks tables: they may have other columns than before."""
 
 BEHIND: Final = "behind"
 """That the companion table says of rows which other row they wait for."""
@@ -44,6 +47,7 @@ PUBLISHER: Final = "publisher"
 NOTE: Final = "note: "
 """What the names of notes about the batch in hand begin with."""
 
+_MENDED: Final = "Somebody else has written it; restore the table of marks from a backup."
 _runs = re.compile(r"(-?\d+)(?:\.\.(-?\d+))?(?:,|$)")
 
 
@@ -168,7 +172,9 @@ def read_runs(text: str) -> list[int]:
     while at < len(text):
         match = _runs.match(text, at)
         if match is None or (match.end() == len(text) and text.endswith(",")):
-            raise DataError(f"The mark {shortened(text)!r} is not a list of numbers (character {at + 1}).")
+            raise DataError(
+                f"The mark {shortened(text)!r} is not a list of numbers (character {at + 1}).", hint=_MENDED
+            )
         first = int(match[1])
         numbers.extend(range(first, int(match[2] or first) + 1))
         at = match.end()

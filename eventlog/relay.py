@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from eventlog.errors import EventlogError
 from eventlog.looks import Looks, causes_of
 from eventlog.pipeline import Pipeline, Report, Work
-from eventlog.seams import Batch, Foresight
+from eventlog.seams import Batch, Foresight, Watchful
 
 TURN: Final = 0.0001
 """Seconds that a thread which decides keeps one from going on whose disk or database has answered."""
@@ -50,6 +50,7 @@ class Relay:
         """Publishes one batch; `ahead` lets it begin with what follows."""
         ready, self._ready = self._ready or self._begun(ahead=ahead), None
         if isinstance(ready, Report):
+            self.pipeline = replace(self.pipeline, fresh=False)  # who rests does not see tables change
             return ready
         causes = causes_of(ready.work.batch.rows, ready.work.outcomes)
         if self.looks.cover(causes):
@@ -85,6 +86,9 @@ class Relay:
         batch = self.pipeline.source.read(self.pipeline.limit)
         if not batch.events:
             return Report(later=batch.later)
+        source = self.pipeline.source
+        if isinstance(source, Watchful) and source.outdated:
+            return Report(stale=True)
         self._hand_out(batch)
         following = self._following(batch) if ahead and not (batch.repeated or batch.notes or batch.attempts) else None
         return Ready(work=self._made(batch, None, encoded=following is not None), following=following)

@@ -139,6 +139,15 @@ class Sink(Protocol):
 
 
 @runtime_checkable
+class Watchful(Protocol):
+    """A source that sees when somebody changes how tables are captured."""
+
+    @property
+    def outdated(self) -> bool:
+        """Whether what it was told about the tables may be old, as of the last reading."""
+
+
+@runtime_checkable
 class Staging(Protocol):
     """A sink that can get documents ready while their plan is still on its way to the disk, in a thread of its own."""
 

@@ -23,7 +23,7 @@ from eventlog.daemon.rest import Rest
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery import Output
 from eventlog.destinations import outputs_of
-from eventlog.errors import MachineError, OccupiedError, SinkError
+from eventlog.errors import MachineError, OccupiedError, SinkError, SourceError
 from eventlog.journal import library_journal
 from eventlog.pipeline import Report
 from eventlog.relay import Relay
@@ -95,13 +95,18 @@ class Publisher:
     def run_once(self, *, ahead: bool = False) -> Report:
         """Publishes one batch, `ahead` says that another one follows. OccupiedError while somebody else publishes.
 
-        Rows that cannot be read make it look at the tables again before they are given up.
+        Rows that cannot be read, or read back, make it look at the tables again before they are given up.
         """
         if not self.post.take():
-            raise OccupiedError(f"Another publisher works on the {self.post.name}.")
+            raise self._occupied()
         began = monotonic()
-        report = self._round(ahead=ahead)
-        if report.stale:
+        try:
+            report = self._round(ahead=ahead)
+        except SourceError as error:
+            if error.may_pass:
+                raise
+            report = Report(stale=True)  # it may have asked for a column that is not there any more
+        while report.stale:
             self._relay = self._new_relay(self._relay)
             report = self._round(ahead=ahead)
         self._finish(report, monotonic() - began)
@@ -127,11 +132,11 @@ class Publisher:
         end = monotonic() + patience
         while not self.post.take() and not self.stopped.is_set():
             if monotonic() >= end:
-                raise OccupiedError(
-                    f"Another publisher works on the {self.post.name}.",
-                    hint="Stop it, or let it do this.",
-                )
+                raise self._occupied()
             self.stopped.wait(STANDBY / 4)
+
+    def _occupied(self) -> OccupiedError:
+        return OccupiedError(f"Another publisher works on the {self.post.name}.", hint="Stop it, or let it do this.")
 
     def is_over(self, report: Report) -> bool:
         """Whether what happened in this cycle forbids another one."""

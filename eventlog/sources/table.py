@@ -20,6 +20,7 @@ from eventlog.marks import (
     IN_HAND,
     PUBLISHER,
     RETRIED,
+    TRACKED,
     Marks,
     note_name,
     notes_of,
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LogSettings", "LogSource"]
 
+Notes = Mapping[str, str]
+
 LOOKAHEAD: Final = 32
 """Rows read past the limit to see whether the last object goes on; four times as many each time that it still does."""
 
@@ -63,7 +66,8 @@ _STAY: Final = frozenset({Reason.RETRY, Reason.HELD})
 class LogSource:
     """Reads and settles the log `names`. InstallError when the log, one of its columns or a companion is missing.
 
-    With a `seat` it refuses to hand out, note or settle anything once another publisher has taken that.
+    With a `seat` it refuses to hand out, note or settle anything once another publisher has taken that. `tracked` is what
+    that mark said before the catalog was made.
     """
 
     def __init__(
@@ -73,12 +77,15 @@ class LogSource:
         catalog: Catalog | None = None,
         settings: LogSettings | None = None,
         seat: Seat | None = None,
+        tracked: str | None = None,
     ) -> None:
         self.settings = settings or LogSettings()
         self.log = Log(engine, names or LogNames(), clock=self.settings.clock)
         self.marks = Marks(self.log)
         self._catalog = catalog
         self._seat = seat
+        self._tracked = tracked
+        self.outdated = False
         self._retries = Retries()
         self._holds = Holds(self.log)
         self._waited = False
@@ -87,9 +94,8 @@ class LogSource:
 
     def read(self, limit: int) -> Batch:
         """The batch in hand if there is one, else the next rows, noted before they are handed out."""
-        batch = None
-        while batch is None:
-            batch = self._read(limit)
+        while (batch := self._read(limit)) is None:
+            pass
         return batch
 
     def _read(self, limit: int) -> Batch | None:
@@ -100,17 +106,17 @@ class LogSource:
                 self._seat.confirm(marks.get(PUBLISHER))
             self._retries = read_retries(connection, self.log, read_runs(marks.get(RETRIED, "")))
             self._holds.learn(marks)
+            self.outdated = marks.get(TRACKED) != self._tracked
             self._note_behind(connection, waited=BEHIND in marks)
             noted = read_runs(marks.get(IN_HAND, ""))
             if noted and self._retries.waiting and self.settings.on_retry == "stop":
                 return Batch(events=(), later=self._retries.latest)
             events = self._noted(connection, noted) if noted else []
             if events:
-                known = self._holds.stand(connection)
-                return self._batch(events, notes_of(marks), repeated=True) if known else None
+                return self._batch(events, notes_of(marks), repeated=True) if self._holds.stand(connection) else None
             return self._next_batch(connection, limit, marks)
 
-    def note(self, notes: Mapping[str, str]) -> None:
+    def note(self, notes: Notes) -> None:
         """Keeps notes with the batch in hand, durable when it returns."""
         with self._transaction(lone=len(notes) == 1) as connection:
             mark = self.marks.set if self._seat is None else self._seat.mark
@@ -122,9 +128,8 @@ class LogSource:
 
         None either when a row has been committed late below or between them, or is held: nothing may overtake it.
         """
-        if self.settings.handle_future_events or self.log.dialect.embedded or limit <= 0:
-            return Batch(events=())
-        if self._retries.rows or self._holds.mark:
+        behind = self._retries.rows or self._holds.mark
+        if behind or self.settings.handle_future_events or self.log.dialect.embedded or limit <= 0:
             return Batch(events=())
         stretches = sorted(run for batch in handed_out for run in runs(numbers_of(batch)))
         first, last = stretches[0][0], stretches[-1][1]
@@ -140,7 +145,7 @@ class LogSource:
         self,
         batch: Batch,
         outcomes: Sequence[Outcome],
-        notes: Mapping[str, str] | None = None,
+        notes: Notes | None = None,
         following: Batch | None = None,
     ) -> None:
         """Marks, deletes and records in one transaction, and lets go of the batch; rows with status NEW stay N.
@@ -171,7 +176,7 @@ class LogSource:
         future = self.settings.handle_future_events  # the clock is read after the rows, so that none is ahead of it
         batch = self._batch(events, notes, now=self.log.now(connection) if future else None)
         if events:
-            return batch if self._take_in_hand(connection, write_runs(numbers_of(batch))) else None
+            return batch if self._take(connection, write_runs(numbers_of(batch))) else None
         if IN_HAND in marks:
             self.marks.clear(connection, IN_HAND)
         if BEHIND in marks and not self._holds.mark and not self._retries.rows:
@@ -190,12 +195,7 @@ class LogSource:
             self._waited = True
 
     def _batch(
-        self,
-        events: Sequence[Event],
-        notes: Mapping[str, str],
-        *,
-        now: dt.datetime | None = None,
-        repeated: bool = False,
+        self, events: Sequence[Event], notes: Notes, *, now: dt.datetime | None = None, repeated: bool = False
     ) -> Batch:
         retries = self._retries
         return Batch(
@@ -207,9 +207,7 @@ class LogSource:
             later=retries.earliest if retries.rows else None,
         )
 
-    def _keep(
-        self, connection: Connection, batch: Batch, outcomes: Sequence[Outcome], notes: Mapping[str, str]
-    ) -> None:
+    def _keep(self, connection: Connection, batch: Batch, outcomes: Sequence[Outcome], notes: Notes) -> None:
         """Lets go of the batch, but for what stays in hand, and says which rows wait for another attempt."""
         self.marks.clear_batch(connection)
         staying = [
@@ -231,7 +229,7 @@ class LogSource:
         elif before:
             self.marks.clear(connection, RETRIED)
 
-    def _take_in_hand(self, connection: Connection, numbers: str) -> bool:
+    def _take(self, connection: Connection, numbers: str) -> bool:
         """Whether it is noted; it is not where the seat is lost, or rows were held or released since the marks were read."""
         if self._seat is not None:
             return self._seat.take_in_hand(connection, numbers, self._holds.stamp)

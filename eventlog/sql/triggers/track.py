@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -11,6 +13,7 @@ from eventlog.errors import InstallError, UsageError
 from eventlog.schema import Table
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import log_columns
+from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
 from eventlog.sql.queries import statement
 from eventlog.sql.reflect import reflect
@@ -22,6 +25,9 @@ from eventlog.sql.triggers.render import Trigger, function_name, render
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+
+STAMPS: Final = ("tracked", "holding")
+"""The marks by which a publisher sees that what it knows of tables, and of the log, is old."""
 
 
 def track(
@@ -38,6 +44,7 @@ def track(
         try:
             for statement_text in _needed(connection, tables, options or Options(), log, schema):
                 _execute(connection, statement_text)
+            _tell_publisher(connection, engine, log)
         finally:
             _execute(connection, statement(dialect_of(connection), "release_table"))
         return _of_classes(connection, tables, log, schema, options or Options())
@@ -71,6 +78,7 @@ def untrack(
                 raise InstallError(f"{name} is not tracked for {log.table}.", hint="`eventlog triggers` lists what is.")
             removed += mine
         _remove(connection, log, removed)
+        _tell_publisher(connection, engine, log)
         return [trigger.name for trigger in removed]
 
 
@@ -218,6 +226,16 @@ def _of_classes(
         mine = [trigger for trigger in standing if trigger.marker.table == owner]
         found += compare(render(wanted, dialect_of(connection), names), mine, owner)
     return found
+
+
+def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> None:
+    """Lets a publisher look at the tables again; who may make triggers, and not write marks, restarts it."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    log = Log(engine, names)
+    with suppress(SQLAlchemyError), connection.begin_nested():
+        for name in STAMPS:
+            connection.execute(log.query("mark_write"), {"name": name, "value": secrets.token_hex(8)})
 
 
 def _owner(connection: Connection, name: str, schema: str | None) -> str:
