@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from eventlog.errors import ConfigError, SourceError
-from eventlog.sources.gbase.drivers import DbApiDriver, driver_of, parts_of
+from eventlog.sources.gbase.drivers import DbApiDriver, driver_of
 from eventlog.sources.gbase.emulator import Emulator
-from eventlog.sources.gbase.session import Session, emulated
+from eventlog.sources.gbase.session import Session, emulated, parts_of
 from eventlog.sources.gbase.settings import GbaseSettings
 
 TABLE = "stores:shop.t1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from decimal import Decimal
 
 import pytest
@@ -12,9 +13,10 @@ from eventlog.errors import DataError
 from eventlog.sources.gbase.compiled import compiled
 from eventlog.sources.gbase.encode import row_record, table_record
 from eventlog.sources.gbase.layout import Layout, layout_of
+from eventlog.sources.gbase.quick import MOST_DAYS, Days
 from eventlog.sources.gbase.records import Record, place_of
 from eventlog.sources.gbase.rows import Reader, SlowReader
-from eventlog.sources.gbase.values import TextRules
+from eventlog.sources.gbase.values import DAY_ZERO, TextRules
 from eventlog.sources.transactions import Transactions
 from tests.gbase_streams import T1, begin, commit, insert, read, row
 from tests.strategies_gbase import decimals
@@ -45,6 +47,17 @@ def test_the_sign_of_a_decimal_decides_how_its_pairs_are_read(first: int, number
     layout = layout_of(1, "c1 decimal(8,2)")
     record = bytes(36) + bytes((first, 12, 34, 50, 0))
     assert compiled(layout, TextRules())(record, 36) == {"c1": Decimal(number)}
+
+
+def test_days_are_remembered_and_forgotten_again() -> None:
+    days = Days()
+    first = days[0]
+    assert (first, days[0] is first, days[-(2**31)]) == (dt.date(1899, 12, 31), True, None)
+    found = [days[number] for number in range(MOST_DAYS + 5)]
+    assert [day.toordinal() - DAY_ZERO for day in found if day] == list(range(MOST_DAYS + 5))
+    assert len(days) <= MOST_DAYS
+    with pytest.raises(ValueError, match="ordinal"):
+        days[-1_000_000]
 
 
 def test_no_name_of_a_column_is_part_of_what_is_compiled() -> None:

@@ -12,10 +12,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from eventlog.sources.gbase.layout import Layout
-from eventlog.sources.gbase.quick import DIGITS, places, read_int8, reading
+from eventlog.sources.gbase.quick import DIGITS, Days, places, read_int8, reading
 from eventlog.sources.gbase.rows import FIXED_HEADER, MOST_SIZE, Order, Reader, SlowReader
 from eventlog.sources.gbase.types import ColumnType, Form
-from eventlog.sources.gbase.values import DAY_ZERO, TextRules
+from eventlog.sources.gbase.values import TextRules
 
 _NULLS: Final = {Form.SMALLINT: "-0x8000", Form.INTEGER: "-0x80000000", Form.BIGINT: "-0x8000000000000000"}
 _LETTERS: Final = {
@@ -81,7 +81,6 @@ def compiled(layout: Layout, texts: TextRules, order: Order = "auto") -> Reader:
         "text": texts.read if texts.invalid != "strict" else _plain_text(texts.codec),
         "ODD": (ValueError, LookupError, ArithmeticError, struct.error),
         "NUL": b"\0",
-        "DAY": dt.date.fromordinal,
     }
     source = _TEMPLATE.format(
         header=header,
@@ -158,7 +157,8 @@ def _expression(kind: ColumnType, name: str, slowly: str, texts: TextRules, know
         case Form.SMALLINT | Form.INTEGER | Form.BIGINT:
             return f"None if {name} == {_NULLS[kind.form]} else {name}"
         case Form.DATE:
-            return f"None if {name} == -0x80000000 else DAY({name} + {DAY_ZERO})"
+            known["days"] = Days()
+            return f"days[{name}]"
         case Form.INT8:
             known["int8"] = read_int8
             return f"{name}c << 32 | {name}b if {name}a == 1 else int8({name}a, {name}b, {name}c)"
@@ -167,8 +167,8 @@ def _expression(kind: ColumnType, name: str, slowly: str, texts: TextRules, know
         case Form.DATETIME if _is_timestamp(kind):
             known["datetime"] = dt.datetime
             quick = f"datetime({name}b * 100 + {name}c, {name}d, {name}e, {name}f, {name}g, {name}h)"
-            whole = f"{name}a == 0xC7 and {name}b < 100 and {name}c < 100"  # every date of the last thousand years
-            return f"{quick} if {whole} else {slowly}"
+            # Every date of the last thousand years; a century of 100 or more makes a year that there is none of.
+            return f"{quick} if {name}a == 0xC7 and {name}c < 100 else {slowly}"
         case Form.BOOLEAN:
             known["truth"] = {b"\0\0": False, b"\0\1": True, b"\1\0": None}
             return f"truth[{name}]"  # another byte than 1 for true is read slowly

@@ -12,9 +12,22 @@ from eventlog.model import Value
 from eventlog.sources.gbase.moments import unpack_moment, unpack_span
 from eventlog.sources.gbase.packed import unpack_decimal
 from eventlog.sources.gbase.types import ColumnType, Form
+from eventlog.sources.gbase.values import DAY_ZERO
 
 DIGITS: Final = bytes(pair // 10 << 4 | pair % 10 if pair < 100 else 0xFF for pair in range(256))
 """Turns a pair into the byte whose hexadecimal digits are its decimal ones, and what is no pair into one without."""
+
+MOST_DAYS: Final = 10_000
+
+
+class Days(dict[int, dt.date | None]):
+    """The dates of a table by their numbers; it has so few that each is made once, and forgotten when they are many."""
+
+    def __missing__(self, number: int) -> dt.date | None:
+        if len(self) >= MOST_DAYS:
+            self.clear()
+        made = self[number] = None if number == -0x80000000 else dt.date.fromordinal(number + DAY_ZERO)
+        return made
 
 
 def reading(kind: ColumnType) -> Callable[[Any], Value]:

@@ -14,6 +14,8 @@ READ: Final = 65_536
 """Bytes that are asked for at once."""
 POSITION_GONE: Final = -83713
 MAJOR: Final = 1
+CAPTURES: Final = "SELECT count(*) FROM syscdctabs WHERE dbname = ? AND owner = ? AND tabname = ? AND sessid <> ?"
+"""How many other sessions capture a table; it is asked for by `parts_of` its name and the own session."""
 
 
 class Driver(Protocol):
@@ -112,6 +114,15 @@ class Session:
             self._report(f"{others} other session(s) capture {table}: full row logging stays on.")
         else:
             self._undoing("set_fullrowlogging", table, 0)
+
+
+def parts_of(table: str) -> tuple[str, str, str]:
+    """Database, owner and name of `database:owner.table`."""
+    database, _, rest = table.partition(":")
+    owner, _, name = rest.rpartition(".")
+    if not (database and owner and name):
+        raise ConfigError(f"{table} is not a table of a server; it is written database:owner.table.")
+    return database, owner, name
 
 
 def emulated(emulator: Any) -> Driver:

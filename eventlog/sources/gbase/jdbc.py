@@ -1,0 +1,93 @@
+"""Informix's or GBase's JDBC driver, in a Java virtual machine of this process that JPype starts."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+from eventlog.errors import ConfigError, SourceError
+from eventlog.sources.gbase.session import CAPTURES, parts_of
+from eventlog.sources.gbase.settings import GbaseSettings
+
+_LARGEST_INT: Final = 2**31 - 1
+_OWN_SIGNALS: Final = "-Xrs"
+"""Without it Java ends the process on SIGTERM and Ctrl-C, before a session could be closed."""
+
+
+class JdbcDriver:
+    """A connection to syscdcv1; the session is read with the vendor's class IfxSmartBlob."""
+
+    def __init__(self, settings: GbaseSettings) -> None:
+        self._java = _started(settings)
+        manager = self._java.JClass("java.sql.DriverManager")
+        self._connection = self._asked("connecting", manager.getConnection, settings.url)
+        package = "com.gbasedbt.jdbc" if settings.url.startswith("jdbc:gbasedbt") else "com.informix.jdbc"
+        try:
+            self._blob = self._java.JClass(f"{package}.IfxSmartBlob")(self._connection)
+        except Exception as error:
+            self.close()
+            hint = "source.gbase.classpath names the jar of the database's JDBC driver."
+            raise ConfigError(f"Java has no class {package}.IfxSmartBlob: {_first_line(error)}.", hint=hint) from error
+        self._buffer = self._java.JArray(self._java.JByte)(0)
+
+    def call(self, function: str, *arguments: object) -> int:
+        marks = ", ".join("?" * len(arguments))
+        return self._number(f"EXECUTE FUNCTION {function}({marks})", arguments)
+
+    def read(self, session: int, most: int) -> bytes:
+        if len(self._buffer) != most:
+            self._buffer = self._java.JArray(self._java.JByte)(most)
+        count = int(self._asked("reading the session", self._blob.IfxLoRead, session, self._buffer, most))
+        if count < 0:
+            raise SourceError(f"The session cannot be read: the driver answers {count}.")
+        return bytes(memoryview(self._buffer))[:count]  # what lies behind is of earlier reads
+
+    def captures(self, table: str, but: int) -> int:
+        return self._number(CAPTURES, (*parts_of(table), but))
+
+    def close(self) -> None:
+        self._asked("closing the connection", self._connection.close)
+
+    def _number(self, statement: str, arguments: tuple[object, ...]) -> int:
+        doing = statement.partition("(")[0]
+        prepared = self._asked(doing, self._connection.prepareStatement, statement)
+        try:
+            for place, argument in enumerate(arguments, start=1):
+                self._asked(doing, _setter(prepared, argument), place, argument)
+            rows = self._asked(doing, prepared.executeQuery)
+            self._asked(doing, rows.next)
+            return int(self._asked(doing, rows.getLong, 1))
+        finally:
+            prepared.close()
+
+    def _asked(self, doing: str, function: Any, *arguments: object) -> Any:
+        try:
+            return function(*arguments)
+        except Exception as error:  # Java's exceptions come as Python ones of classes that only JPype knows
+            raise SourceError(f"The server refuses {doing}: {_first_line(error)}.") from error
+
+
+def _setter(prepared: Any, argument: object) -> Any:
+    """Binds the argument as the server's functions declare it: texts, INTEGER, and positions, which are longer."""
+    if isinstance(argument, int):
+        return prepared.setInt if abs(argument) <= _LARGEST_INT else prepared.setLong
+    return prepared.setString
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(". ")
+
+
+def _started(settings: GbaseSettings) -> Any:
+    """Java; it is started once a process, and only then learns its classpath."""
+    try:
+        java = import_module("jpype")
+    except ImportError:
+        raise ConfigError("source.gbase.driver is jdbc, which needs the package JPype1.") from None
+    if not java.isJVMStarted():
+        try:
+            java.startJVM(_OWN_SIGNALS, classpath=list(settings.classpath), interrupt=False)
+        except (OSError, ValueError) as error:
+            hint = "JAVA_HOME says where Java is."
+            raise ConfigError(f"Java does not start: {_first_line(error)}.", hint=hint) from None
+    return java
