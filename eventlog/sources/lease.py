@@ -19,9 +19,13 @@ class LeaseKeeper:
         self._thread = Thread(target=self._run, name="eventlog-lease", daemon=True)
         self._thread.start()
 
+    def end(self) -> None:
+        """Begins no further renewal; one that is under way may wait for a lock that the caller holds."""
+        self._stopped.set()
+
     def stop(self) -> None:
         """Ends the renewals; none is under way when it returns."""
-        self._stopped.set()
+        self.end()
         self._thread.join()
 
     def _run(self) -> None:

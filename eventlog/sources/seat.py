@@ -131,6 +131,8 @@ class Seat:
 
     def _lose(self) -> None:
         self.taken = False
-        self._stop_keeper()
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.end()  # not waited for: it may wait for the transaction in which this is noticed
         hint = "This one stands by and publishes nothing until that one ends."
         raise OccupiedError(f"Another publisher works on the event log {self.log.name}.", hint=hint)

@@ -10,19 +10,25 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from threading import Event as Flag
 from threading import Thread, get_ident
+from time import monotonic
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from eventlog.daemon.publisher import Publisher
-from eventlog.errors import MachineError, SinkError
+from eventlog.errors import MachineError, OccupiedError, SinkError
 from eventlog.sinks.changefiles import ChangeTableFiles
 from eventlog.sinks.database import DatabaseSink
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.kafka import KafkaSink
+from eventlog.sources.seat import Seat
 from eventlog.sources.table import LogSource
+from eventlog.sql.install import install
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
 from tests.hardening.crash import configure, prepare, waiting
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import tables
@@ -129,6 +135,25 @@ def test_a_backlog_that_grows_meanwhile_is_published_once_and_in_order(
     publish(config)
     assert waiting(postgresql) == 0
     assert aim.check(postgresql) == tables(postgresql)
+
+
+def test_who_loses_the_seat_while_it_is_renewed_lets_go_at_once(
+    sqlite: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(sqlite, LogNames())
+    renewing, renew = Flag(), Seat._renew
+    monkeypatch.setattr(Seat, "_renew", lambda self: (renewing.set(), renew(self)))
+    seat = Seat(Log(sqlite, LogNames()), lease=0.3)
+    assert seat.take()
+    with seat.log.transaction() as connection:
+        connection.execute(text("UPDATE event_log_mark SET value = '9999 another' WHERE name = 'publisher'"))
+        renewing.clear()
+        assert renewing.wait(10), "the lease is renewed, and waits for this transaction"
+        began = monotonic()
+        with pytest.raises(OccupiedError):
+            seat.assure(connection)
+        assert monotonic() - began < 5
+    assert not seat.taken
 
 
 def _write(engine: Engine, seed: int) -> None:
