@@ -23,7 +23,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """The plots, as if they lay among the pages."""
     from mkdocs.structure.files import File
 
-    for plot in sorted(RESULTS.glob("*.svg")):
+    for plot in sorted([*RESULTS.glob("*.svg"), *RESULTS.glob("hardening/*.svg")]):
         files.append(File.generated(config, f"{FOLDER}/{plot.name}", abs_src_path=str(plot)))
     return files
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, text
 
-from tests.hardening.deaths import Deaths
+from tests.hardening.deaths import AT_RANDOM, Deaths
 from tests.hardening.faults import arm, faults_of
 from tests.hardening.replaying import tables
 from tests.hardening.targets import Target, target
@@ -34,7 +34,6 @@ LOADED = (
     "psycopg",
     "lxml.etree",
 )
-AT_RANDOM = "at random"
 
 
 def processes() -> ForkServerContext:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,16 @@ from msgspec import Struct
 from bench.machine import Machine, this_machine
 
 RESULTS: Final = Path(__file__).resolve().parents[2] / "bench" / "results" / "hardening"
+
+AT_RANDOM: Final = "at random"
+DATABASES: Final = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+SINKS: Final = {
+    "files": "files",
+    "database": "change tables",
+    "http": "an HTTP receiver",
+    "kafka": "Kafka, a stand-in",
+    "broker": "Kafka, a real broker",
+}
 
 
 class Deaths(Struct, frozen=True, kw_only=True):
@@ -53,3 +64,15 @@ def keep(found: Deaths, folder: Path = RESULTS) -> Path:
     content = Kept(day=dt.datetime.now(tz=dt.UTC).date(), machine=this_machine(), runs=runs)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
     return path
+
+
+def table(runs: Sequence[Deaths]) -> list[str]:
+    """The runs as the page about threats shows them."""
+    lines = [
+        "| from | to | deaths | at named places | rows in the log | lost, twice, out of order |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for one in runs:
+        named = one.kills - one.places.get(AT_RANDOM, 0)
+        lines.append(f"| {DATABASES[one.database]} | {SINKS[one.sink]} | {one.kills} | {named} | {one.rows} | 0 |")
+    return [*lines, f"| | together | {sum(one.kills for one in runs)} | | {sum(one.rows for one in runs)} | 0 |"]

@@ -80,6 +80,22 @@ def grows(samples: Sequence[Sample], of: Callable[[Sample], float]) -> float:
     return _median([of(one) for one in last]) - _median([of(one) for one in second])
 
 
+def said(found: Soak) -> str:
+    """What a soak showed, in a sentence; each figure is the middle one of its third of the time."""
+    third = len(found.samples) // 3
+    second, last = found.samples[third : 2 * third], found.samples[-third:]
+    shown = {"memory in MB": "megabytes", "open files": "files", "connections": "connections"}
+    shown |= {"the log in MB": "log_megabytes", "lag in seconds": "lag"}
+    pairs = [
+        f"{title} {_median([getattr(one, name) for one in second])} and {_median([getattr(one, name) for one in last])}"
+        for title, name in shown.items()
+    ]
+    return (
+        f"{found.minutes:.0f} minutes, {found.samples[-1].taken} rows of the log; in the second third and in the last: "
+        f"{', '.join(pairs)}."
+    )
+
+
 def keep(found: Soak) -> Path:
     """Writes figures and their plot to the other results."""
     path = RESULTS / f"{found.name}.json"

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from tests.hardening.crash import AT_RANDOM, configure, finish, kill_again_and_again, prepare
-from tests.hardening.deaths import keep
+from tests.hardening.crash import configure, finish, kill_again_and_again, prepare
+from tests.hardening.deaths import AT_RANDOM, keep
 from tests.hardening.faults import BROKER, OWN, Fault, _owner, faults_of
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import tables

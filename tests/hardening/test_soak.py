@@ -29,6 +29,9 @@ LOAD = "two writers of small transactions, and 900 rows at once now and then, in
 AGE = 60.0
 """Seconds after which rows are purged, as an operator's timer does it."""
 
+SELDOM = 10.0
+"""Seconds between two bulks at least, so that a busy machine has caught up by then."""
+
 BULK = (
     "INSERT INTO usr SELECT n, 'many', 'x' FROM generate_series(1001, 1300) AS n",
     "UPDATE usr SET fname = 'more' WHERE idu > 1000",
@@ -67,8 +70,11 @@ def _soak(samples: list[Sample], machine: Machine) -> Soak:
 def _watched(engine: Engine, process: int, every: float) -> list[Sample]:
     began = time.monotonic()
     samples: list[Sample] = []
+    bulk = began
     while time.monotonic() - began < SECONDS:
-        _many_at_once(engine)
+        if time.monotonic() >= bulk:
+            bulk = time.monotonic() + SELDOM
+            _many_at_once(engine)
         time.sleep(every)
         if SECONDS >= KEPT:
             _purge(engine)
