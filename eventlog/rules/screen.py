@@ -74,7 +74,7 @@ def screen(events: Sequence[Event], catalog: Catalog | None, options: Options, *
         if meaning is None or event.time is None:
             screened.aside(event, Reason.INVALID, _misfit(event))
             continue
-        if event.key is not key or event.table is not table or meaning.row is not row:  # neighbours are often alike
+        if event.key != key or event.table != table or meaning.row is not row:  # neighbours are often alike
             place = table, key, row = event.table, event.key, meaning.row
             meeting = meetings.get(place) or _meet(screened, identities, event, row_event=row)
             meetings[place] = meeting
