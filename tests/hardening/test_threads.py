@@ -142,7 +142,12 @@ def test_who_loses_the_seat_while_it_is_renewed_lets_go_at_once(
 ) -> None:
     install(sqlite, LogNames())
     renewing, renew = Flag(), Seat._renew
-    monkeypatch.setattr(Seat, "_renew", lambda self: (renewing.set(), renew(self)))
+
+    def noted(seat: Seat) -> None:
+        renewing.set()
+        renew(seat)
+
+    monkeypatch.setattr(Seat, "_renew", noted)
     seat = Seat(Log(sqlite, LogNames()), lease=0.3)
     assert seat.take()
     with seat.log.transaction() as connection:
