@@ -142,4 +142,4 @@ def line_of(element: XmlElement) -> int:
 def _reason(error: etree.XMLSyntaxError) -> str:
     """What libxml2 says, without the place that is told apart and without advice for programmers."""
     reason = re.sub(r"(, (use|try|see) .*)?, line \d+, column \d+$", "", error.msg or "it is empty")
-    return reason if reason[1:2].isupper() else reason[:1].lower() + reason[1:]
+    return shortened(reason if reason[1:2].isupper() else reason[:1].lower() + reason[1:], 300)

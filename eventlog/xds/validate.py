@@ -50,7 +50,7 @@ def _misfits(root: XmlElement) -> list[Fault]:
     if root.tag not in ("nds", "input", "output"):
         return [(root, f"a document is <nds>, <input> or <output>, not {_tag(root)}.")]
     # The log speaks where the words have nothing to say, so that a document is never called valid by omission.
-    return list(_told(root)) or [(root, f"{each.message}.") for each in grammar.error_log]
+    return list(_told(root)) or [(root, f"{shortened(each.message, 300)}.") for each in grammar.error_log]
 
 
 def _told(root: XmlElement) -> Iterator[Fault]:

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 CORPORA = Path(__file__).resolve().parents[1] / "corpora"
 SLOWEST = 10
-"""Seconds after which a decoder hangs."""
+"""Seconds after which a decoder hangs, whatever it was given up to `LONG` bytes."""
 MOST_MEMORY = 64 * 2**20
-"""Bytes that a decoder may take for an input of a few kilobytes."""
+"""Bytes that a decoder may take for an input of up to `LONG` bytes."""
+LONG = 2**18
+"""Bytes of a long input."""
 
 TOKENS = [
     *(
@@ -107,6 +109,18 @@ def mutated(draw: st.DrawFn, seeds: list[bytes]) -> bytes:
     return bytes(found)
 
 
+def stretched(seed: bytes) -> list[bytes]:
+    """Long inputs: the seed again and again, the middle of it, and one byte of it."""
+    third = len(seed) // 3
+    middle = seed[third : 2 * third] or seed
+    room = LONG - len(seed)
+    return [
+        seed * (LONG // max(1, len(seed))),
+        seed[:third] + middle * (room // len(middle)) + seed[third:],
+        seed[:third] + seed[third : third + 1] * room + seed[third:],
+    ]
+
+
 @contextmanager
 def bounded() -> Iterator[None]:
     """Ends what takes too long, and finds what takes too much memory."""
@@ -115,7 +129,7 @@ def bounded() -> Iterator[None]:
         raise AssertionError(f"it takes more than {SLOWEST} s")
 
     former = signal.signal(signal.SIGALRM, hangs)
-    signal.alarm(SLOWEST)
+    signal.setitimer(signal.ITIMER_REAL, SLOWEST)
     tracemalloc.start()
     try:
         yield
@@ -123,7 +137,7 @@ def bounded() -> Iterator[None]:
         assert peak <= MOST_MEMORY, f"it takes {peak} bytes"
     finally:
         tracemalloc.stop()
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, former)
 
 

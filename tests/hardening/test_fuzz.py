@@ -7,8 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventlog.errors import EventlogError
+from tests.hardening import fuzzing
 from tests.hardening.decoders import DECODERS
-from tests.hardening.fuzzing import MOST_MEMORY, corpus, mutated, survives
+from tests.hardening.fuzzing import LONG, MOST_MEMORY, corpus, mutated, stretched, survives
 from tests.hardening.quantity import scaled
 
 fuzzed = settings(
@@ -31,8 +32,18 @@ def test_the_corpus_is_read_or_refused_in_words(name: str) -> None:
     assert any(found), "nothing of the corpus is whole, so fuzzing would only try the first check"
 
 
-def test_the_bounds_are_kept() -> None:
+@pytest.mark.parametrize("name", DECODERS)
+def test_long_inputs_take_no_more_than_the_bounds(name: str) -> None:
+    for long in (piece for seed in corpus(name)[:2] for piece in stretched(seed)):
+        assert LONG - 4096 * 4 <= len(long) <= LONG
+        assert survives(DECODERS[name], long, EventlogError) in (True, False)
+
+
+def test_the_bounds_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AssertionError, match="it takes"):
         survives(lambda _: bytearray(MOST_MEMORY + 1), b"x", EventlogError)
     with pytest.raises(ZeroDivisionError):
         survives(lambda data: len(data) // 0, b"x", EventlogError)
+    monkeypatch.setattr(fuzzing, "SLOWEST", 0.05)
+    with pytest.raises(AssertionError, match="more than"):
+        survives(lambda _: [0 for _ in iter(int, 1)], b"x", EventlogError)
