@@ -26,7 +26,7 @@ def test_a_receiver_behind_a_bad_network_gets_everything_in_order(
     postgresql: Engine, tmp_path: Path, trouble: str
 ) -> None:
     with inbox(1) as found, Proxy("127.0.0.1", found.port) as proxy:
-        published_through(proxy, Receiver(found), trouble, postgresql, tmp_path)
+        expect_all_published(proxy, Receiver(found), trouble, postgresql, tmp_path)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
@@ -35,10 +35,12 @@ def test_change_tables_behind_a_bad_network_get_everything_once(
 ) -> None:
     url = postgresql.url
     with Proxy(url.host or "", url.port or 0) as proxy:
-        published_through(proxy, ChangeTables(postgresql, tmp_path), trouble, postgresql, tmp_path)
+        expect_all_published(proxy, ChangeTables(postgresql, tmp_path), trouble, postgresql, tmp_path)
 
 
-def published_through(proxy: Proxy, aim: Receiver | ChangeTables, trouble: str, source: Engine, folder: Path) -> None:
+def expect_all_published(
+    proxy: Proxy, aim: Receiver | ChangeTables, trouble: str, source: Engine, folder: Path
+) -> None:
     """Publishes through a proxy that makes trouble, and looks at what came through."""
     aim.through(proxy.port)
     prepare(source, aim.style)
