@@ -11,14 +11,13 @@ because Spark's own range partitioning would run the conversion twice to find ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -52,7 +51,7 @@ from eventlog_spark.faults import arriving
 from eventlog_spark.progress import watched
 from eventlog_spark.sampling import sampled
 from eventlog_spark.scattering import Noted, Scattering, scattered
-from eventlog_spark.sending import Sending, order_name
+from eventlog_spark.sending import Sending, Step, order_name
 from eventlog_spark.session import Cluster, session
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
 
 MOST_TASKS: Final = 10_000
 EMPTY: Final[Mapping[int, str]] = {}
-Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Watch | None = None) -> Summary:
@@ -216,11 +214,11 @@ class Run:
                 staged=self._staged,
             )
 
-    def _collected(self, stage: str, count: int, step: Step) -> list[bytes]:
+    def _collected(self, stage: str, count: int, step: Step, rows: int | None = None) -> list[bytes]:
         """What the tasks of a step answer, a few bytes each."""
         if not count:
             return []
-        with watched(self._spark, self._watch, stage, None), arriving():
+        with watched(self._spark, self._watch, stage, rows), arriving():
             return [bytes(row.content) for row in self._numbered(count).mapInArrow(step, ANSWERS).collect()]
 
     def _numbered(self, count: int) -> Any:

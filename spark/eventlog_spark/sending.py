@@ -42,8 +42,9 @@ from eventlog.qlik.changeseq import ChangeSeq
 from eventlog.schema import Table
 from eventlog_spark.deciding import done
 
-Collected = Callable[[str, int, Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]], list[bytes]]
-"""What the tasks of a step answer: its name, how many tasks there are, and what an executor does."""
+Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Collected = Callable[[str, int, Step, int], list[bytes]]
+"""What the tasks of a step answer: its name, how many tasks there are, what executors do, how many rows they get through."""
 
 UNNUMBERED: Final = "spark"
 """The work of a conversion that cannot be gone on with."""
@@ -88,7 +89,7 @@ class Sending:
         known = dict(enumerate(self._conversion.catalog or ())) if tables is None else tables
         with our_words(NOTHING_YET), closing(sink_of(self._target)) as sink:
             after = sink.last()
-            found = self._laid(stretches, after, lane_count(summary.changes))
+            found = self._laid(stretches, after, summary.changes)
             last = _last(after, summary.changes, buckets)
             places = sorted({place for one in found for place in one.tables})
             reserve(sink, self._target, last, [known[place] for place in places])
@@ -117,16 +118,17 @@ class Sending:
         """Sends what is not there yet, all lanes side by side."""
         tasks = lane_tasks(self._conversion, plan, self._folder)
         with our_words(ONCE_MORE):
-            answers = self._collected("sending", len(tasks), partial(lanes_sent, tasks))
+            answers = self._collected("sending", len(tasks), partial(lanes_sent, tasks), plan.summary.changes)
         found = [msgspec.json.decode(answer, type=Sent) for answer in answers]
         refused = {place: note for one in found for place, note in one.refused.items()}
         return Sent(documents=sum(one.documents for one in found), refused=refused)
 
-    def _laid(self, stretches: Sequence[Write], after: str, lanes: int) -> list[Laid]:
+    def _laid(self, stretches: Sequence[Write], after: str, changes: int) -> list[Laid]:
+        lanes = lane_count(changes)
         tasks = [
             Lay(name=f"laid-{one.name}", stretch=one, after=after, lanes=lanes, folder=one.folder) for one in stretches
         ]
-        answers = self._collected("numbering", len(tasks), partial(laid, tasks))
+        answers = self._collected("numbering", len(tasks), partial(laid, tasks), changes)
         return [msgspec.json.decode(answer, type=Laid) for answer in answers]
 
 

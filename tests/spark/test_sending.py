@@ -16,11 +16,13 @@ from hypothesis import settings as trying
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from eventlog.cli.main import exit_code
 from eventlog.convert import lanes, local, plan, streams
 from eventlog.convert.commit import Summary
 from eventlog.convert.settings import Conversion, SentMessages, SentTables, SnapshotRows, StreamInput
 from eventlog.errors import SinkError, UsageError
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.schema import catalog_to_json
 from eventlog.sinks.database import DatabaseSettings
 from eventlog.sources.gbase.scenario import reads, shop
 from eventlog.sources.gbase.settings import GbaseSettings
@@ -30,7 +32,7 @@ from tests.converting import outcomes_of
 from tests.servers_kafka import consumed, settings, stand_in
 from tests.spark.dying import SMALL, rows
 from tests.spark.inputs import many_histories, order, rows_of, write_rows, write_snapshot
-from tests.strategies import History
+from tests.strategies import CATALOG, History
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,7 +104,8 @@ def test_random_histories_in_every_form(
         back = SnapshotRows(folder=write_snapshot(place / "snapshot", history))
         (place / "in").mkdir()
         write_rows(place / "in" / "a.parquet", rows_of(history.events))
-        both(clusters, order(place / "in", place, part_events=3, read_back=back), fresh(form))
+        done, found = both(clusters, order(place / "in", place, part_events=3, read_back=back), fresh(form))
+        assert sum(value is not None for values in found.values() for value in values) == done.changes
 
 
 @pytest.mark.usefixtures("_small_steps")
@@ -182,6 +185,23 @@ def test_metadata_that_no_broker_takes_are_told_before_anything_is_sent(
     with pytest.raises(SinkError, match=r"metadata message of usr has \d+ bytes, more than topic metadata-\d+ takes"):
         convert(order(tmp_path / "in", tmp_path / "out", format=target))
     assert not (tmp_path / "out").exists()
+
+
+def test_the_command_sends(
+    spark: SparkSession, clusters: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "schema.json").write_bytes(catalog_to_json(CATALOG))
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / "a.parquet", rows(90))
+    (tmp_path / "c.toml").write_text(
+        '[[output]]\nsink = "kafka"\nformat = "messages"\nservers = "elsewhere:1"\ntransactional_id = "by-command"\n'
+        '[output.messages]\ntopic = "by-command"\n'
+    )
+    words = ["--schema", str(tmp_path / "schema.json"), "--to", "messages", "--kafka", clusters[1]]
+    there = ["--engine", "spark", "--config", str(tmp_path / "c.toml"), "--out", str(tmp_path / "out")]
+    assert exit_code(["convert", str(tmp_path / "in"), *words, *there]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "90 rows, 90 changes, 1 part (S 90)."
+    assert len(consumed(clusters[1], "by-command")) == 90
 
 
 def test_a_log_without_changes_sends_nothing(spark: SparkSession, clusters: tuple[str, str], tmp_path: Path) -> None:
