@@ -30,6 +30,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option("--when", metavar="CONDITION", help="Only rows for which this SQL condition holds, before or after.")
 @click.option("--row-triggers", is_flag=True, help="Row triggers where statement triggers are the default.")
 @sql_option
+@json_option
 @site_options
 def track(
     site: Site,
@@ -41,6 +42,7 @@ def track(
     when: str | None,
     row_triggers: bool,
     sql: bool,
+    as_json: bool,
 ) -> None:
     """Makes or replaces the triggers of tables and views; their child tables are captured with them.
 
@@ -56,14 +58,18 @@ def track(
     if sql:
         click.echo(track_sql(engine, tables, options, site.names(engine), site.schema), nl=False)
         return
-    for trigger in make(engine, tables, options, site.names(engine), site.schema):
+    made = make(engine, tables, options, site.names(engine), site.schema)
+    if as_json:
+        show_json(made)
+    for trigger in () if as_json else made:
         click.echo(f"{trigger.state} {trigger.name} on {trigger.table}", err=True)
 
 
 @click.command()
 @click.argument("tables", nargs=-1, required=True)
+@json_option
 @site_options
-def untrack(site: Site, tables: tuple[str, ...]) -> None:
+def untrack(site: Site, tables: tuple[str, ...], as_json: bool) -> None:
     """Takes the triggers of tables and views off.
 
     Example: eventlog untrack usr --database sqlite:///app.db
@@ -71,7 +77,10 @@ def untrack(site: Site, tables: tuple[str, ...]) -> None:
     from eventlog.sql.triggers import untrack as take_off
 
     engine = site.engine()
-    for name in take_off(engine, tables, site.names(engine), site.schema):
+    removed = take_off(engine, tables, site.names(engine), site.schema)
+    if as_json:
+        show_json({"removed": removed})
+    for name in () if as_json else removed:
         click.echo(f"removed {name}", err=True)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
-_SHAPE: Final = "Give its other columns defaults, or list its ten columns in source.columns."
+_SHAPE: Final = "Its record_id must number itself and other columns need defaults; or list its ten in source.columns."
 
 
 def try_log(connection: Connection, names: LogNames) -> None:

@@ -1,4 +1,4 @@
-"""The outputs as the page shows them: named without opening one and without a secret, and how each stands. Pure."""
+"""The outputs as the page shows them: named without opening one and without a secret, and how each stands."""
 
 from __future__ import annotations
 

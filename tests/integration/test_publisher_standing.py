@@ -108,3 +108,14 @@ def test_entries_are_few_and_only_of_who_has_the_seat(sqlite: Engine) -> None:
     with pytest.raises(OccupiedError):
         ledger.enter({"out": Standing(document="d", position=(4,), at=1.0)}, now=True)
     assert facts(sqlite, log.names).outputs["out"].position == (3,)
+
+
+def test_what_a_receiver_says_does_not_command_the_terminal(sqlite: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    log = Log(sqlite, site(sqlite).names)
+    seat = Seat(log, 60.0)
+    assert seat.take()
+    Ledger(seat).enter({"out": Standing(error="no\x1b[2Jthing", failed_at=1.0)})
+    assert exit_code(["status", "--database", str(sqlite.url)]) == OK
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert "no\\x1b[2Jthing" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -140,10 +141,46 @@ def test_sqlite_reads_a_stretch_whatever_is_asked_for(sqlite: Engine) -> None:
             assert any(step.startswith("SEARCH entry USING") for step in plan), (asked, plan)
 
 
+def test_mariadb_reads_a_stretch_whatever_is_asked_for(mariadb: Engine) -> None:
+    _fill(mariadb, indexed=True)
+    for asked, filters in FILTERS.items():
+        for statement, parameters in _sent(Log(mariadb, NAMES), filters, numbered=True):
+            with mariadb.connect() as connection:
+                plan = connection.exec_driver_sql(f"EXPLAIN {statement}", parameters).mappings().all()
+            steps = {str(step["table"]): step for step in plan}
+            assert [name for name, step in steps.items() if step["type"] == "ALL" and "derived" not in name] == [], (
+                asked,
+                plan,
+            )
+            assert steps["entry"]["key"], (asked, plan)
+
+
+@pytest.mark.parametrize("database", ["postgresql", "sqlite", "mariadb"])
+def test_what_is_measured_again_and_again_reads_no_table(database: str, request: pytest.FixtureRequest) -> None:
+    engine: Engine = request.getfixturevalue(database)
+    _fill(engine, indexed=False)
+    log = Log(engine, NAMES)
+    for name in ("count_waiting", "oldest_waiting"):
+        sent = str(log.query(name).compile(engine))
+        with engine.connect() as connection:
+            plan = connection.exec_driver_sql(f"EXPLAIN {'QUERY PLAN ' if database == 'sqlite' else ''}{sent}").all()
+        said = " ".join(str(cell) for row in plan for cell in row)
+        assert not re.search(r"Seq Scan|\bALL\b", said), (name, said)
+        assert re.search(r"(?i)index|SEARCH|ref|range", said), (name, said)
+        assert not re.search(r"SCAN event_log(?! USING)", said), (name, said)
+
+
 def _fill(engine: Engine, *, indexed: bool) -> None:
     """A log of processed rows, longer than any stretch, with a few that wait; and a companion that is large too."""
-    fill(engine, COUNT)
     table = LogTable(engine)
+    if engine.dialect.name == "mysql":
+        install(engine)
+        table.run(
+            "INSERT INTO event_log (table_key, status, event_type, table_name, column_name)"
+            f" SELECT CONCAT('idu=', seq % 5000), 'S', 2, 'usr', 'fname' FROM seq_1_to_{COUNT}"
+        )
+    else:
+        fill(engine, COUNT)
     table.run("UPDATE event_log SET status = 'N' WHERE record_id <= 500 OR record_id > 39500")
     table.run(
         "INSERT INTO event_log_outcome (record_id, status, reason) SELECT record_id, 'S', 'superseded' FROM event_log"
@@ -154,7 +191,8 @@ def _fill(engine: Engine, *, indexed: bool) -> None:
     if indexed and engine.dialect.name == "postgresql":
         table.run("CREATE INDEX event_log_number ON event_log (record_id)")
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("ANALYZE"))
+        mysql = engine.dialect.name == "mysql"
+        connection.execute(text("ANALYZE TABLE event_log, event_log_outcome" if mysql else "ANALYZE"))
 
 
 def _sent(log: Log, filters: Filters, *, numbered: bool) -> list[tuple[str, Any]]:
