@@ -52,7 +52,15 @@ def _jars() -> Path:
         absent("jdbc", "there is no Maven that fetches the jar of H2")
     folder.parent.mkdir(parents=True, exist_ok=True)
     coming = Path(tempfile.mkdtemp(dir=folder.parent))
-    command = [maven, "-B", "-q", "-f", HERE / "pom.xml", "dependency:copy-dependencies", f"-DoutputDirectory={coming}"]
+    command = [
+        maven,
+        "-B",
+        "-q",
+        "-f",
+        str(HERE / "pom.xml"),
+        "dependency:copy-dependencies",
+        f"-DoutputDirectory={coming}",
+    ]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     if run.returncode:
         shutil.rmtree(coming)

@@ -16,6 +16,7 @@ from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.place import Place, read_place, write_place
 from eventlog.sources.gbase.records import name_of
 from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.source import gbase_source
 from eventlog.sources.gbase.tables import full_name, spelled_as, table_of
 from eventlog.sources.gbase.types import read_type
 from eventlog.sources.gbase.values import TextRules, codec
@@ -83,3 +84,8 @@ def test_files_that_cannot_be_read_are_sentences(tmp_path: Path) -> None:
     (tmp_path / "binary.hex").write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="no text of hexadecimal digits"):
         list(chunks_of(tmp_path / "binary.hex"))
+
+
+def test_a_publisher_refuses_files_with_rubbish_in_words() -> None:
+    with pytest.raises(ConfigError, match=r"source\.gbase\.dirty is for finished files.*eventlog convert"):
+        gbase_source(GbaseSettings(path="stream.hex", dirty=True))

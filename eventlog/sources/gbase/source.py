@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.backoff import Backoff
-from eventlog.errors import DamageError, MachineError
+from eventlog.errors import ConfigError, DamageError, MachineError
 from eventlog.marks import FileMarks
 from eventlog.model import Image, Outcome, Position, Status, exceptional
 from eventlog.schema import Catalog
@@ -252,6 +252,11 @@ def gbase_source(
     """The source that the settings describe: captured files if they name a path, else a server."""
     from eventlog.sources.gbase.drivers import driver_of
 
+    if settings.dirty:  # a line that is still being written would look like one with rubbish behind it
+        hint = (
+            "Convert them with `eventlog convert --from gbase`; what is published must hold the bytes that were read."
+        )
+        raise ConfigError("source.gbase.dirty is for finished files, and a publisher's may grow.", hint=hint)
     feed: Feed = (
         FileFeed(Path(settings.path)) if settings.path else SessionFeed(lambda: driver_of(settings), settings, report)
     )
