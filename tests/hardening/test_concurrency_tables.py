@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Options, Style, track, trigger_states
+from eventlog.sql.triggers import Options, Style, track, trigger_states, untrack
 from tests.hardening.contending import DEADLOCK, Received
 from tests.hardening.crash import prepare, waiting
 from tests.hardening.replaying import account_for_log, replay_xds, tables
@@ -197,6 +197,30 @@ def test_a_full_load_that_is_killed_while_writers_write_is_complete_in_the_end(
     store, told = replay_xds(received.bodies)
     assert store == tables(postgresql)
     assert len(store) >= LOADED - USERS
+    account_for_log(postgresql, told)
+
+
+def test_what_nobody_logged_between_untrack_and_track_is_told_by_a_full_load(
+    postgresql: Engine, tmp_path: Path
+) -> None:
+    prepare(postgresql, "field")
+    writers = Writers(postgresql, ["fname", "lname"])
+    command = [sys.executable, "-m", "eventlog", "refresh", "usr", "--database", url_of(postgresql)]
+    with published(postgresql, tmp_path) as received:
+        with writers.working():
+            writers.more()
+            untrack(postgresql, ["usr"], LogNames())
+            ddl(postgresql, "INSERT INTO usr VALUES (500, 'nobody logs it', NULL)")
+            writers.more()
+            tracked(postgresql, "field")
+            writers.more()
+        until(lambda: not waiting(postgresql), "what was logged is published")
+        assert ("usr", "idu=500") not in replay_xds(received.bodies)[0]
+        assert subprocess.run(command, check=False).returncode == 0
+    assert {*writers.refusals} <= {DEADLOCK}
+    store, told = replay_xds(received.bodies)
+    held = tables(postgresql)
+    assert {place: row for place, row in store.items() if place in held} == held
     account_for_log(postgresql, told)
 
 
