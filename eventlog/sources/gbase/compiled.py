@@ -9,10 +9,11 @@ import datetime as dt
 import struct
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from string import ascii_lowercase
 from typing import Any, Final
 
 from eventlog.sources.gbase.layout import Layout
-from eventlog.sources.gbase.quick import DIGITS, Days, places, read_int8, reading
+from eventlog.sources.gbase.quick import PAIRS, Days, read_int8, reading
 from eventlog.sources.gbase.rows import FIXED_HEADER, MOST_SIZE, Order, Reader, SlowReader
 from eventlog.sources.gbase.types import ColumnType, Form
 from eventlog.sources.gbase.values import TextRules
@@ -27,8 +28,8 @@ _LETTERS: Final = {
     Form.SMALLFLOAT: "f",
     Form.INT8: "hII",
 }
-_PARTS: Final = {"hI": "abc", "8B": "abcdefgh", **{f"B{digit}": "ab" for digit in range(10)}}
-"""What is appended to a column's variable for each of its parts."""
+_SHORT: Final = 9
+"""Bytes of a decimal that is taken apart with the other columns: sixteen digits."""
 _TEMPLATE: Final = """\
 def read(data, header_size):
     try:
@@ -119,7 +120,7 @@ def _fixed(layout: Layout, header: int, known: dict[str, Any]) -> str:
     for at, column in enumerate(layout.fixed):
         form = _form(column.type)
         forms.append(form)
-        names += [f"f{at}{letter}" for letter in _PARTS.get(form[:2], [""])]
+        names += [f"f{at}{letter}" for letter in _parts(form)]
     known["unpack"] = struct.Struct(">" + "".join(forms)).unpack_from
     return f"{', '.join(names)}, = unpack(data, {header})"
 
@@ -127,9 +128,21 @@ def _fixed(layout: Layout, header: int, known: dict[str, Any]) -> str:
 def _form(kind: ColumnType) -> str:
     if _is_timestamp(kind):
         return "8B"
-    if kind.form is Form.DECIMAL:
-        return f"B{(kind.size or 1) - 1}s"
+    if _is_short(kind):
+        return f"{kind.size}B"
     return _LETTERS.get(kind.form, f"{kind.size}s")
+
+
+def _parts(form: str) -> str | list[str]:
+    """What is appended to a column's variable for each of its parts."""
+    if form.endswith("B"):
+        return ascii_lowercase[: int(form[:-1])]
+    return "abc" if form == "hII" else [""]
+
+
+def _is_short(kind: ColumnType) -> bool:
+    """Whether it is a decimal whose pairs are whole and few, so that they are taken apart with the other columns."""
+    return kind.form is Form.DECIMAL and kind.scale is not None and not kind.scale % 2 and (kind.size or 0) <= _SHORT
 
 
 def _is_timestamp(kind: ColumnType) -> bool:
@@ -176,11 +189,21 @@ def _expression(kind: ColumnType, name: str, slowly: str, texts: TextRules, know
             trimmed = f"{name}.rstrip(b' ')" if texts.trim else name
             return f"None if {name}[0] == 0 else text({trimmed})"
     known[f"read_{name}"] = reading(kind)
-    if kind.form is not Form.DECIMAL:
+    if not _is_short(kind):
         return f"read_{name}({name})"
-    exact = f"read_{name}(({name}a, {name}b))"
-    if kind.scale is None or kind.scale % 2:
-        return exact
-    known |= {"Decimal": Decimal, "DIGITS": DIGITS, f"find_{name}": places(kind).get}
-    quick = f"Decimal({name}b.translate(DIGITS).hex()[:place[0]] + 'E-{kind.scale}')"
-    return f"{quick} if (place := find_{name}({name}a)) and {name}b.endswith(place[1]) else {exact}"
+    known |= {"Decimal": Decimal, "PAIRS": PAIRS}
+    return " else ".join(
+        [*_spelled(kind, name), f"read_{name}(bytes(({name}{f', {name}'.join(_parts(_form(kind)))})))"]
+    )
+
+
+def _spelled(kind: ColumnType, name: str) -> Iterator[str]:
+    """A short decimal as its pairs spell it, for each place of the point that its first byte may name."""
+    _, *pairs = [name + letter for letter in _parts(_form(kind))]
+    taken = (kind.scale or 0) // 2
+    for whole in range(1, len(pairs) - taken + 1):
+        end = whole + taken
+        digits = [f"{{PAIRS[{pair}]}}" for pair in pairs[:end]]
+        digits.insert(whole, ".")
+        zeros = f" and not ({' or '.join(pairs[end:])})" if pairs[end:] else ""
+        yield f"Decimal(f'{''.join(digits)}') if {name}a == {0xC0 + whole}{zeros}"

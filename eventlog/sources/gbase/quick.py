@@ -17,6 +17,8 @@ from eventlog.sources.gbase.values import DAY_ZERO
 DIGITS: Final = bytes(pair // 10 << 4 | pair % 10 if pair < 100 else 0xFF for pair in range(256))
 """Turns a pair into the byte whose hexadecimal digits are its decimal ones, and what is no pair into one without."""
 
+PAIRS: Final = tuple([f"{pair:02d}" for pair in range(100)])
+"""How a pair is written."""
 MOST_DAYS: Final = 10_000
 
 
@@ -42,20 +44,6 @@ def reading(kind: ColumnType) -> Callable[[Any], Value]:
     return lambda data: data if any(data) else None
 
 
-def places(kind: ColumnType, *, negative: bool = False) -> Mapping[int, tuple[int, bytes]]:
-    """By the first byte of a decimal: how many digits its scale leaves of the pairs, and the zeros that must follow.
-
-    Numbers below one are not among them, nor those whose bytes hold fewer decimals than their type.
-    """
-    scale = kind.scale or 0
-    size, taken = (kind.size or 1) - 1, (scale + 1) // 2
-    return {
-        0x3F - whole if negative else 0xC0 + whole: (2 * whole + scale, bytes(size - whole - taken))
-        for whole in range(1, (kind.precision - scale + 1) // 2 + 1)
-        if whole + taken <= size
-    }
-
-
 def read_int8(sign: int, low: int, high: int) -> int | None:
     """An INT8 that is not positive."""
     if sign not in (-1, 0):
@@ -63,32 +51,42 @@ def read_int8(sign: int, low: int, high: int) -> int | None:
     return -(high << 32 | low) if sign else None
 
 
-def _decimals(kind: ColumnType) -> Callable[[tuple[int, bytes]], Decimal | None]:
+def _decimals(kind: ColumnType) -> Callable[[bytes], Decimal | None]:
     """Reads decimals that compiled code does not: of negative ones the pairs are what is missing to a power of 100."""
     precision, scale = kind.precision, kind.scale
-    below, above = places(kind, negative=True), places(kind)
+    if scale is None:
+        return lambda data: unpack_decimal(data, precision, None)
+    places = _places(kind)
 
-    def exactly(first: int, pairs: bytes) -> Decimal | None:
-        return unpack_decimal(bytes((first,)) + pairs, precision, scale)
-
-    def read(parts: tuple[int, bytes]) -> Decimal | None:
-        first, pairs = parts
-        place = below.get(first) or above.get(first)
+    def read(data: bytes) -> Decimal | None:
+        first, pairs = data[0], data[1:]
+        place = places.get(first)
         if place is None or not pairs.endswith(place[1]):
-            return exactly(first, pairs)
+            return unpack_decimal(data, precision, scale)
         count = place[0]
         digits = pairs.translate(DIGITS).hex()
         if digits[count : count + 1].strip("0"):  # the half of a pair that the type has not
-            return exactly(first, pairs)
-        digits = digits[:count]
-        if first < 0x80:
-            number = 10**count - int(digits)
-            if number == 10**count:  # no number is written so
-                return exactly(first, pairs)
-            return Decimal(f"-{number}E-{scale}")
-        return Decimal(f"{digits}E-{scale}")
+            return unpack_decimal(data, precision, scale)
+        number = int(digits[:count]) if first >= 0x80 else int(digits[:count]) - 10**count
+        if number == -(10**count):  # no number is written so
+            return unpack_decimal(data, precision, scale)
+        return Decimal(f"{number}E-{scale}")
 
-    return read if scale is not None else lambda parts: exactly(*parts)
+    return read
+
+
+def _places(kind: ColumnType) -> Mapping[int, tuple[int, bytes]]:
+    """By the first byte of a decimal: how many digits its scale leaves of the pairs, and the zeros that must follow.
+
+    Numbers below one are not among them, nor those whose bytes hold fewer decimals than their type.
+    """
+    scale = kind.scale or 0
+    size, taken = (kind.size or 1) - 1, (scale + 1) // 2
+    found: dict[int, tuple[int, bytes]] = {}
+    for whole in range(1, (kind.precision - scale + 1) // 2 + 1):
+        if whole + taken <= size:
+            found[0xC0 + whole] = found[0x3F - whole] = (2 * whole + scale, bytes(size - whole - taken))
+    return found
 
 
 def _moments(kind: ColumnType) -> Callable[[bytes], Value]:
