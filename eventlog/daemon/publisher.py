@@ -37,6 +37,9 @@ STANDBY: Final = 1.0
 FAILURES: Final = Backoff(first=0.5, longest=30.0)
 """How long it waits after a cycle that failed, when trying again makes sense."""
 
+LOOKS: Final = 3
+"""How often it looks at the tables again when it cannot read: they may go on changing meanwhile."""
+
 
 class Publisher:
     """Publishes one log or stream. What it opens it closes, and a batch that it began it finishes."""
@@ -100,15 +103,11 @@ class Publisher:
         if not self.post.take():
             raise self._occupied()
         began = monotonic()
-        try:
-            report = self._round(ahead=ahead)
-        except SourceError as error:
-            if error.may_pass:
-                raise
-            report = Report(stale=True)  # it may have asked for a column that is not there any more
+        report, looks = self._tried(ahead=ahead, looks=LOOKS), LOOKS
         while report.stale:
             self._relay = self._new_relay(self._relay)
-            report = self._round(ahead=ahead)
+            looks -= 1
+            report = self._tried(ahead=ahead, looks=looks)
         self._finish(report, monotonic() - began)
         return report
 
@@ -160,6 +159,15 @@ class Publisher:
             except MachineError as error:
                 self._wait_out(error)
         self.vitals.now("stopping")
+
+    def _tried(self, *, ahead: bool, looks: int) -> Report:
+        """A round; one that failed for good may have asked for a column that is gone, while there are `looks` left."""
+        try:
+            return self._round(ahead=ahead)
+        except SourceError as error:
+            if error.may_pass or looks <= 0:
+                raise
+            return Report(stale=True)
 
     def _round(self, *, ahead: bool) -> Report:
         with self.post.guarded():
