@@ -101,14 +101,14 @@ def test_a_backlog_is_published_once_and_in_order(
     postgresql: Engine, tmp_path: Path, mock_cluster: str, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     monkeypatch.setattr("eventlog.workers.WORTHWHILE", 10)
-    failing(monkeypatch, 0.01, seed=workers)
+    failing(monkeypatch, 0.02, seed=workers)
     seen = at_work(monkeypatch)
     aim = Everywhere(postgresql, tmp_path, mock_cluster, f"threads.{workers}")
     prepare(postgresql, aim.style)
     config = configure(postgresql, tmp_path, aim)
     config.write_text(config.read_text().replace("[publisher]", f"[publisher]\nworkers = {workers}"))
     dice = random.Random(workers)
-    for _ in range(scaled(15)):
+    for _ in range(scaled(8)):
         many_at_once(postgresql, dice)
     assert publish(config) > 0
     assert waiting(postgresql) == 0
@@ -121,7 +121,7 @@ def test_a_backlog_is_published_once_and_in_order(
 def test_a_backlog_that_grows_meanwhile_is_published_once_and_in_order(
     postgresql: Engine, tmp_path: Path, mock_cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(monkeypatch, 0.01, seed=3)
+    failing(monkeypatch, 0.02, seed=3)
     aim = Everywhere(postgresql, tmp_path, mock_cluster, "threads.grows")
     prepare(postgresql, aim.style)
     config = configure(postgresql, tmp_path, aim)
@@ -163,5 +163,5 @@ def test_who_loses_the_seat_while_it_is_renewed_lets_go_at_once(
 
 def _write(engine: Engine, seed: int) -> None:
     dice = random.Random(seed)
-    for _ in range(scaled(5)):
+    for _ in range(scaled(3)):
         many_at_once(engine, dice)
