@@ -60,8 +60,8 @@ class Broker:
         self._configure()
 
     def start(self) -> None:
-        """Returns when it answers."""
-        if not self.began():
+        """Returns when it answers; at once where it runs already."""
+        if self._process is None and not self.began():
             absent("kafka", (self._folder / "broker.log").read_text(errors="replace")[-500:])
 
     def began(self) -> bool:
@@ -83,9 +83,9 @@ class Broker:
             self._process.wait()
             self._process = None
 
-    def topic(self, *, partitions: int = 1, **config: str) -> str:
+    def topic(self, *, name: str = "", partitions: int = 1, **config: str) -> str:
         """A new topic."""
-        name = f"t{next(_numbers)}"
+        name = name or f"t{next(_numbers)}"
         named = {key.replace("_", "."): value for key, value in config.items()}
         admin = AdminClient({"bootstrap.servers": self.servers, **QUIET})
         admin.create_topics([NewTopic(name, partitions, 1, config=named)])[name].result()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -79,23 +80,29 @@ class KafkaSink:
         self._drop()
 
     def _opened(self) -> Producer:
+        if self._producer is None:
+            self._open()
+        return self._current()
+
+    def _current(self) -> Producer:
+        assert self._producer is not None
+        return self._producer
+
+    def _open(self) -> None:
         from confluent_kafka import KafkaException
 
-        if self._producer is not None:
-            return self._producer
         settings = self._settings
-        producer = self._made()
-        self._producer, self._topics = producer, Topics(settings, producer)
+        self._producer = self._made()
+        self._topics = topics = Topics(settings, self._current)
         try:
-            producer.init_transactions(settings.timeout)
-            self._topics.require_marks(settings.marks_topic)
-            self._marks = read_marks(settings, self._topics.partitions(settings.marks_topic))
+            self._producer.init_transactions(settings.timeout)
+            topics.require_marks(settings.marks_topic)
+            self._marks = read_marks(settings, topics.partitions(settings.marks_topic))
         except KafkaException as failed:
             raise self._lost(failed) from failed
         except SinkError:
             self._drop()
             raise
-        return producer
 
     def _made(self) -> Producer:
         """A producer; what its options do not allow is known before anybody is asked."""
@@ -130,6 +137,7 @@ class KafkaSink:
         except KafkaException as failed:
             if error_of(failed).name() != TOO_LARGE:
                 raise
+            clear_frames(failed.__traceback__)
             self._abort()
             return self._one_by_one(documents)
         return outcomes(refused)
@@ -260,6 +268,9 @@ class KafkaSink:
         """The error in words. The connection is dropped: only a new one can tell what became of the transaction."""
         self._listen()
         said, self._said = self._said, None
+        # Whoever keeps the error keeps its frames, and a producer in one of them would live on: it would go on asking
+        # for our transactional id, and take it away from its own successor once the brokers are back.
+        clear_frames(failed.__traceback__)
         self._drop()
         return in_words(error_of(failed), self._settings.servers, said)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from eventlog.errors import SinkError
@@ -19,9 +20,9 @@ _COMING = frozenset({"UNKNOWN_TOPIC_OR_PART", "LEADER_NOT_AVAILABLE", "_UNKNOWN_
 
 
 class Topics:
-    """The topics that a producer has found."""
+    """The topics that were found; `producer` says who asks, for whoever keeps it would keep it alive."""
 
-    def __init__(self, settings: KafkaSettings, producer: Producer) -> None:
+    def __init__(self, settings: KafkaSettings, producer: Callable[[], Producer]) -> None:
         self._settings = settings
         self._producer = producer
         self._found: set[str] = set()
@@ -59,11 +60,11 @@ class Topics:
 
     def partitions(self, topic: str) -> list[int]:
         """The numbers of its partitions."""
-        listed = self._producer.list_topics(topic, timeout=self._settings.timeout)
+        listed = self._producer().list_topics(topic, timeout=self._settings.timeout)
         return sorted(listed.topics[topic].partitions)
 
     def _missing(self, topic: str) -> KafkaError | None:
-        listed = self._producer.list_topics(topic, timeout=self._settings.timeout)
+        listed = self._producer().list_topics(topic, timeout=self._settings.timeout)
         error: KafkaError | None = listed.topics[topic].error
         return error
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 from typing import Any
 
 import msgspec
 import pytest
+from confluent_kafka import Producer
 
 from eventlog.errors import ConfigError, SinkError
 from eventlog.model import Document, Reason
@@ -15,7 +17,7 @@ from eventlog.sinks.registry import MemoryRegistry
 from eventlog.xds.write import HEARTBEAT
 from tests.messages import documents, inserted
 from tests.servers import free_port
-from tests.servers_kafka import consumed, settings
+from tests.servers_kafka import consumed, settings, stand_in
 
 
 def test_messages_come_with_key_and_value(mock_cluster: str) -> None:
@@ -57,6 +59,29 @@ def test_nobody_answers_at_the_start() -> None:
     with pytest.raises(SinkError):
         sink.write([Document(id="1", body=b"", covers={})])
     sink.close()
+
+
+def test_a_connection_that_failed_is_gone_though_its_error_is_kept() -> None:
+    """Else it would take the transactional id away from its successor, once the brokers are back."""
+
+    def producers() -> int:
+        return sum(isinstance(one, Producer) for one in gc.get_objects())
+
+    before = producers()
+    sink = KafkaSink(settings(f"127.0.0.1:{free_port()}", timeout=0.5))
+    with pytest.raises(SinkError) as caught:
+        sink.last()
+    assert producers() == before
+    with stand_in() as servers:
+        cut = KafkaSink(settings(servers, timeout=0.5))
+        cut.last()
+        during = producers()
+    assert during > before
+    with pytest.raises(SinkError) as another:
+        cut.write(documents([inserted(1, customer="Ada")], topic="mock.cut"))
+    assert producers() == before
+    assert caught.value.may_pass
+    assert another.value.may_pass
 
 
 def test_documents_that_are_no_messages_need_a_topic(mock_cluster: str) -> None:

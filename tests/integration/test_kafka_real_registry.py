@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-import avro.io
-import avro.schema
-import fastavro
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
@@ -22,7 +17,7 @@ from eventlog.qlik.messages.reader import MessageReader
 from eventlog.schema import Catalog, Column, Table
 from eventlog.sinks.kafka import KafkaSink
 from eventlog.sinks.registry import registry_of
-from tests.messages import ORDERS, change, documents, inserted, updated
+from tests.messages import ORDERS, change, documents, inserted, read_by_both, updated
 from tests.servers_kafka import Found, consumed, settings
 from tests.servers_registry import RealRegistry
 
@@ -45,14 +40,6 @@ def numbered(found: Found) -> tuple[int, bytes]:
     value = found.value or b""
     assert value[:1] == b"\0"
     return int.from_bytes(value[1:5], "big"), value[5:]
-
-
-def both(text: str, content: bytes) -> Any:
-    """What Avro's own library and fastavro read, which is the same."""
-    by_avro: Any = avro.io.DatumReader(avro.schema.parse(text)).read(avro.io.BinaryDecoder(io.BytesIO(content)))
-    by_fastavro = fastavro.schemaless_reader(io.BytesIO(content), fastavro.parse_schema(json.loads(text)), None)
-    assert by_avro == by_fastavro
-    return by_avro
 
 
 def orders_with(**types: str) -> Catalog:
@@ -93,7 +80,7 @@ def test_readers_that_are_not_ours_find_each_schema_by_its_number(
         theirs = AvroDeserializer(official)
         for one in consumed(mock_cluster, topic):
             number, content = numbered(one)
-            found = both(real_registry.asked("GET", f"/schemas/ids/{number}")["schema"], content)
+            found = read_by_both(real_registry.asked("GET", f"/schemas/ids/{number}")["schema"], content)
             assert found == theirs(one.value, SerializationContext(topic, MessageField.VALUE))
             assert theirs(one.key, SerializationContext(topic, MessageField.KEY)) == {"order_id": 1}
             operations.append(found["headers"]["operation"])

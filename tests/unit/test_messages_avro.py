@@ -21,22 +21,10 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.schema import Catalog, Column, Table
 from tests.messages import CATALOG, ORDERS, change, inserted, messages, orders, refusals, updated
+from tests.messages import read_by_both as read
 
 SEQUENCE = "20240506070809120000000000000000001"
 CHANGES = [inserted(1, customer="Ada"), updated(1, customer=("Ada", "Ada L.")), change(1, Op.DELETE)]
-
-
-def read(schema: str, content: bytes) -> dict[str, Any]:
-    """What both libraries find, which is the same."""
-    first: Any = fastavro.schemaless_reader(
-        io.BytesIO(content), fastavro.parse_schema(msgspec.json.decode(schema)), None
-    )
-    stream = io.BytesIO(content)
-    second: Any = avro.io.DatumReader(avro.schema.parse(schema)).read(avro.io.BinaryDecoder(stream))
-    assert first == second
-    assert stream.tell() == len(content)
-    found: dict[str, Any] = first
-    return found
 
 
 @pytest.mark.parametrize("external", [False, True])

@@ -1,0 +1,112 @@
+"""What an independent client finds at the broker: kcat fetches the bytes, Avro's own library and fastavro read them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import msgspec
+import pytest
+
+from eventlog.model import Op
+from eventlog.qlik.messages.schemas import ENVELOPE, text_of
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.shape import shape_of
+from eventlog.sinks.kafka import KafkaSink
+from eventlog.sinks.registry import MemoryRegistry
+from tests.messages import ORDERS, change, documents, inserted, read_by_both, updated
+from tests.servers import absent
+from tests.servers_kafka import USERS, Broker, settings
+
+CHANGES = [
+    inserted(1, customer="Ada", amount="19.90", placed_on="1969-12-31", note="a\0b\n"),
+    updated(1, customer=("Ada", "Żółć")),
+    change(1, Op.DELETE),
+]
+NUMBERS = "kcat"
+"""The registry in memory."""
+
+
+def fetched(servers: str, topic: str, *options: str) -> list[tuple[str, bytes]]:
+    """Keys and values as kcat prints them: the length of each value says where it ends, whatever is in it."""
+    kcat = shutil.which("kcat")
+    if kcat is None:
+        absent("kafka", "there is no kcat")
+    given = [word for option in ("isolation.level=read_committed", *options) for word in ("-X", option)]
+    command = [kcat, "-m", "60", "-b", servers, "-t", topic, "-C", "-e", "-q", "-f", "%k %S %s", *given]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()
+    return list(_parts(done.stdout))
+
+
+def _parts(printed: bytes) -> Iterator[tuple[str, bytes]]:
+    while printed:
+        key, size, rest = printed.split(b" ", 2)
+        yield key.decode(), rest[: int(size)]
+        printed = rest[int(size) :]
+
+
+def data_messages(topic: str, about: str, servers: str, mode: str, encoding: str) -> list[dict[str, Any]]:
+    """The data messages in the topic, read with nothing but what a consumer has: the topics and the registry."""
+    values = [value for _, value in fetched(servers, topic)]
+    if mode == "registry":
+        registry = MemoryRegistry.named(NUMBERS)
+        return [read_by_both(registry.schema_of(int.from_bytes(one[1:5], "big")), one[5:]) for one in values]
+    if encoding == "json":
+        found = [msgspec.json.decode(one) for one in values]
+        return found if mode == "bare" else [one["message"] for one in found]
+    envelopes = [read_by_both(text_of(ENVELOPE), one) for one in values]
+    [(_, told)] = fetched(servers, about)
+    envelope = read_by_both(text_of(ENVELOPE), told)
+    metadata = read_by_both(envelope["messageSchema"], envelope["message"])
+    assert {one["messageSchemaId"] for one in envelopes} == {metadata["schemaId"]}
+    return [read_by_both(metadata["dataSchema"], one["message"]) for one in envelopes]
+
+
+@pytest.mark.parametrize(
+    "mode, encoding",
+    [("bare", "json"), ("envelope", "json"), ("metadata", "json"), ("metadata", "avro"), ("registry", "avro")],
+)
+def test_kcat_reads_what_was_written(broker: Broker, mode: str, encoding: str) -> None:
+    topic, about = broker.topic(), broker.topic()
+    how: dict[str, Any] = {"mode": mode, "encoding": encoding, "topic": topic, "metadata_topic": about}
+    with closing(KafkaSink(settings(broker.servers, registry=f"mock://{NUMBERS}"))) as sink:
+        assert list(sink.write(documents(CHANGES, **how))) == []
+    found = data_messages(topic, about, broker.servers, mode, encoding)
+    assert [one["headers"]["operation"] for one in found] == ["INSERT", "UPDATE", "DELETE"]
+    row = found[0]["data"]
+    assert (row["customer"], row["amount"], row["placed_on"], row["note"]) == ("Ada", "19.90", "1969-12-31", "a\0b\n")
+    assert (found[1]["data"]["customer"], found[1]["beforeData"]["customer"]) == ("Żółć", "Ada")
+    assert [key for key, _ in fetched(broker.servers, topic)] == ["1"] * 3
+
+
+@pytest.mark.parametrize("mode", ["bare", "envelope"])
+def test_kcat_fetches_avro_that_says_nowhere_what_it_is(broker: Broker, mode: Any) -> None:
+    topic = broker.topic()
+    how: dict[str, Any] = {"mode": mode, "encoding": "avro", "topic": topic}
+    batch = documents(CHANGES, **how)
+    with closing(KafkaSink(settings(broker.servers))) as sink:
+        sink.write(batch)
+    schema = shape_of(ORDERS, MessageSettings(mode=mode, encoding="avro")).data_text
+    values = [value for _, value in fetched(broker.servers, topic)]
+    if mode == "envelope":
+        values = [read_by_both(text_of(ENVELOPE), one)["message"] for one in values]
+    found = [read_by_both(schema, one) for one in values]
+    assert [one["headers"]["operation"] for one in found] == ["INSERT", "UPDATE", "DELETE"]
+    assert found[0]["data"]["note"] == "a\0b\n"
+
+
+def test_kcat_comes_in_with_the_same_certificates_and_passwords(broker: Broker) -> None:
+    topic = broker.topic()
+    with closing(KafkaSink(settings(broker.servers))) as sink:
+        sink.write(documents([inserted(1, customer="Ada")], topic=topic))
+    trust = f"ssl.ca.location={broker.authority.certificate}"
+    own = (f"ssl.certificate.location={broker.writer.certificate}", f"ssl.key.location={broker.writer.key}")
+    user = ("sasl.mechanism=SCRAM-SHA-512", "sasl.username=writer", f"sasl.password={USERS['writer']}")
+    over_tls = fetched(broker.tls, topic, "security.protocol=ssl", trust, *own)
+    over_login = fetched(broker.login, topic, "security.protocol=sasl_ssl", trust, *user)
+    assert [key for key, _ in over_tls] == ["1"]
+    assert over_tls == over_login
