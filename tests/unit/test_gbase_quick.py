@@ -20,6 +20,7 @@ from eventlog.sources.gbase.values import DAY_ZERO, TextRules
 from eventlog.sources.transactions import Transactions
 from tests.gbase_streams import T1, begin, commit, insert, read, row
 from tests.strategies_gbase import decimals
+from tests.unit.test_source_transactions import Shelf
 
 PAIRS = st.sampled_from([0, 0, 0, 1, 10, 50, 99, 100, 255])
 FIRST = st.sampled_from([0, 0x3B, 0x3D, 0x3E, 0x3F, 0x40, 0x7F, 0x80, 0xC0, 0xC1, 0xC2, 0xC6, 0xD0, 0xFF])
@@ -85,6 +86,17 @@ def test_items_held_together_are_items_held_one_by_one(runs: list[tuple[int, int
     assert (said[0], one.held, len(one)) == (said[1], together.held, len(together))
     for tx in range(1, 4):
         assert list(one.commit(tx, seq)) == list(together.commit(tx, seq))
+
+
+def test_rows_held_together_are_spilled_when_they_are_too_many() -> None:
+    tight: Transactions[str] = Transactions(Shelf, 4)
+    tight.begin(1, 1)
+    for seq in range(2, 20, 3):
+        tight.extend(1, [(seq + at, f"{seq + at}") for at in range(3)], 3)
+        assert tight.held <= 4
+    assert Shelf.lying == 1
+    assert list(tight.commit(1, 20)) == [str(seq) for seq in range(2, 20)]
+    assert Shelf.lying == 0
 
 
 def test_a_row_of_another_table_comes_between_the_halves_of_an_update() -> None:
