@@ -23,6 +23,8 @@ _REFUSED = {
 _OURS: Final = "Check output.client_certificate and output.client_key: that is how a broker answers a certificate."
 _ALERT: Final = "SSL alert number"
 """In the text of a broken connection: the broker itself has ended the handshake."""
+_SHAKING: Final = "in state SSL_HANDSHAKE"
+"""In the text of a connection that broke before it was one: what listens there may not speak TLS at all."""
 _CLOSED: Final = "It is tried again; if brokers close connections at once, check output.tls and output.sasl."
 
 
@@ -41,7 +43,7 @@ def in_words(error: KafkaError, servers: str, earlier: KafkaError | None = None)
     """The error as a sentence; `earlier` is what the client said by the way, which often is the cause."""
     hint = "It is tried again."
     if earlier is not None and error.name() in _AWAY:
-        hint = _CLOSED if earlier.name() == "_ALL_BROKERS_DOWN" else hint
+        hint = _CLOSED if earlier.name() == "_ALL_BROKERS_DOWN" or _SHAKING in str(earlier.str()) else hint
         error = earlier
     name, said, refused = error.name(), str(error.str()).rstrip("."), _refusal(error)
     if name in _FENCED:

@@ -88,6 +88,7 @@ def test_errors_say_whether_waiting_helps(code: int, said: str, may_pass: bool) 
 
 
 ALERT = "Receive failed: error:0A000412:SSL routines::ssl/tls alert bad certificate: SSL alert number 42"
+SHAKEN = "Disconnected: SSL connection closed by peer (after 0ms in state SSL_HANDSHAKE)"
 REFUSED = "Connect to ipv4#127.0.0.1:9 failed: Connection refused"
 
 
@@ -99,6 +100,7 @@ REFUSED = "Connect to ipv4#127.0.0.1:9 failed: Connection refused"
         (KafkaError(KafkaError._TRANSPORT, ALERT), "Check output.client_certificate", False),
         (KafkaError(KafkaError._TRANSPORT, REFUSED), "does not answer: Connect to", True),
         (KafkaError(KafkaError._ALL_BROKERS_DOWN), "check output.tls and output.sasl", True),
+        (KafkaError(KafkaError._TRANSPORT, SHAKEN), "check output.tls and output.sasl", True),
         (KafkaError(KafkaError._FENCED), "same output.transactional_id", False),
         (None, "does not answer", True),
     ],
