@@ -78,14 +78,13 @@ def _decimals(kind: ColumnType) -> Callable[[bytes], Decimal | None]:
 def _places(kind: ColumnType) -> Mapping[int, tuple[int, bytes]]:
     """By the first byte of a decimal: how many digits its scale leaves of the pairs, and the zeros that must follow.
 
-    Numbers below one are not among them, nor those whose bytes hold fewer decimals than their type.
+    Numbers below one are not among them.
     """
     scale = kind.scale or 0
     size, taken = (kind.size or 1) - 1, (scale + 1) // 2
     found: dict[int, tuple[int, bytes]] = {}
     for whole in range(1, (kind.precision - scale + 1) // 2 + 1):
-        if whole + taken <= size:
-            found[0xC0 + whole] = found[0x3F - whole] = (2 * whole + scale, bytes(size - whole - taken))
+        found[0xC0 + whole] = found[0x3F - whole] = (2 * whole + scale, bytes(size - whole - taken))
     return found
 
 
