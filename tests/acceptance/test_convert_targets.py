@@ -137,7 +137,10 @@ def test_exports_of_linters_queue(tmp_path: Path) -> None:
         (["--to", "change-tables", "--to-database", "sqlite://", "--format", "csv"], "there are none"),
         (["--to", "change-tables", "--to-database", "sqlite://", "--engine", "spark"], "say --engine local"),
         (["--to", "change-tables", "--to-database", "sqlite://", "--master", "local[2]"], "say --engine local"),
-        (["--to", "messages", "--kafka", "b:1", "--engine", "spark", "--resume"], "--resume goes with the local engine"),
+        (
+            ["--to", "messages", "--kafka", "b:1", "--engine", "spark", "--resume"],
+            "--resume goes with the local engine",
+        ),
         (["--key", "usr=idu"], "--key and --tables go with --from gbase"),
         (["--from", "gbase", "--key", "usr"], "--key usr is not written as NAME=VALUE"),
         (["--from", "gbase", "--tables", "111="], "--tables 111= is not written as NAME=VALUE"),
