@@ -83,7 +83,9 @@ def _started(settings: GbaseSettings) -> Any:
     try:
         java = import_module("jpype")
     except ImportError:
-        raise ConfigError("source.gbase.driver is jdbc, which needs the package JPype1.") from None
+        raise ConfigError(
+            "source.gbase.driver is jdbc, which needs JPype.", hint="Install it: pip install 'eventlog[gbase]'."
+        ) from None
     if not java.isJVMStarted():
         try:
             java.startJVM(_OWN_SIGNALS, classpath=list(settings.classpath), interrupt=False)
