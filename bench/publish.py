@@ -136,20 +136,19 @@ def _changes(timings: Timings, contestant: str) -> str:
 
 
 def _ahead(timings: Timings, peer: str) -> Iterator[Target]:
-    """Both logs against a consumer of the queue: the one that says every field, and the one that has a row a change too."""
+    """A queue has an event for each row change and a log of fields has several: which is ahead depends on what is counted."""
+    events = timings[peer].rate / PER_CHANGE
     yield Target(
-        promise=f"ahead of a {peer}, in row changes",
-        measured=(
-            f"{_changes(timings, OURS)} against {_changes(timings, peer)} row changes/s; events read:"
-            f" {timings[OURS].rate:,.0f} log rows/s against {_changes(timings, peer)} whole rows/s"
-        ),
-        reached=timings[OURS].rate > timings[peer].rate,
+        promise=f"ahead of a {peer}, in events read",
+        measured=f"{timings[OURS].rate:,.0f} log rows/s against {events:,.0f} whole rows/s",
+        reached=timings[OURS].rate > events,
     )
-    yield Target(
-        promise=f"ahead of a {peer}, where the log has whole rows too",
-        measured=f"{_changes(timings, WHOLE)} against {_changes(timings, peer)} row changes/s",
-        reached=timings[WHOLE].rate > timings[peer].rate,
-    )
+    for log, kind in ((OURS, "a log of fields"), (WHOLE, "a log of whole rows")):
+        yield Target(
+            promise=f"ahead of a {peer}, in row changes, from {kind}",
+            measured=f"{_changes(timings, log)} against {_changes(timings, peer)} row changes/s",
+            reached=timings[log].rate > timings[peer].rate,
+        )
 
 
 def _targets(timings: Timings) -> list[Target]:

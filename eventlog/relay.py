@@ -7,26 +7,18 @@ what was made ready behind it is forgotten and read again, so that no later chan
 
 from __future__ import annotations
 
-import gc
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from typing import Final
+from contextlib import ExitStack
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.errors import EventlogError
+from eventlog.haste import haste
 from eventlog.looks import Looks, causes_of
 from eventlog.pipeline import Pipeline, Report, Work
 from eventlog.seams import Batch, Foresight, Watchful
-
-TURN: Final = 0.0001
-"""Seconds that a thread which decides keeps one from going on whose disk or database has answered."""
-
-SELDOM: Final = 500_000
-"""New values after which garbage is looked for while batches are hand in hand: every dozen of them."""
 
 
 class Ready(Struct, frozen=True, kw_only=True):
@@ -136,7 +128,7 @@ class Relay:
             return None  # what a receiver says of one batch may hold the next
         if self._threads is None:
             self._threads = ThreadPoolExecutor(2, thread_name_prefix="eventlog-relay")
-            self._hurrying.enter_context(_hurry())
+            self._hurrying.enter_context(haste())
         return self._threads.submit(self._read_ahead, source, limit, handed_out)
 
     def _read_ahead(self, source: Foresight, limit: int, handed_out: Sequence[Batch]) -> Batch:
@@ -151,20 +143,3 @@ class Relay:
     def _hand_out(self, batch: Batch) -> None:
         if self.pipeline.workers is not None:
             self.pipeline.workers.hand_out(batch)
-
-
-@contextmanager
-def _hurry() -> Iterator[None]:
-    """Lets threads go on soon after a disk or a database has answered, and looks for garbage less often.
-
-    What a batch is made of refers to nothing in circles; looking for them after every 700 values takes a twentieth of
-    the time.
-    """
-    turn, (young, *older) = sys.getswitchinterval(), gc.get_threshold()
-    sys.setswitchinterval(min(TURN, turn))
-    gc.set_threshold(max(SELDOM, young) if young else young, *older)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(turn)
-        gc.set_threshold(young, *older)

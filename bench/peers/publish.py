@@ -71,6 +71,12 @@ def targets_of(timings: Timings) -> list[Target]:
     ours = timings[OURS].rate
     if DEBEZIUM not in timings:
         return [Target(promise="runs without peers", measured=f"{ours:,.0f} row changes/s", reached=True)]
-    times = ours / timings[DEBEZIUM].rate
-    promise = f"at least {PROMISED:g} times as fast as {DEBEZIUM}"
-    return [Target(promise=promise, measured=f"{times:.1f} times", reached=times >= PROMISED)]
+    theirs = timings[DEBEZIUM].rate
+    return [
+        Target(
+            promise=f"at least {PROMISED:g} times as fast as {DEBEZIUM}, in {what}",
+            measured=f"{each * ours / theirs:.1f} times",
+            reached=each * ours >= PROMISED * theirs,
+        )
+        for what, each in (("events read", PER_CHANGE), ("row changes", 1))
+    ]

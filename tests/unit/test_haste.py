@@ -1,0 +1,43 @@
+"""Haste: threads take turns more often and garbage is looked for less often, until the last who is in haste has ended."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from contextlib import ExitStack
+
+import pytest
+
+from eventlog.haste import SELDOM, TURN, Pace, haste
+
+
+def same(pace: Pace, other: Pace) -> bool:
+    """Whether they are alike; the interpreter counts turns in whole microseconds."""
+    return pace.thresholds == other.thresholds and pace.turn == pytest.approx(other.turn, abs=1e-6)
+
+
+def test_things_are_afterwards_as_they_were() -> None:
+    before = Pace.now()
+    with haste():
+        assert sys.getswitchinterval() == pytest.approx(TURN)
+        assert gc.get_threshold()[0] == SELDOM
+    assert same(Pace.now(), before)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_it_does_not_matter_who_ends_first(first: int) -> None:
+    before = Pace.now()
+    stacks = ExitStack(), ExitStack()
+    for stack in stacks:
+        stack.enter_context(haste())
+    stacks[first].close()
+    assert same(Pace.now(), before.hastened())
+    stacks[1 - first].close()
+    assert same(Pace.now(), before)
+
+
+def test_who_asked_for_more_haste_or_for_no_garbage_collection_keeps_it() -> None:
+    quicker = Pace(turn=TURN / 10, thresholds=(0, 10, 10))
+    assert quicker.hastened() == quicker
+    lazier = Pace(turn=TURN, thresholds=(SELDOM * 2, 10, 10))
+    assert lazier.hastened() == lazier
