@@ -58,7 +58,12 @@ class Files:
         """What the documents say, whatever the log has by now."""
         leftovers = [path.name for path in self.folder.iterdir() if path.suffix != ".xml"]
         assert leftovers == []
-        return replay_xds(path.read_bytes() for path in sorted(self.folder.glob("*.xml")))
+        return replay_xds(path.read_bytes() for path in sorted(self.folder.glob("*.xml"), key=_written))
+
+
+def _written(path: Path) -> tuple[int, str]:
+    """When a document was written: what was committed late comes after others, but may stand before them by its name."""
+    return path.stat().st_mtime_ns, path.name
 
 
 class Receiver:
