@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.errors import ExpressionError
 from eventlog.qlik.rows import ChangeColumn, ChangeRow
 from eventlog.sinks.rowfiles import arrow_schema, misfits
+from eventlog.sqltypes import Category, category
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,16 +30,18 @@ class Fitting:
             if not (column.header and column.name.endswith(("change_seq", "partition_name")))
         ]
         self._columns = present
-        self._doubtful = [
-            (place, str(field.type)) for place, field in enumerate(arrow_schema(present)) if _can_refuse(field.type)
+        self._doubts = [
+            (place, _doubt(column, field.type))
+            for place, (column, field) in enumerate(zip(present, arrow_schema(present), strict=True))
+            if _can_refuse(field.type)
         ]
 
     def check(self, rows: Sequence[ChangeRow]) -> None:
         """ExpressionError names the column that cannot hold its value."""
         for row in rows:
-            for place, kind in self._doubtful:
+            for place, doubtful in self._doubts:
                 cell = row[place]
-                if cell is not None and _doubtful(cell, kind):
+                if cell is not None and doubtful(cell):
                     self._ask(row)
                     break
 
@@ -51,9 +55,41 @@ def _can_refuse(kind: pa.DataType) -> bool:
     return not str(kind).startswith(_HARMLESS)
 
 
-def _doubtful(cell: Any, kind: str) -> bool:
-    if isinstance(cell, str):
-        return not cell.isascii()
-    if isinstance(cell, Decimal):
-        return kind != "string"
-    return not isinstance(cell, int) or kind != "int64" or not LEAST <= cell <= MOST
+def _doubt(column: ChangeColumn, kind: pa.DataType) -> Callable[[Any], bool]:
+    """What tells the cells of a column of which Arrow must be asked from those that it is sure to take."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(kind):
+        return partial(_no_decimal, digits=kind.precision - kind.scale, scale=kind.scale)
+    if pa.types.is_int64(kind):
+        return _no_whole_number
+    return _no_number if category(column.type) is Category.NUMBER else _no_text
+
+
+def _no_decimal(cell: Any, *, digits: int, scale: int) -> bool:
+    if type(cell) is int:
+        cell = Decimal(cell)
+    if type(cell) is not Decimal or not cell.is_finite():
+        return True
+    return cell.adjusted() >= digits or -int(cell.as_tuple().exponent) > scale
+
+
+def _no_whole_number(cell: Any) -> bool:
+    return type(cell) is not int or not LEAST <= cell <= MOST
+
+
+def _no_number(cell: Any) -> bool:
+    """Exact numbers of any precision are text for Arrow."""
+    return type(cell) is not Decimal and _no_text(cell)
+
+
+def _no_text(cell: Any) -> bool:
+    return not isinstance(cell, str) or (not cell.isascii() and not _encodable(cell))
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a character that is written as two
+        return False
+    return True

@@ -99,7 +99,7 @@ def _row(table: str, number: int, dice: random.Random) -> Row:
     if table == CUSTOMER:
         return {
             "id": number,
-            "born": dice.choice([None, dt.date(1950, 1, 1) + dt.timedelta(dice.randrange(20_000))]),
+            "born": dice.choice([None, dt.date(1970, 1, 1) + dt.timedelta(dice.randrange(20_000))]),
             "active": dice.choice([True, False, None]),
             "kind": dice.choice(["priv", "corp"]),
             "name": dice.choice(["Jack Frost", "李雷", "Zoë", ""]),
