@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from eventlog.errors import DataError
 from eventlog.model import Row
 from eventlog.schema import Column, Table
+from eventlog.sources.linter.fields import reader
 from eventlog.sources.linter.layouts import RecordLayout, record_fields
 from eventlog.sources.linter.numbers import date, date_bytes, decimal, decimal_bytes
 from eventlog.sources.linter.packed import PackedCodec
@@ -110,6 +111,14 @@ def test_what_cannot_be_read_names_its_column(type_: str, raw: str, reason: str)
         codec("int", type_).decode(record)
     assert str(caught.value).startswith("Column C2: ")
     assert reason in str(caught.value)
+
+
+def test_booleans_read_one_by_one() -> None:
+    """As the careful reading does it, which is asked what is wrong with a record."""
+    [field] = record_fields(Table(name="X", columns=(Column(name="C1", type="boolean"),)), "ascii", {})
+    read = reader(field, "<")
+    assert read is not None
+    assert (read(0), read(1)) == (False, True)
 
 
 def test_a_null_column_may_hold_rubbish() -> None:
