@@ -64,7 +64,7 @@ def configure(engine: Engine, folder: Path, aim: Target, url: str = "") -> Path:
     file = folder / "eventlog.toml"
     file.write_text(
         f'[source]\nurl = "{url}"\n[publisher]\nallow_loopback = true\nlease = 0.5\npolling_interval = 1\n'
-        f"query_limit = 20\nretry_first = 0.05\nretry_longest = 0.2\nbatch_size = 3\n[[output]]\n{aim.output()}"
+        f"query_limit = 20\nretry_first = 0.05\nretry_longest = 0.2\nbatch_size = {aim.changes}\n[[output]]\n{aim.output()}"
     )
     return file
 

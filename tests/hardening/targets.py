@@ -30,6 +30,8 @@ class Target(Protocol):
 
     sink: str
     style: str
+    changes: int
+    """Changes in a document. By name documents of one stand in the order of changes, also of those committed late."""
 
     def output(self) -> str:
         """Its part of the configuration."""
@@ -42,6 +44,7 @@ class Files:
     """XDS documents in a folder."""
 
     sink = "files"
+    changes = 1
 
     def __init__(self, folder: Path, style: str = "field") -> None:
         self.folder, self.style = folder / "out", style
@@ -58,12 +61,7 @@ class Files:
         """What the documents say, whatever the log has by now."""
         leftovers = [path.name for path in self.folder.iterdir() if path.suffix != ".xml"]
         assert leftovers == []
-        return replay_xds(path.read_bytes() for path in sorted(self.folder.glob("*.xml"), key=_written))
-
-
-def _written(path: Path) -> tuple[int, str]:
-    """When a document was written: what was committed late comes after others, but may stand before them by its name."""
-    return path.stat().st_mtime_ns, path.name
+        return replay_xds(path.read_bytes() for path in sorted(self.folder.glob("*.xml")))
 
 
 class Receiver:
@@ -71,6 +69,7 @@ class Receiver:
 
     sink = "http"
     style = "field-replace"
+    changes = 3
 
     def __init__(self, found: Inbox) -> None:
         self.inbox, self.port = found, found.port
@@ -93,6 +92,7 @@ class ChangeTables:
 
     sink = "database"
     style = "row-back"
+    changes = 3
 
     def __init__(self, source: Engine, folder: Path) -> None:
         self.url = source.url.render_as_string(hide_password=False)
@@ -127,6 +127,7 @@ class Kafka:
 
     sink = "kafka"
     style = "row-back"
+    changes = 3
 
     def __init__(self, servers: str, name: str, *, real: bool) -> None:
         self.servers, self.name, self.real = servers, name, real
@@ -152,6 +153,7 @@ class Several:
 
     sink = "files"
     style = "row-back"
+    changes = 1
 
     def __init__(self, source: Engine, folder: Path) -> None:
         self.files, self.tables = Files(folder, self.style), ChangeTables(source, folder)
@@ -176,6 +178,7 @@ class ChangeFiles:
 
     sink = "files"
     style = "row-back"
+    changes = 3
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "changes"
@@ -193,6 +196,7 @@ class Everywhere:
 
     sink = "files"
     style = "row-back"
+    changes = 1
 
     def __init__(self, source: Engine, folder: Path, servers: str, name: str) -> None:
         kafka = Kafka(servers, name, real=False)
