@@ -29,6 +29,7 @@ from msgspec import Struct
 
 from eventlog.sinks.kafka_settings import KafkaSettings
 from tests.kafka.authority import Authority
+from tests.maven import fetched
 from tests.servers import absent, free_port, required
 
 POM = Path(__file__).parent / "kafka" / "pom.xml"
@@ -236,18 +237,9 @@ def _cache() -> Path:
 
 def _fetched() -> Path:
     """The folder, filled by Maven."""
-    maven, folder = shutil.which("mvn"), _cache()
-    if maven is None or shutil.which("java") is None:
-        absent("kafka", "there is no Maven that fetches its jars, or no Java that runs them")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    coming = Path(tempfile.mkdtemp(dir=folder.parent))
-    command = [maven, "-B", "-q", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={coming}"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    if run.returncode:
-        shutil.rmtree(coming)
-        absent("kafka", run.stdout.strip()[-500:])
-    coming.rename(folder)
-    return folder
+    if shutil.which("java") is None:
+        absent("kafka", "there is no Java that runs it")
+    return fetched("kafka", POM, _cache())
 
 
 def _cluster_id() -> str:

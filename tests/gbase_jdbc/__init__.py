@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests.maven import fetched
 from tests.servers import absent, required
 
 HERE = Path(__file__).parent
@@ -47,23 +47,4 @@ def _jars() -> Path:
         return folder
     if "jdbc" not in required():
         absent("jdbc", "EVENTLOG_H2_JARS names no folder of jars, and EVENTLOG_REQUIRE does not ask Maven for them")
-    maven = shutil.which("mvn")
-    if maven is None:
-        absent("jdbc", "there is no Maven that fetches the jar of H2")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    coming = Path(tempfile.mkdtemp(dir=folder.parent))
-    command = [
-        maven,
-        "-B",
-        "-q",
-        "-f",
-        str(HERE / "pom.xml"),
-        "dependency:copy-dependencies",
-        f"-DoutputDirectory={coming}",
-    ]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    if run.returncode:
-        shutil.rmtree(coming)
-        absent("jdbc", run.stdout.strip()[-500:])
-    coming.rename(folder)
-    return folder
+    return fetched("jdbc", HERE / "pom.xml", folder)
