@@ -1,4 +1,7 @@
-"""The README's section on performance, made from the results that are kept: the promises, what was measured, and a plot."""
+"""What is generated from the kept results: the README's section on performance, and the page with all of them beside it.
+
+The README has one line for each benchmark and every promise that was missed; the page has each contestant and promise.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,11 @@ from typing import Final
 import msgspec
 
 from bench.measure import Target
-from bench.report import RESULTS, Report
+from bench.report import RESULTS, Report, markdown
 
 README = Path(__file__).resolve().parents[1] / "README.md"
+PAGE = RESULTS / "README.md"
+PROFILES = RESULTS / "profiles"
 BEGIN: Final = "<!-- figures: written by `./dev bench --readme` from bench/results -->\n"
 END: Final = "<!-- end of the figures -->\n"
 SHOWN: Final = "capture.update"
@@ -29,6 +34,11 @@ def section(reports: Sequence[Report]) -> str:
     return "\n".join(_lines(reports))
 
 
+def page(reports: Sequence[Report]) -> str:
+    """Every result, with its plot."""
+    return "\n".join(_page(reports))
+
+
 def written(readme: str, figures: str) -> str:
     """The README with these figures between its marks."""
     head, _, rest = readme.partition(BEGIN)
@@ -39,31 +49,69 @@ def written(readme: str, figures: str) -> str:
 
 
 def main() -> int:
-    """Writes the section anew."""
+    """Writes the section and the page anew."""
     README.write_text(written(README.read_text(encoding="utf-8"), section(kept())), encoding="utf-8")
+    PAGE.write_text(page(kept()), encoding="utf-8")
     return 0
 
 
 def _lines(reports: Sequence[Report]) -> Iterator[str]:
     if any(report.name == SHOWN for report in reports):
         yield f"\n![What a trigger costs those who write](bench/results/{SHOWN}.svg)"
-    yield "\n| benchmark | promise | measured | |"
+    targets = [target for report in reports for target in report.targets]
+    yield (
+        f"\n{sum(target.reached for target in targets)} of {len(targets)} promises are kept; [all of them]"
+        f"(bench/results/{PAGE.name}), with each contestant. The first of each benchmark:\n"
+    )
+    yield "| benchmark | promise | measured | kept |"
     yield "| --- | --- | --- | --- |"
     for report in reports:
-        for target in report.targets:
-            yield f"| `{report.name}` | {_cell(target.promise)} | {_cell(target.measured)} | {_verdict(target)} |"
+        if report.targets:
+            yield _first(report)
+    yield from _missed(reports)
     yield ""
     for machine, days in _machines(reports).items():
         yield f"Medians of five or more runs in turn, on {machine}; {days}."
     yield ""
 
 
-def _verdict(target: Target) -> str:
-    return "reached" if target.reached else "**missed**"
+def _first(report: Report) -> str:
+    """The promise that stands for its benchmark, and how many it makes."""
+    first, kept_ones = report.targets[0], sum(target.reached for target in report.targets)
+    return f"| `{report.name}` | {_cells(first)} | {kept_ones} of {len(report.targets)} |"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def _missed(reports: Sequence[Report]) -> Iterator[str]:
+    missed = [(report, target) for report in reports for target in report.targets if not target.reached]
+    if missed:
+        yield "\nMissed, and what bounds it:\n"
+        yield "| benchmark | promise | measured | profile |"
+        yield "| --- | --- | --- | --- |"
+    for report, target in missed:
+        yield f"| `{report.name}` | {_cells(target)} | {_profile(report.name)} |"
+
+
+def _profile(name: str) -> str:
+    """Where the time of a benchmark goes is told under a part of its name."""
+    found = [part for part in name.split(".") if (PROFILES / f"{part}.txt").exists()]
+    return f"[{found[0]}](bench/results/profiles/{found[0]}.txt)" if found else "none yet"
+
+
+def _page(reports: Sequence[Report]) -> Iterator[str]:
+    yield "# What was measured\n"
+    yield (
+        "Written by `./dev bench --readme` from the results beside it. How to read them, and how to measure anew:"
+        " [performance](../../docs/explanation/performance.md).\n"
+    )
+    for report in reports:
+        yield markdown(report)
+        if (RESULTS / f"{report.name}.svg").exists():
+            yield f"\n![{report.name}]({report.name}.svg)"
+        yield ""
+
+
+def _cells(target: Target) -> str:
+    return " | ".join(text.replace("|", "\\|") for text in (target.promise, target.measured))
 
 
 def _machines(reports: Sequence[Report]) -> dict[str, str]:

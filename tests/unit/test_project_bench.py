@@ -95,9 +95,25 @@ def test_a_readme_without_a_place_for_the_figures_is_told() -> None:
         readme.written("# eventlog\n", "")
 
 
+def test_the_page_beside_the_results_has_all_of_them() -> None:
+    assert readme.PAGE.read_text(encoding="utf-8") == readme.page(readme.kept())
+
+
 def test_a_missed_promise_stands_in_the_readme() -> None:
     text = readme.section([found(timing("a", 1.0), reached=False)])
-    assert "| `x` | a promise | 2 s | **missed** |" in text
+    assert "0 of 1 promises are kept" in text
+    assert "Missed, and what bounds it:" in text
+    assert "| `x` | a promise | 2 s | none yet |" in text
+
+
+def test_a_kept_promise_is_not_called_missed() -> None:
+    text = readme.section([found(timing("a", 1.0))])
+    assert "| `x` | a promise | 2 s | 1 of 1 |" in text
+    assert "Missed" not in text
+
+
+def test_what_was_missed_is_explained_in_a_profile() -> None:
+    assert "none yet" not in readme.section(readme.kept())
 
 
 def test_a_result_is_drawn_the_same_each_time(tmp_path: Path) -> None:
