@@ -18,7 +18,8 @@ from typing import Any, Final
 import msgspec
 
 from eventlog.durable import flush_folder, remove_leftovers
-from eventlog.errors import ConfigError, SinkError
+from eventlog.errors import SinkError
+from eventlog.extras import require
 from eventlog.sinks.files import file_name
 from eventlog.sql.names import STANDARD
 
@@ -177,10 +178,8 @@ def _refused(folder: Path, error: OSError) -> SinkError:
 
 
 def _pyarrow() -> Any:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet  # loads what is reached as pa.parquet
-    except ModuleNotFoundError:
-        hint = "Install it: pip install 'eventlog[parquet]'."
-        raise ConfigError("An archive is written with pyarrow, which is not installed.", hint=hint) from None
+    require("An archive", "pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet  # loads what is reached as pa.parquet
+
     return pa

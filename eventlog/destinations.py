@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from eventlog.config import Config
 from eventlog.delivery import Output
 from eventlog.errors import ConfigError, EventlogError
+from eventlog.extras import require
 from eventlog.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.seams import Format
 
@@ -75,6 +76,7 @@ def _into_tables(output: DatabaseOutput, form: Format) -> Output:
 
 
 def _into_kafka(output: KafkaOutput, form: Format) -> Output:
+    require('An output with sink = "kafka"', "confluent_kafka")
     from eventlog.sinks.kafka import KafkaSink
 
     return Output(format=form, sink=KafkaSink(output), name=name_of(output))
@@ -83,6 +85,8 @@ def _into_kafka(output: KafkaOutput, form: Format) -> Output:
 def _into_row_files(output: FilesOutput, folder: Path, form: Format) -> Output:
     from eventlog.sinks.changefiles import ChangeTableFiles
 
+    if output.file_format == "parquet":
+        require('An output with file_format = "parquet"', "pyarrow")
     stop = output.on_refused == "stop"
     sink = ChangeTableFiles(folder, output.file_format, output.task, stop=stop)
     return Output(format=form, sink=sink, name=name_of(output))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 from eventlog.cli.show import show_json
 from eventlog.cli.site import json_option
 from eventlog.errors import EX_DATA, OK, ConfigError, DataError
+from eventlog.extras import is_there, require
 
 if TYPE_CHECKING:
     from eventlog.cli.ordering import Order
@@ -73,9 +73,7 @@ def convert(**given: Any) -> int:
 
     Example: eventlog convert archive/ --schema schema.json --out documents/
     """
-    if find_spec("pyarrow") is None:
-        hint = "Install it: pip install 'eventlog[parquet]'."
-        raise ConfigError("Rows are converted with pyarrow, which is not installed.", hint=hint)
+    require("A conversion", "pyarrow")
     from eventlog.cli.ordering import Order
 
     order = Order(**given)
@@ -162,7 +160,7 @@ def _by_spark(order: Order) -> bool:
 
 
 def _spark_can_run() -> bool:
-    if find_spec("pyspark") is None or find_spec("eventlog_spark") is None:
+    if not is_there("pyspark"):
         return False
     from eventlog_spark.java import find_java
 
@@ -175,11 +173,10 @@ def _spark_can_run() -> bool:
 
 def _on_spark(conversion: Conversion, order: Order, watch: Watch) -> Summary:
     """The one door to Spark; only who goes through it needs Spark to be installed."""
-    if find_spec("pyspark") is None or find_spec("eventlog_spark") is None:
-        hint = "Install it: pip install 'eventlog[spark]', or say --engine local."
-        raise ConfigError("Spark is not installed.", hint=hint)
+    from eventlog_spark.session import Cluster, read_conf, require_spark
+
+    require_spark()
     from eventlog_spark.convert import convert as convert_on_spark
-    from eventlog_spark.session import Cluster, read_conf
 
     cluster = Cluster(master=order.master, conf=read_conf(order.conf))
     there = replace(conversion, destination=conversion.destination.absolute())  # executors begin in other folders

@@ -10,6 +10,7 @@ import click
 
 from eventlog.cli.lazy import LazyGroup
 from eventlog.errors import EX_USAGE, EventlogError
+from eventlog.extras import EXTRAS, missing
 from eventlog.suggest import did_you_mean
 from eventlog.version import VERSION
 
@@ -101,13 +102,19 @@ def exit_code(arguments: list[str]) -> int:
 
 
 def _told(error: Exception) -> int:
-    known = error if isinstance(error, EventlogError) else _from_database(error)
+    known = error if isinstance(error, EventlogError) else _from_package(error) or _from_database(error)
     if known is None:
         click.echo(f"eventlog: {type(error).__name__}: {error}", err=True)
         click.echo("This is a fault of eventlog; --debug shows where it happened.", err=True)
         return EventlogError.exit_code
     click.echo(f"eventlog: {known}", err=True)
     return known.exit_code
+
+
+def _from_package(error: Exception) -> EventlogError | None:
+    """What nobody asked for before it was needed, and comes with an extra."""
+    lacks = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS
+    return missing("This command", error.name) if lacks and isinstance(error, ModuleNotFoundError) else None
 
 
 def _from_database(error: Exception) -> EventlogError | None:

@@ -117,12 +117,11 @@ def _watched(address: str | None, config: Config, vitals: Vitals, journal: Bound
 
 def _endpoint(address: str, config: Config, vitals: Vitals, journal: BoundLogger) -> Endpoint | PageServer:
     """The status page with what programs ask; only the latter without the extra, a log, or a guard where others come."""
-    from importlib.util import find_spec
-
     from eventlog.daemon.endpoint import Endpoint, read_address
+    from eventlog.extras import is_there
     from eventlog.web.guard import is_open_door
 
-    if config.source.kind != "log" or find_spec("starlette") is None or find_spec("uvicorn") is None:
+    if config.source.kind != "log" or not (is_there("starlette") and is_there("uvicorn")):
         return Endpoint(address, vitals)
     if is_open_door(read_address(address)[0], config.web):
         journal.warning("page_off", why="others reach this address; the page needs web.token or web.user_header there")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eventlog.errors import ConfigError, EventlogError, SourceError
+from eventlog.extras import EXTRAS, missing
 from eventlog.sql.dialect import dialect_of, is_lasting
 
 if TYPE_CHECKING:
@@ -13,7 +14,9 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL
     from sqlalchemy.exc import SQLAlchemyError
 
-EXTRAS = {"postgresql": "postgres", "oracle": "oracle", "mysql": "mysql"}
+DRIVERS = {"postgresql": "postgresql+psycopg", "oracle": "oracle+oracledb", "mysql": "mysql+pymysql"}
+"""How a URL names the drivers that eventlog's extras bring."""
+
 LOCK_WAIT_SECONDS = 30
 """How long a statement waits for somebody else's lock before it gives up: never for ever."""
 
@@ -21,6 +24,7 @@ LOCK_WAIT_SECONDS = 30
 def connect(url: str, *, may_create: bool = False) -> Engine:
     """An engine for the database. A SQLite file that does not exist is only made where `may_create` says so."""
     from sqlalchemy import create_engine
+    from sqlalchemy.exc import NoSuchModuleError
 
     parsed = read_url(url)
     dialect = dialect_of(parsed)
@@ -31,9 +35,27 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
     try:
         return create_engine(parsed, connect_args=arguments)
     except ModuleNotFoundError as error:
-        extra = EXTRAS.get(dialect.name)
-        hint = f"Install it: pip install 'eventlog[{extra}]'." if extra else None
-        raise ConfigError(f"The driver {error.name} for {dialect.name} is not installed.", hint=hint) from None
+        raise _without_driver(parsed.drivername, dialect.name, error.name) from None
+    except NoSuchModuleError:
+        hint = f"Write {DRIVERS.get(dialect.name, dialect.name)}: in its place."
+        raise ConfigError(f"No driver is called as the URL begins, {parsed.drivername}:.", hint=hint) from None
+
+
+def _without_driver(begins: str, database: str, module: str | None) -> ConfigError:
+    """What to do without a driver; one that no extra brings may be the default of whoever reads URLs, and not meant."""
+    ours = DRIVERS.get(database)
+    if module in EXTRAS or ours is None:
+        return missing(f"A URL that begins with {begins}:", module)
+    hint = (
+        f"Install it, or write {ours}: in the URL, for which there is pip install 'eventlog[{EXTRAS[_module(ours)]}]'."
+    )
+    return ConfigError(
+        f"A URL that begins with {begins}: needs the package {module}, which is not installed.", hint=hint
+    )
+
+
+def _module(drivername: str) -> str:
+    return drivername.partition("+")[2]
 
 
 def read_url(url: str) -> URL:

@@ -12,6 +12,7 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.config import Config
 from eventlog.errors import ConfigError
+from eventlog.extras import require
 from eventlog.sql.connect import connect
 from eventlog.sql.limits import limit_sessions
 from eventlog.sql.names import read_log_name
@@ -114,10 +115,9 @@ def open_page(
 ) -> PageServer:
     """The page on an address; ConfigError without the extra, or where everybody could see it."""
     config = watched_only(config) if read_only else config
-    try:
-        from eventlog.web.server import PageServer
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"The page needs {error.name}.", hint="Install it: pip install 'eventlog[web]'.") from None
+    require("The page", "starlette", "uvicorn")
+    from eventlog.web.server import PageServer
+
     return PageServer(address, Door(config, vitals), journal, vitals)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from eventlog.errors import ConfigError, MachineError
+from eventlog.extras import require
 from eventlog_spark.java import LAUNCHER, find_java
 
 if TYPE_CHECKING:
@@ -63,14 +64,17 @@ def session(cluster: Cluster) -> Iterator[SparkSession]:
         started.stop()
 
 
+def require_spark() -> None:
+    """ConfigError without the extra; to be asked before anything of PySpark is imported."""
+    require("The engine spark (the other one is local)", "pyspark", "pandas")
+
+
 def start(cluster: Cluster) -> SparkSession:
     """A new session; ConfigError or MachineError says in a sentence why there is none."""
-    try:
-        from pyspark.errors import PySparkException
-        from pyspark.sql import SparkSession
-    except ModuleNotFoundError as error:
-        hint = "Install it: pip install 'eventlog[spark]'; or use --engine local."
-        raise ConfigError(f"The engine spark needs {error.name}, which is not installed.", hint=hint) from None
+    require_spark()
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     with _environment({} if submitted else find_java(os.environ).environment()):
         try:

@@ -125,7 +125,6 @@ ALLOWED = {
 
 
 IN_WORDS = (
-    "An archive is written with pyarrow",
     "One database at a time",
     "Nobody reads standard output",
     "No row was chosen",

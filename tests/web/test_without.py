@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.machinery import ModuleSpec
 
 import pytest
 from sqlalchemy import Engine
@@ -38,12 +36,7 @@ def test_with_the_extra_there_is_a_page(sqlite: Engine) -> None:
 
 
 def test_without_the_extra_there_are_figures(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = importlib.util.find_spec
-
-    def missing(name: str, package: str | None = None) -> ModuleSpec | None:
-        return None if name == "uvicorn" else found(name, package)
-
-    monkeypatch.setattr(importlib.util, "find_spec", missing)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
     with endpoint(Config(source=SourceConfig(url=str(sqlite.url)))) as made:
         assert isinstance(made, Endpoint)
 

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from eventlog.errors import ConfigError, SourceError
+from eventlog.extras import require
 from eventlog.sources.gbase.session import CAPTURES, parts_of
 from eventlog.sources.gbase.settings import GbaseSettings
 
@@ -80,12 +81,8 @@ def _first_line(error: Exception) -> str:
 
 def _started(settings: GbaseSettings) -> Any:
     """Java; it is started once a process, and only then learns its classpath."""
-    try:
-        java = import_module("jpype")
-    except ImportError:
-        raise ConfigError(
-            "source.gbase.driver is jdbc, which needs JPype.", hint="Install it: pip install 'eventlog[gbase]'."
-        ) from None
+    require('source.gbase.driver = "jdbc"', "jpype")
+    java = import_module("jpype")
     if not java.isJVMStarted():
         try:
             java.startJVM(_OWN_SIGNALS, classpath=list(settings.classpath), interrupt=False)

@@ -1,0 +1,43 @@
+"""What eventlog does without until somebody asks for it: packages that come with an extra, and the sentence that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Final
+
+from eventlog.errors import ConfigError
+
+EXTRAS: Final[Mapping[str, str]] = {
+    "psycopg": "postgres",
+    "oracledb": "oracle",
+    "pymysql": "mysql",
+    "pyarrow": "parquet",
+    "pandas": "spark",
+    "pyspark": "spark",
+    "confluent_kafka": "kafka",
+    "fastavro": "kafka",
+    "starlette": "web",
+    "uvicorn": "web",
+    "jpype": "gbase",
+}
+"""Which extra brings a module."""
+
+
+def is_there(module: str) -> bool:
+    """Whether the module can be imported; nothing is loaded to know it."""
+    return find_spec(module) is not None
+
+
+def require(what: str, *modules: str) -> None:
+    """ConfigError where one of the modules is missing that `what` needs."""
+    for module in modules:
+        if not is_there(module):
+            raise missing(what, module)
+
+
+def missing(what: str, module: str | None) -> ConfigError:
+    """The error that says which package `what` needs, and how it comes here."""
+    extra = EXTRAS.get((module or "").partition(".")[0])
+    hint = f"Install it: pip install 'eventlog[{extra}]'." if extra else "Install it where eventlog runs."
+    return ConfigError(f"{what} needs the package {module}, which is not installed.", hint=hint)
