@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from eventlog.check.index import index_points
+from eventlog.check.numbers import number_points
 from eventlog.check.point import Point, failure, ok, points, warning
 from eventlog.check.triggers import trigger_points
 from eventlog.config import Config
@@ -40,6 +41,7 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield ok("log", f"{config.source.log} has its ten columns: {', '.join(found.columns)}")
     yield from points("companions", lambda: [_companions(engine, found)])
     yield from points("index", lambda: index_points(engine, found))
+    yield from number_points(engine, found, config)
     yield from points("rights", lambda: _rights(engine, found, config))
     yield from points("triggers", lambda: trigger_points(engine, found))
     yield from points("rows", lambda: _rows(engine, found, config))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
 
-from eventlog.check.point import Level, Point, ok, points, warning
-from eventlog.errors import EX_CONFIG, EX_UNAVAILABLE
+from eventlog.check.findings import asked, findings
+from eventlog.check.point import Point, ok, points, warning
 from eventlog.rules.times import moment
 from eventlog.sql.access import fetched, transaction
 from eventlog.sql.dialect import Dialect, dialect_of
@@ -30,10 +30,10 @@ def local_time() -> dt.datetime:
 def server_points(engine: Engine, clock: Callable[[], dt.datetime], long: int = LONG) -> Iterator[Point]:
     """The points of one server."""
     yield from points("server", lambda: [_version(engine)])
-    yield from _told(engine, "writing", "server_states", "the server writes, and triggers fire")
+    yield from findings(engine, "writing", "server_states", "the server writes, and triggers fire")
     yield from points("clock", lambda: [_clock(engine, clock)])
     nothing = f"no transaction has been open for more than {long} s"
-    yield from _told(engine, "transactions", "long_transactions", nothing, {"seconds": long})
+    yield from findings(engine, "transactions", "long_transactions", nothing, {"seconds": long})
 
 
 def version_point(dialect: Dialect, version: tuple[int, ...], said: str) -> Point:
@@ -45,7 +45,7 @@ def version_point(dialect: Dialect, version: tuple[int, ...], said: str) -> Poin
 
 
 def _version(engine: Engine) -> Point:
-    said = _ask(engine, "server_version")[0][0]
+    said = asked(engine, "server_version")[0][0]
     version = tuple(part for part in engine.dialect.server_version_info or () if isinstance(part, int))
     return version_point(dialect_of(engine), version, str(said))
 
@@ -61,33 +61,3 @@ def _clock(engine: Engine, clock: Callable[[], dt.datetime]) -> Point:
     side = "behind" if skew > 0 else "ahead of"
     said = f"The database's clock is {abs(skew):.1f} s {side} this machine's."
     return warning("clock", said, "Let both follow a time server; times in the log are the database's.")
-
-
-def _told(
-    engine: Engine, name: str, query: str, nothing: str, parameters: Mapping[str, Any] | None = None
-) -> Iterator[Point]:
-    """What a query tells of, a line each; a database that has no such query has no such point."""
-    if not statement(dialect_of(engine), query):
-        return
-
-    def found() -> Iterator[Point]:
-        rows = _ask(engine, query, parameters)
-        for level, said, mend in rows:
-            yield _point(name, Level(level), str(said), str(mend))
-        if not rows:
-            yield ok(name, nothing)
-
-    yield from points(name, found)
-
-
-def _point(name: str, level: Level, said: str, mend: str) -> Point:
-    code = {Level.FAILURE: EX_UNAVAILABLE if name == "writing" else EX_CONFIG}.get(level, 0)
-    return Point(name=name, level=level, said=said, mend=mend, exit_code=code)
-
-
-def _ask(engine: Engine, query: str, parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-    """What a query of check.sql finds."""
-    from sqlalchemy import text
-
-    with transaction(engine, "The server") as connection:
-        return fetched(connection, text(statement(dialect_of(engine), query)), parameters)

@@ -10,6 +10,14 @@ FROM (SELECT 1 AS one) AS single WHERE @@GLOBAL.read_only <> 0;
 
 -- long_transactions: who may see other sessions may do too much else
 
+-- numbers: findings about a sequence of which every server of a cluster keeps numbers in hand; on one server numbers come in order
+SELECT 'warning', CONCAT('The log is numbered by ', column_default, ', and several servers write: each may have numbers of its'
+       ' own in hand, and a later change a lower one.'),
+       'Let all writers use one server, or number the log by AUTO_INCREMENT.'
+FROM information_schema.columns
+WHERE table_schema = COALESCE(:log_schema, DATABASE()) AND table_name = :log_table AND column_name = :record_id
+  AND column_default LIKE '%nextval(%' AND @@GLOBAL.auto_increment_increment > 1;
+
 -- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile
 CREATE INDEX /* index */event_log_new ON /* log */event_log (/* status */status, /* record_id */record_id);
 

@@ -10,6 +10,26 @@ WHERE SYS_CONTEXT('USERENV', 'DATABASE_ROLE') <> 'PRIMARY';
 
 -- long_transactions: who may see other sessions may do too much else
 
+-- numbers: findings about sequences of which every instance of a cluster keeps numbers in hand; one instance keeps the order.
+-- Programs that write to the log name it and its sequence; the sequence of an identity column is named by the table's number.
+SELECT CASE WHEN TO_NUMBER(SYS_CONTEXT('USERENV', 'INSTANCE')) > 1 THEN 'warning' ELSE 'ok' END,
+       'the sequence ' || sequence_name || ' gives each instance of a cluster ' || cache_size
+       || ' numbers at once, and a later change may get a lower one there; a single instance keeps the order',
+       'ALTER SEQUENCE ' || sequence_owner || '.' || sequence_name || ' ORDER; for an identity column MODIFY it with ORDER.'
+FROM all_sequences
+WHERE order_flag = 'N' AND cache_size > 1 AND (
+    (sequence_owner = COALESCE(UPPER(:log_schema), SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA')) AND (
+        sequence_name = UPPER(:log_sequence) OR sequence_name IN (
+            SELECT 'ISEQ$$_' || object_id FROM all_objects
+            WHERE owner = COALESCE(UPPER(:log_schema), SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA'))
+              AND object_name = UPPER(:log_table) AND object_type = 'TABLE')))
+    OR (sequence_owner, sequence_name) IN (
+        SELECT drawn.referenced_owner, drawn.referenced_name FROM all_dependencies drawn
+        JOIN all_dependencies log ON log.owner = drawn.owner AND log.name = drawn.name AND log.type = drawn.type
+        WHERE drawn.referenced_type = 'SEQUENCE' AND log.referenced_type = 'TABLE' AND log.referenced_name = UPPER(:log_table)
+          AND log.referenced_owner = COALESCE(UPPER(:log_schema), SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA'))))
+ORDER BY sequence_name;
+
 -- make_index: what a DBA runs where polling would read all rows
 CREATE INDEX /* index */event_log_new ON /* log */event_log (/* status */status, /* record_id */record_id);
 

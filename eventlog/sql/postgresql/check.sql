@@ -35,6 +35,32 @@ FROM pg_stat_activity
 WHERE datname = current_database() AND usename <> current_user AND backend_type IS NULL
 HAVING count(*) > 0;
 
+-- numbers: findings about sequences from which sessions take several numbers at once: a later change gets a lower one
+WITH log AS (
+    SELECT pg_class.oid, relname, attnum FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+    WHERE pg_class.oid = to_regclass(:log) AND attname = :record_id
+), cached AS (
+    SELECT seqrelid, seqcache, '\m' || regexp_replace(relname, '(\W)', '\\\1', 'g') || '\M' AS word
+    FROM pg_sequence JOIN pg_class ON pg_class.oid = seqrelid WHERE seqcache > 1
+), program AS (
+    SELECT DISTINCT pg_proc.oid, prosrc FROM log CROSS JOIN pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
+    WHERE prosrc ~* 'nextval' AND (tgrelid = log.oid OR strpos(prosrc, relname) > 0)
+), drawn AS (
+    SELECT objid AS sequence, 'numbers the log' AS use FROM pg_depend JOIN log ON refobjid = log.oid AND refobjsubid = attnum
+    WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass AND deptype = 'i'
+    UNION
+    SELECT refobjid, 'numbers the log' FROM log JOIN pg_attrdef ON adrelid = log.oid AND adnum = attnum JOIN pg_depend ON objid = pg_attrdef.oid
+    WHERE classid = 'pg_attrdef'::regclass AND refclassid = 'pg_class'::regclass
+    UNION
+    SELECT seqrelid, format('is drawn from by %s, which names the log,', program.oid::regprocedure) FROM cached JOIN program
+        ON prosrc ~* ('nextval\s*\(\s*''[^'']*' || word)
+)
+SELECT 'warning', format('The sequence %s %s and gives each session %s numbers at once: where several sessions change an object,'
+       ' a later change may get a lower number.', seqrelid::regclass, use, seqcache),
+       format('ALTER SEQUENCE %s CACHE 1; then let writers connect anew, for a session first uses what it has.', seqrelid::regclass)
+FROM drawn JOIN cached ON seqrelid = sequence
+ORDER BY 2;
+
 -- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile
 CREATE INDEX CONCURRENTLY /* index */event_log_new ON /* log */event_log (/* record_id */record_id) WHERE /* status */status = 'N';
 

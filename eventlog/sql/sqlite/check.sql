@@ -8,6 +8,8 @@ SELECT 'SQLite ' || sqlite_version();
 
 -- long_transactions: SQLite does not tell of other connections
 
+-- numbers: the table numbers its rows itself, and one writer at a time
+
 -- make_index: what a DBA runs where polling would read all rows
 CREATE INDEX /* index */event_log_new ON /* log */event_log (/* record_id */record_id) WHERE /* status */status = 'N';
 
