@@ -30,7 +30,7 @@ NOTE_EVERY = 10.0
 @json_option
 @site_options
 def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
-    """Keeps waiting rows from being published until they are released. Later rows of their objects wait behind them.
+    """Holds waiting rows back until they are released. Later rows of their objects wait behind them.
 
     Example: eventlog hold 5 7-9 --why "address to be checked" --database sqlite:///app.db
     """
@@ -94,7 +94,7 @@ def requeue(site: Site, ids: tuple[str, ...], letters: str, table: str | None, a
 @json_option
 @site_options
 def purge(site: Site, age: str, archive: Path | None, letters: str, table: str | None, as_json: bool) -> None:
-    """Deletes old processed rows, a few thousand at a time; with --archive after they were written to Parquet files.
+    """Deletes old processed rows: a few thousand at a time, with --archive after they were written to Parquet files.
 
     Rows that wait (N) or that stopped the publisher (F) stay, unless --status names them.
 

@@ -66,10 +66,10 @@ PART_EVENTS = 100_000
 )
 @json_option
 def convert(**given: Any) -> int:
-    """Converts rows of an event log, from files (Parquet, JSON lines, CSV) or a database, to part files: XDS documents,
-    change tables or messages.
+    """Converts a backlog at once: rows of an event log or a captured stream become XDS documents, change tables or
+    messages.
 
-    INPUT is a file, a folder, a pattern or a database URL. DEST is complete when it holds _SUCCESS.
+    Rows come from files (Parquet, JSON lines, CSV) or a database. INPUT is a file, a folder, a pattern or a database URL. DEST is complete when it holds _SUCCESS.
 
     Example: eventlog convert archive/ --schema schema.json --out documents/
     """

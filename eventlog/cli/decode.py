@@ -25,7 +25,7 @@ class Sources(LazyGroup):
 
 @click.group(cls=Sources)
 def decode() -> None:
-    """Shows what a captured stream holds, record by record, also where it is damaged.
+    """Shows what a stream or a topic holds: record by record, also where it is damaged.
 
     Example: eventlog decode gbase capture.bin
     """

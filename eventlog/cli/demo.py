@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--keep", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Keep everything there.")
 def demo(keep: Path | None) -> None:
-    """Installs a log and triggers into a small database, changes data, and publishes the changes.
+    """Shows the whole circle on an embedded database: installs log and triggers, changes data, publishes the changes.
 
     Example: eventlog demo --keep try-it
     """
@@ -103,12 +103,22 @@ def _show_log(engine: Engine) -> None:
 def _say_what_next(kept: Path | None) -> None:
     click.echo()
     click.secho("Try next", bold=True)
-    if kept is None:
-        click.echo("   ./dev run eventlog demo --keep try-it      the same, and keep the database to play with")
-    else:
+    name = _called()
+    steps = [("demo --keep try-it", "the same, and keep the database to play with")]
+    if kept is not None:
         database = f"--database sqlite:///{kept / 'demo.db'}"
-        click.echo(f"   ./dev run eventlog explain 3 {database}      why a row was published or not")
-        click.echo(f"   ./dev run eventlog triggers {database}")
-        click.echo(f"   ./dev run eventlog status {database}")
-    click.echo("   ./dev run eventlog rules                    what the event types mean and what beats what")
-    click.echo("   ./dev run eventlog --help")
+        steps = [
+            (f"explain 3 {database}", "why a row was published or not"),
+            (f"triggers {database}", "which triggers there are"),
+            (f"status {database}", "how the log stands"),
+        ]
+    steps += [("rules", "what the event types mean and what beats what"), ("--help", "every command")]
+    width = max(len(command) for command, _ in steps)
+    for command, purpose in steps:
+        click.echo(f"   {name} {command:{width}}   {purpose}")
+
+
+def _called() -> str:
+    """How the reader calls eventlog: who stands in a checkout does it by ./dev."""
+    checkout = Path(__file__).resolve().parents[2]
+    return "./dev run eventlog" if (checkout / "dev").is_file() and Path.cwd() == checkout else "eventlog"

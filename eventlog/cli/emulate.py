@@ -19,7 +19,7 @@ class Sources(LazyGroup):
 
 @click.group(cls=Sources)
 def emulate() -> None:
-    """Writes streams of made-up changes, to try a pipeline without the database.
+    """Writes streams of made-up changes: a pipeline can be tried without the database.
 
     Example: eventlog emulate gbase --rows 1000 --out capture.bin
     """

@@ -14,7 +14,7 @@ from eventlog.explain import Explanation
 @json_option
 @site_options
 def explain(site: Site, record_id: int, as_json: bool) -> None:
-    """Shows the rows that a row is read with, what the rules decide about each and why, and the document.
+    """Explains a row: the rows that it is read with, what the rules decide about each and why, and the document.
 
     Example: eventlog explain 1742 --database sqlite:///app.db
     """

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import ClassVar
 
 import click
+
+_pause = re.compile(r"[.:;](?:\s|$)").search
 
 
 class LazyGroup(click.Group):
@@ -24,3 +27,10 @@ class LazyGroup(click.Group):
         command = getattr(import_module(f"eventlog.cli.{module}"), name or cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+
+def summary(command: click.Command) -> str:
+    """The first clause of what a command's help says: enough for a list, and never cut in a sentence."""
+    said = " ".join((command.help or "").split())
+    pause = _pause(said)
+    return said[: pause.start()] if pause else said

@@ -36,7 +36,7 @@ EVERYTHING = 2**30
 def log(
     site: Site, letters: str, reason: str | None, table: str | None, limit: int, following: bool, as_json: bool
 ) -> None:
-    """Shows rows of the log and what became of them, the newest last. With --follow, --json gives a line a row.
+    """Shows rows of the log and what became of them; the newest stand last. With --follow, --json gives a line a row.
 
     Example: eventlog log --status E --database sqlite:///app.db
     """

@@ -4,48 +4,52 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn
 
 import click
 
-from eventlog.cli.lazy import LazyGroup
+from eventlog.cli.lazy import LazyGroup, summary
 from eventlog.errors import EX_USAGE, EventlogError
 from eventlog.extras import EXTRAS, missing
 from eventlog.suggest import did_you_mean
 from eventlog.version import VERSION
 
-COMMANDS = {
-    "demo": "demo",
-    "install": "install",
-    "upgrade": "install",
-    "uninstall": "install",
-    "track": "track",
-    "untrack": "track",
-    "triggers": "track",
-    "catalog": "track",
-    "rights": "rights",
-    "check": "check",
-    "run": "run",
-    "refresh": "refresh",
-    "web": "web",
-    "receive": "receive",
-    "convert": "convert",
-    "apply": "apply",
-    "decode": "decode",
-    "emulate": "emulate",
-    "explain": "explain",
-    "status": "status",
-    "log": "log",
-    "hold": "care",
-    "release": "care",
-    "requeue": "care",
-    "purge": "care",
-    "validate": "validate",
-    "rules": "rules",
-    "completion": "shell",
-    "man": "shell",
+SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "To begin": {"demo": "demo", "rules": "rules"},
+    "Log and triggers": {
+        "install": "install",
+        "upgrade": "install",
+        "uninstall": "install",
+        "track": "track",
+        "untrack": "track",
+        "triggers": "track",
+        "catalog": "track",
+        "rights": "rights",
+        "check": "check",
+    },
+    "Publishing": {"run": "run", "refresh": "refresh", "web": "web", "receive": "receive"},
+    "Rows of the log": {
+        "status": "status",
+        "log": "log",
+        "explain": "explain",
+        "hold": "care",
+        "release": "care",
+        "requeue": "care",
+        "purge": "care",
+    },
+    "Backlogs, streams, files": {
+        "convert": "convert",
+        "apply": "apply",
+        "decode": "decode",
+        "emulate": "emulate",
+        "validate": "validate",
+    },
+    "Your shell": {"completion": "shell", "man": "shell"},
 }
-"""In which module each command lives; the order is that of the help."""
+"""In which module each command lives; sections and order are those of the help."""
+
+COMMANDS: Final = {name: module for section in SECTIONS.values() for name, module in section.items()}
 INTERRUPTED = 130
 
 
@@ -61,13 +65,19 @@ class Commands(LazyGroup):
             raise click.UsageError(f"{args[0]} is not a command. {did_you_mean(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                commands = [(name, self.get_command(ctx, name)) for name in section]
+                formatter.write_dl([(name, summary(command)) for name, command in commands if command is not None])
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, prog_name="eventlog", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 @click.pass_context
 def main(ctx: click.Context, debug: bool) -> None:
-    """Publishes what database triggers wrote into an event log table.
+    """Captures what changes in databases and tells other systems about it.
 
     Try it: eventlog demo
     """

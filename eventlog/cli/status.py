@@ -12,7 +12,7 @@ from eventlog.cli.site import Site, json_option, site_options
 @json_option
 @site_options
 def status(site: Site, as_json: bool) -> None:
-    """Reports rows by status, what waits longest, rows settled a second, the last error, and triggers not current.
+    """Reports how things stand: rows by status, what waits longest, the rate, the last error, triggers not current.
 
     Example: eventlog status --database sqlite:///app.db --json
     """

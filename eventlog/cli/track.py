@@ -110,7 +110,7 @@ def triggers(site: Site, as_json: bool) -> None:
 @click.argument("tables", nargs=-1)
 @site_options
 def catalog(site: Site, tables: tuple[str, ...]) -> None:
-    """Prints what tables look like as JSON, without names the tracked ones: the schema.json that `convert` takes.
+    """Prints what tables look like as JSON: the schema.json that `convert` takes. Without names, the tracked ones.
 
     Example: eventlog catalog --database sqlite:///app.db > schema.json
     """

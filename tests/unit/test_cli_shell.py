@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,6 +15,8 @@ from click.testing import CliRunner
 from eventlog.cli.main import COMMANDS, main
 from eventlog.cli.shell import SHELLS, VARIABLE
 from eventlog.journal import journal
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Terminal(io.StringIO):
@@ -53,3 +57,24 @@ def test_no_color_means_none(asked: dict[str, str], coloured: bool, monkeypatch:
     assert ("\x1b[" in stream.getvalue()) is coloured
     demo = CliRunner().invoke(main, ["demo"], color=True)
     assert ("\x1b[1m" in demo.output) is coloured
+
+
+def test_the_help_says_of_every_command_what_it_does_in_a_clause_that_fits() -> None:
+    page = CliRunner().invoke(main, ["--help"], terminal_width=80).output
+    listed = re.findall(r"^  ([a-z]+)  +(\S.*)$", page, re.MULTILINE)
+    assert [name for name, _ in listed] == list(COMMANDS)
+    assert "..." not in page.partition("\n\n")[2]
+    assert max(map(len, page.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("called", ["./dev run eventlog", "eventlog"])
+def test_the_demo_names_commands_as_they_can_be_called_from_here(
+    called: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT if called.startswith("./dev") else tmp_path)
+    said = CliRunner().invoke(main, ["demo", "--keep", str(tmp_path / "kept")]).output.partition("Try next\n")[2]
+    commands = [re.split(" {3,}", line.strip())[0] for line in said.splitlines()]
+    assert len(commands) == 5
+    assert all(command.startswith(f"{called} ") for command in commands)
+    for command in commands:
+        assert CliRunner().invoke(main, command.removeprefix(called).split()).exit_code == 0
