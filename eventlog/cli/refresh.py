@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 from msgspec import Struct
 
@@ -9,8 +11,11 @@ from eventlog.cli.show import show_json
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.cli.watching import Watching, watching
 from eventlog.errors import ConfigError
-from eventlog.refresh import CHUNK, Load, Pace, Refresh
+from eventlog.refresh import CHUNK, GO_ON, Load, Pace, Refresh, work_on
 from eventlog.sql.log import Log
+
+MOST_JOBS: Final = 15
+"""So many sessions SQLAlchemy opens to a database at once, unless told otherwise."""
 
 
 class Refreshed(Struct, frozen=True, kw_only=True):
@@ -40,11 +45,26 @@ class Tally:
     metavar="ROWS",
     help="Wait while so many rows wait in the log (default: never).",
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, MOST_JOBS),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Cut each table into ranges of its key and work on so many at once.",
+)
 @click.option("--again", is_flag=True, help="Begin anew even where a refresh was broken off.")
 @json_option
 @site_options
 def refresh(
-    site: Site, tables: tuple[str, ...], where: str | None, chunk: int, backlog: int, again: bool, as_json: bool
+    site: Site,
+    tables: tuple[str, ...],
+    where: str | None,
+    chunk: int,
+    backlog: int,
+    jobs: int,
+    again: bool,
+    as_json: bool,
 ) -> None:
     """Has the publisher tell every row of tables as it is: a full load, while changes go on.
 
@@ -53,10 +73,12 @@ def refresh(
     Example: eventlog refresh usr grp --backlog 50000 --database sqlite:///app.db
     """
     log, found = _planned(site, tables, where)
+    jobs = _possible(jobs, log)
     done = []
     with watching() as watch:
         for load in found:
-            one = _refreshed(Refresh(log, load, Pace(chunk=chunk, backlog=backlog)), load, watch, again=again)
+            work = Refresh(log, load, Pace(chunk=chunk, backlog=backlog))
+            one = _refreshed(work, load, watch, again=again, jobs=jobs)
             done.append(one)
             if not as_json:
                 on = f", {one.before} of them before it was broken off" if one.before else ""
@@ -89,10 +111,25 @@ def _planned(site: Site, tables: tuple[str, ...], where: str | None) -> tuple[Lo
     return log, found
 
 
-def _refreshed(work: Refresh, load: Load, watch: Watching, *, again: bool) -> Refreshed:
-    stand = work.begin(again=again)
+def _possible(jobs: int, log: Log) -> int:
+    if jobs == 1 or not log.dialect.lone_writer:
+        return jobs
+    click.echo(f"{log.dialect.name} lets one session write at a time: --jobs {jobs} is taken as 1.", err=True)
+    return 1
+
+
+def _refreshed(work: Refresh, load: Load, watch: Watching, *, again: bool, jobs: int) -> Refreshed:
+    stands = work.begin(again=again, jobs=jobs)
+    before = sum(stand.rows for stand in stands)
     tally = Tally()
-    watch.begin(f"refresh {load.called}", max(stand.total - stand.rows, 0), tally)
-    for step in work.steps(stand):
-        tally.rows = step.rows - stand.rows
-    return Refreshed(table=load.called, rows=stand.rows + tally.rows, before=stand.rows)
+    watch.begin(f"refresh {load.called}", max(sum(stand.total for stand in stands) - before, 0), tally)
+
+    def tell(rows: int) -> None:
+        tally.rows = rows - before
+
+    try:
+        work_on(work, stands, jobs, tell)
+    except KeyboardInterrupt:
+        click.echo(f"{load.called}: {before + tally.rows} row(s) are written. {GO_ON}", err=True)
+        raise
+    return Refreshed(table=load.called, rows=before + tally.rows, before=before)

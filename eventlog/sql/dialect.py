@@ -26,6 +26,7 @@ SQLITE = Dialect(
     folder="sqlite",
     identifier_bytes=255,
     embedded=True,
+    lone_writer=True,
     schemas=False,
     instead_of_triggers=True,
     partial_indexes=True,

@@ -1,4 +1,4 @@
-"""The rows of a table in the order of its key: what to order by, and the condition that a row comes after a key. Pure."""
+"""The rows of a table in the order of its key: what to order by, which rows come after a key, and which up to one. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ class KeyOrder:
         self._forms = [_FORMS[dialect.folder](column) for column in table.key_columns]
         called = [f"{row}.{in_text(dialect.quoted(column.name))}" for column in table.key_columns]
         self._columns = [form.column.format(column=name) for form, name in zip(self._forms, called, strict=True)]
-        self._values = [form.value.format(key=f":k{place}") for place, form in enumerate(self._forms)]
         self.filled = " AND ".join(f"{name} IS NOT NULL" for name in called)
         """The condition that the row has a key at all."""
 
@@ -50,26 +49,34 @@ class KeyOrder:
     @property
     def after(self) -> str:
         """The condition that a row comes after the key that `parameters` gives."""
-        tree = _tree(self._columns, self._values)
-        values = ", ".join(self._values)
-        return statement(self._dialect, "refresh_after", columns=self.columns, values=values, tree=tree)
+        return self._compared("refresh_after", "k", ">")
 
-    def parameters(self, key: str) -> Parameters:
-        """What `after` asks for; DataError when no value of a column's type can be read from the key's text."""
+    @property
+    def upto(self) -> str:
+        """The condition that a row does not come after the key whose `parameters` are called `u`."""
+        return self._compared("refresh_upto", "u", "<=")
+
+    def parameters(self, key: str, called: str = "k") -> Parameters:
+        """What `after` or `upto` asks for; DataError when no value of a column's type can be read from the key's text."""
         texts = [text for _, text in parse(key).parts]
         values = [form.read(text) for form, text in zip(self._forms, texts, strict=True)]
         if None in values:
             where = f"the row {shortened(key)} of {self._table.name}"
             raise DataError(f"Rows after {where} cannot be asked for.", hint="Leave that row out with --where.")
-        return {f"k{place}": value for place, value in enumerate(values)}
+        return {f"{called}{place}": value for place, value in enumerate(values)}
+
+    def _compared(self, query: str, called: str, sign: str) -> str:
+        values = [form.value.format(key=f":{called}{place}") for place, form in enumerate(self._forms)]
+        tree = _tree(self._columns, values, sign)
+        return statement(self._dialect, query, columns=self.columns, values=", ".join(values), tree=tree)
 
 
-def _tree(columns: Sequence[str], values: Sequence[str]) -> str:
+def _tree(columns: Sequence[str], values: Sequence[str], sign: str) -> str:
     """The condition column by column, for databases that would not use an index otherwise."""
     column, value = columns[0], values[0]
     if len(columns) == 1:
-        return f"({column} > {value})"
-    return f"({column} > {value} OR ({column} = {value} AND {_tree(columns[1:], values[1:])}))"
+        return f"({column} {sign} {value})"
+    return f"({column} {sign[0]} {value} OR ({column} = {value} AND {_tree(columns[1:], values[1:], sign)}))"
 
 
 def _postgresql(column: Column) -> Form:

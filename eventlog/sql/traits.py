@@ -32,6 +32,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The oldest version that the tests run on; empty where only one was tried."""
     embedded: bool = False
     """The database is a file of this machine, which connecting would make."""
+    lone_writer: bool = False
+    """One transaction writes at a time; others wait for it."""
     schemas: bool = True
     """Tables stand in schemas; elsewhere the setting `source.schema` names one in associations."""
     transition_tables: bool = False
@@ -162,7 +164,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
 def _compiler(name: str) -> Compiler:
     from sqlalchemy.engine import make_url
 
-    return make_url(f"{name}://").get_dialect()()
+    # Named parameters have no percent sign, so that names keep theirs; `text()` doubles it where a driver wants that.
+    return make_url(f"{name}://").get_dialect()(paramstyle="named")
 
 
 @cache

@@ -150,9 +150,9 @@ def test_it_goes_on_where_it_was_broken_off(engine: Engine) -> None:
     assert len(marks(log)) == 1
     insert(engine, [{"k": -1, "v": 0}, {"k": 11, "v": 0}])
     second = Refresh(log, load_of(log), Pace(chunk=4))
-    stand = second.begin()
+    [stand] = second.begin()
     assert (stand.after, stand.rows, stand.total) == ("k=6", 6, 10)
-    assert [one.rows for one in second.steps(stand)] == [10, 11]
+    assert [one.rows for one in second.steps([stand])] == [10, 11]
     assert keys(log) == [f"k={number}" for number in range(1, 12)]
     assert marks(log) == {}
 
@@ -176,8 +176,8 @@ def test_it_begins_anew_when_asked_or_when_other_rows_are_meant(engine: Engine) 
     log = numbered(engine)
     first = Refresh(log, load_of(log), Pace(chunk=3))
     next(first.steps(first.begin()))
-    assert first.begin(again=True) == Stand(total=10)
-    assert Refresh(log, load_of(log, where="k < 3")).begin() == Stand(where="k < 3", total=2)
+    assert first.begin(again=True) == (Stand(total=10),)
+    assert Refresh(log, load_of(log, where="k < 3")).begin() == (Stand(where="k < 3", total=2),)
     with log.transaction() as connection:
         Marks(log).set(connection, "refresh: t", "{")
     with pytest.raises(DataError, match="'refresh: t' cannot be read"):

@@ -130,11 +130,11 @@ def loads() -> Iterator[Named]:
     """What a full load asks of each table, and the rows that it writes."""
     for table, when, names in product(TABLES, CONDITIONS, LOGS):
         made = Statements(ORACLE, names, Load(table=table, called=table.name, when=when, where="1 < 2"))
-        for query in ("count", "first", "next", "row", "waiting"):
-            yield (
-                f"{query} {table.name} {'when ' if when else ''}{names.table}",
-                getattr(made, query).text.replace("\\:", ":"),
-            )
+        asked = {"count": made.count, "row": made.row, "waiting": made.waiting}
+        for bounded in made.keys:
+            asked |= {f"keys {bounded}": made.keys[bounded], f"bound {bounded}": made.bound[bounded]}
+        for query, sql in asked.items():
+            yield f"{query} {table.name} {'when ' if when else ''}{names.table}", sql.text.replace("\\:", ":")
 
 
 def queries() -> Iterator[Named]:

@@ -9,10 +9,17 @@ SELECT count(*) FROM /* table */usr AS /* row */usr WHERE /* chosen */(1 = 1);
 
 -- refresh_keys: the keys of the next rows
 SELECT /* key */'idu=1' FROM /* table */usr AS /* row */usr
-WHERE /* chosen */(1 = 1) AND /* after */(1 = 1) ORDER BY /* columns */usr.idu LIMIT :limit;
+WHERE /* chosen */(1 = 1) AND /* after */(1 = 1) AND /* upto */(1 = 1) ORDER BY /* columns */usr.idu LIMIT :limit;
+
+-- refresh_bound: the key of one row so many further on, at which a range ends
+SELECT /* key */'idu=1' FROM /* table */usr AS /* row */usr
+WHERE /* chosen */(1 = 1) AND /* after */(1 = 1) AND /* upto */(1 = 1) ORDER BY /* columns */usr.idu LIMIT 1 OFFSET :skip;
 
 -- refresh_after: condition: rows after one, of which the columns and the values are given; `tree` says it without rows
 ((/* columns */usr.idu) > (/* values */1));
+
+-- refresh_upto: condition: rows that do not come after one
+((/* columns */usr.idu) <= (/* values */1));
 
 -- refresh_row: asks for rows of a table as they will be when the publisher comes to them; in a list, which is several times as quick
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,

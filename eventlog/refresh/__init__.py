@@ -1,0 +1,21 @@
+"""The full load: writes rows into the log which ask the publisher to tell every row of a table as it is.
+
+    loads       what is to be told, and how fast
+    ranges      how far each range of a table's keys is, and how it is kept in marks; pure
+    statements  the SQL of a load, and where it cuts the keys of a table
+    stretches   the load itself, a stretch of rows at a time
+    gate        keeps stretches back while too many rows wait
+    jobs        several ranges at once
+
+Law: a row that is there when its stretch is read, and is not changed afterwards, is told as it is; what changes later is
+logged by its own trigger, behind. The place reached is marked in the transaction that writes the stretch, so a load that
+was broken off goes on where it was. Every key is in one range, whatever is inserted meanwhile.
+"""
+
+from eventlog.refresh.jobs import GO_ON, work_on
+from eventlog.refresh.loads import CHUNK, Load, Pace, loads
+from eventlog.refresh.ranges import Stand
+from eventlog.refresh.statements import Statements
+from eventlog.refresh.stretches import Refresh
+
+__all__ = ["CHUNK", "GO_ON", "Load", "Pace", "Refresh", "Stand", "Statements", "loads", "work_on"]

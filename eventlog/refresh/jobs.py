@@ -1,0 +1,77 @@
+"""Several ranges of a load at once, each in a thread and a session of its own: drivers wait without holding others up."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from threading import Lock, Thread
+from typing import Final
+
+from eventlog.errors import MachineError
+from eventlog.refresh.ranges import Stand
+from eventlog.refresh.stretches import Refresh
+
+GO_ON: Final = "What was written stands, and the same command goes on from there."
+
+
+def work_on(load: Refresh, stands: Sequence[Stand], jobs: int, tell: Callable[[int], None]) -> None:
+    """Goes through all ranges, so many at once, and tells after each stretch how many rows the load has written.
+
+    What goes wrong in one range, or whoever interrupts, ends the others after the stretch in hand; it is raised then.
+    """
+    crew = Crew(load, stands, tell)
+    threads = [Thread(target=crew.work, daemon=True) for _ in range(jobs)]
+    for thread in threads:
+        thread.start()
+    try:
+        _join(threads)
+    except BaseException:
+        load.gate.close()
+        _join(threads)
+        raise
+    if crew.failures:
+        raise _with_the_way_out(crew.failures[0])
+    load.end(stands)
+
+
+class Crew:
+    """The ranges that are left, and who takes them."""
+
+    def __init__(self, load: Refresh, stands: Sequence[Stand], tell: Callable[[int], None]) -> None:
+        self._load = load
+        self._left = deque(stand for stand in stands if not stand.done)
+        self._rows = {stand.place: stand.rows for stand in stands}
+        self._tell = tell
+        self._telling = Lock()
+        self.failures: list[BaseException] = []
+
+    def work(self) -> None:
+        """Takes one range after the other until none is left, or something goes wrong anywhere."""
+        try:
+            while (stand := self._taken()) is not None:
+                for step in self._load.stretches(stand):
+                    self._count(step)
+        except BaseException as failure:  # noqa: BLE001  # the thread that waits for this one raises it
+            self.failures.append(failure)
+            self._load.gate.close()
+
+    def _taken(self) -> Stand | None:
+        with self._telling:
+            return self._left.popleft() if self._left else None
+
+    def _count(self, stand: Stand) -> None:
+        with self._telling:
+            self._rows[stand.place] = stand.rows
+            self._tell(sum(self._rows.values()))
+
+
+def _join(threads: Sequence[Thread]) -> None:
+    for thread in threads:
+        thread.join()
+
+
+def _with_the_way_out(failure: BaseException) -> BaseException:
+    """What went wrong; where trying again makes sense, that it goes on where it was."""
+    if isinstance(failure, MachineError):
+        failure.hint = f"{failure.hint} {GO_ON}" if failure.hint else GO_ON
+    return failure

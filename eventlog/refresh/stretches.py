@@ -1,0 +1,143 @@
+"""A full load: ranges of a table's keys, gone through a stretch of rows at a time, each in a transaction with its mark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from eventlog.errors import DataError, SourceError, UsageError, shortened
+from eventlog.marks import Marks
+from eventlog.model import REFRESH, Kind, Status
+from eventlog.refresh import ranges
+from eventlog.refresh.gate import Gate
+from eventlog.refresh.loads import Load, Pace
+from eventlog.refresh.ranges import Stand, Stands
+from eventlog.refresh.statements import Statements
+from eventlog.sql.log import Log
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+PIECES: Final = 4
+"""Ranges for each job: who is through with one helps with what is left, also when it goes on with more jobs."""
+
+
+class Refresh:
+    """A full load of one class. `pause` waits so many seconds."""
+
+    def __init__(
+        self, log: Log, load: Load, pace: Pace | None = None, pause: Callable[[float], object] | None = None
+    ) -> None:
+        self._log = log
+        self._load = load
+        self._pace = pace or Pace()
+        self._marks = Marks(log)
+        self._sql = Statements(log.dialect, log.names, load)
+        self.gate = Gate(self._pace, self._waiting, pause)
+
+    def begin(self, *, again: bool = False, jobs: int = 1) -> Stands:
+        """The ranges of the load: behind what was written when it was broken off, unless it is to begin `again`.
+
+        Where fewer ranges than `jobs` are left, they are cut further.
+        """
+        found = None if again else self._found()
+        cut = self._cut(found or (Stand(where=self._load.where, total=self._count()),), jobs)
+        if cut != found:
+            with self._log.transaction() as connection:
+                self._clear(connection)
+                for stand in cut:
+                    self._mark(connection, stand)
+        return cut
+
+    def steps(self, stands: Sequence[Stand]) -> Iterator[Stand]:
+        """Goes through one range after the other, and says after each stretch how far its range is."""
+        for stand in stands:
+            yield from self.stretches(stand)
+        self.end(stands)
+
+    def stretches(self, stand: Stand) -> Iterator[Stand]:
+        """Writes a range stretch after stretch, and says after each how far it is; the mark goes along."""
+        while not stand.done and self.gate.enter():
+            try:
+                with self._log.transaction() as connection:
+                    stand = self._stretch(connection, stand)
+            finally:
+                self.gate.leave()
+            yield stand
+
+    def end(self, stands: Sequence[Stand]) -> None:
+        """Forgets the ranges of a load that has ended; one in one piece was forgotten with its last stretch."""
+        if len(stands) > 1:
+            with self._log.transaction() as connection:
+                self._clear(connection)
+
+    def _found(self) -> Stands | None:
+        with self._log.transaction() as connection:
+            found = ranges.read(self._load.called, self._marks.all(connection))
+        return found if found and found[0].where == self._load.where else None
+
+    def _cut(self, stands: Stands, jobs: int) -> Stands:
+        left = [stand for stand in stands if not stand.done]
+        if not left or len(left) >= jobs:
+            return stands
+        most = -(-jobs * PIECES // len(left))
+        with self._log.transaction() as connection:
+            self._sql.settle(connection)
+            cut = [piece for stand in stands for piece in self._pieces(connection, stand, most)]
+        return ranges.numbered(cut, uuid4().hex) if len(cut) > len(stands) else stands
+
+    def _pieces(self, connection: Connection, stand: Stand, most: int) -> list[Stand]:
+        pieces, share = ranges.shares(stand, most, self._pace.chunk)
+        if stand.done or pieces == 1:
+            return [stand]
+        return ranges.parted(stand, self._sql.bounds(connection, stand, pieces, share), share)
+
+    def _stretch(self, connection: Connection, stand: Stand) -> Stand:
+        self._sql.settle(connection)
+        keys = self._sql.next_keys(connection, stand, self._pace.chunk)
+        if keys and keys[-1] == stand.after:
+            problem = f"The row {shortened(keys[-1])} of {self._load.table.name} comes after itself."
+            raise DataError(problem, hint="Leave that row out with --where.")
+        distinct = dict.fromkeys(keys)  # a view may have several rows of one object
+        if distinct:
+            self._sql.write(connection, list(distinct), self._columns(connection))
+            stand = replace(stand, after=keys[-1], rows=stand.rows + len(keys))
+        stand = replace(stand, done=len(keys) < self._pace.chunk)
+        self._mark(connection, stand)
+        return stand
+
+    def _mark(self, connection: Connection, stand: Stand) -> None:
+        name = ranges.mark_name(self._load.called, stand.place)
+        if stand.done and stand.ranges == 1:
+            self._marks.clear(connection, name)
+        else:
+            self._marks.set(connection, name, ranges.write(stand))
+
+    def _clear(self, connection: Connection) -> None:
+        for name in ranges.marks_of(self._load.called, list(self._marks.all(connection))):
+            self._marks.clear(connection, name)
+
+    def _columns(self, connection: Connection) -> dict[str, object]:
+        """What all rows of a stretch have; as parameters, because PyMySQL sends many rows at once only then."""
+        now = connection.execute(self._log.query("clock_now")).scalar_one()
+        kind, status = int(Kind.INSERT_ROW_BACK), Status.NEW.value
+        return {"status": status, "kind": kind, "time": now, "perpetrator": REFRESH, "called": self._load.called}
+
+    def _count(self) -> int:
+        try:
+            with self._log.transaction() as connection:
+                self._sql.settle(connection)
+                return int(connection.execute(self._sql.count).scalar_one())
+        except SourceError as error:
+            if error.may_pass or self._load.where is None:
+                raise
+            problem = f"The condition {self._load.where!r} cannot be asked of {self._load.table.name}"
+            said = str(getattr(error.__cause__, "orig", error)).partition("\n")[0].rstrip(".")
+            raise UsageError(f"{problem}: {said}.", hint="Write it with the names of the table's columns.") from None
+
+    def _waiting(self, most: int) -> int:
+        with self._log.transaction(lone=True) as connection:
+            return int(connection.execute(self._sql.waiting, {"limit": most}).scalar_one())
