@@ -71,8 +71,12 @@ class Standing:
 
     def __init__(self, log: Backlog, workers: int = 1) -> None:
         self._log = log
-        self._publisher = Publisher(log.config(workers))
+        self._publisher = Publisher(self.config(workers))
         atexit.register(self._publisher.close)
+
+    def config(self, workers: int = 1) -> Config:
+        """How it publishes."""
+        return self._log.config(workers)
 
     def publish(self) -> None:
         """Empties the log."""

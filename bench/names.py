@@ -17,6 +17,7 @@ NAMES = (
     "publish",
     "queryback",
     "latency",
+    "receiver",
     "messages",
     "memory",
     "convert",

@@ -138,6 +138,22 @@ class Sink(Protocol):
         """Gives back what it holds."""
 
 
+class Lane(Sink, Protocol):
+    """One of several ways to a receiver: a sink by itself, which one thread at a time uses."""
+
+    def break_off(self) -> None:
+        """Ends from another thread what is on its way: `write` fails soon, and so do others until `close` was called."""
+
+
+@runtime_checkable
+class Laned(Protocol):
+    """A sink with several ways to its receiver, for those who know which documents may go at the same time."""
+
+    @property
+    def lanes(self) -> Sequence[Lane]:
+        """The ways; `write` takes one of them, and documents stay in order on it."""
+
+
 @runtime_checkable
 class Watchful(Protocol):
     """A source that sees when somebody changes how tables are captured."""

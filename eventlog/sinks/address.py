@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from eventlog.discreet import Discreet
@@ -13,11 +13,15 @@ if TYPE_CHECKING:
     import ssl
 
 
+MOST: Final = 64
+"""Connections to one address."""
+
+
 class HttpSettings(Discreet, frozen=True, kw_only=True):
     """Where documents are POSTed and how. Times are in seconds; `total_timeout` ends a request whatever happens.
 
     `authorization` is the header's whole value, such as `Bearer …`; certificates and keys are PEM files. A reply of more
-    than `reply_limit` bytes is not read.
+    than `reply_limit` bytes is not read. Over several `connections` documents of different objects go at the same time.
     """
 
     url: str
@@ -30,12 +34,15 @@ class HttpSettings(Discreet, frozen=True, kw_only=True):
     client_certificate: str | None = None
     client_key: str | None = None
     reply_limit: int = 1_048_576
+    connections: int = 1
 
     def __post_init__(self) -> None:
         """Refuses what no request could be made with; a secret never gets into the message."""
         for name in ("connect_timeout", "read_timeout", "total_timeout", "reply_limit"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"output.{name} is {getattr(self, name)}; it must be more than 0.")
+        if not 1 <= self.connections <= MOST:
+            raise ConfigError(f"output.connections is {self.connections}; it must be between 1 and {MOST}.")
         _check_url(self.url)
         if self.authorization is not None and not _is_header(self.authorization):
             raise ConfigError("output.authorization holds a character that no HTTP header can carry; remove it.")

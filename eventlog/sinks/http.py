@@ -32,16 +32,16 @@ HINTS: Final[dict[int, str]] = {
 _log = logging.getLogger(__name__)
 
 
-class HttpSink:
+class HttpLane:
     """Sends each document to one address, one after the other, over one connection that is kept."""
 
-    def __init__(self, settings: HttpSettings) -> None:
-        self._poster = Poster(settings)
-        self._last = ""
+    def __init__(self, poster: Poster) -> None:
+        self._poster = poster
+        self.answered = ""
 
     def last(self) -> str:
-        """The id of the last document that was answered in this process; only the receiver knows what was before."""
-        return self._last
+        """The id of the last document that was answered here."""
+        return self.answered
 
     def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Sends them in order until one is not taken for good. The rest waits, and what was answered stays answered."""
@@ -58,12 +58,16 @@ class HttpSink:
             if reply.ends:
                 outcomes.extend(not_sent(documents[number + 1 :], document))
                 break
-            self._last = document.id
+            self.answered = document.id
         return outcomes
 
     def close(self) -> None:
         """Closes the connection."""
         self._poster.close()
+
+    def break_off(self) -> None:
+        """Ends from another thread what is on its way."""
+        self._poster.break_off()
 
     def _send(self, document: Document) -> Reply:
         try:
@@ -89,3 +93,23 @@ class HttpSink:
         if answer.location:
             hint = f"It points to {answer.location}; write the address that takes documents into the output's `url`."
         return SinkError(f"{self._poster.place} answered {answer.said}.", hint=hint, may_pass=may_pass)
+
+
+class HttpSink(HttpLane):
+    """Several connections to one address, of which it is the first itself: who hands over one by one needs no other."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        poster = Poster(settings)
+        super().__init__(poster)
+        others = [HttpLane(poster.another()) for _ in range(settings.connections - 1)]
+        self.lanes: tuple[HttpLane, ...] = (self, *others)
+
+    def last(self) -> str:
+        """The id of the last document that was answered in this process; only the receiver knows what was before."""
+        return max(lane.answered for lane in self.lanes)
+
+    def close(self) -> None:
+        """Closes all connections."""
+        super().close()
+        for lane in self.lanes[1:]:
+            lane.close()

@@ -14,7 +14,8 @@ from msgspec import Struct
 from eventlog.errors import SinkError, shortened
 from eventlog.model import Document
 from eventlog.sinks.address import HttpSettings, trust
-from eventlog.sinks.wire import UnreadableAnswer, WholeHead, ended_at
+from eventlog.sinks.deadlines import Deadlines, cut
+from eventlog.sinks.wire import UnreadableAnswer, WholeHead
 from eventlog.version import VERSION
 
 if TYPE_CHECKING:
@@ -53,15 +54,23 @@ class Answer(Struct, frozen=True, kw_only=True):
 class Poster:
     """POSTs to the address of its settings. `place` names it without what may be secret."""
 
-    def __init__(self, settings: HttpSettings) -> None:
+    def __init__(
+        self, settings: HttpSettings, trusted: ssl.SSLContext | None = None, deadlines: Deadlines | None = None
+    ) -> None:
         self._settings = settings
         parts = urlsplit(settings.url)
         self.place = f"{parts.scheme}://{parts.netloc}{parts.path}"
         self._host = parts.hostname or ""
         self._port = parts.port
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        self._trust = trust(settings) if parts.scheme == "https" else None
+        self._trust = trusted or (trust(settings) if parts.scheme == "https" else None)
+        self._deadlines = deadlines or Deadlines()
         self._connection: HTTPConnection | None = None
+        self._broken_off = False
+
+    def another(self) -> Poster:
+        """One with a connection of its own to the same address; the rest they share."""
+        return Poster(self._settings, self._trust, self._deadlines)
 
     def post(self, document: Document) -> Answer:
         """The answer to a document. A kept connection that the other side gave up is replaced, once."""
@@ -71,33 +80,46 @@ class Poster:
         try:
             return self._posted(document, deadline)
         except (HTTPError, HTTPException, OSError) as error:
-            self.close()
+            self._drop()
             raise self._in_words(error) from error
         except BaseException:
-            self.close()
+            self._drop()
             raise
 
     def close(self) -> None:
         """Closes the connection, if there is one; the next document opens another."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._broken_off = False
+        self._drop()
+        self._deadlines.close()
+
+    def break_off(self) -> None:
+        """Ends from another thread what is on its way; until `close` nothing else is begun."""
+        self._broken_off = True
+        connection = self._connection
+        sock = None if connection is None else connection.sock
+        if sock is not None:
+            cut(sock)
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _posted(self, document: Document, deadline: float) -> Answer:
         connection, kept = self._connected()
         try:
             return self._exchange(connection, document, deadline)
         except (BrokenPipeError, ConnectionResetError, RemoteDisconnected):
-            self.close()
-            if not kept:
+            if not kept or self._broken_off:
                 raise
+            self._drop()
         return self._exchange(self._connected()[0], document, deadline)
 
     def _connected(self) -> tuple[HTTPConnection, bool]:
         """An open connection, and whether it was open before."""
         if self._connection is not None and self._connection.is_connected:
             return self._connection, True
-        self.close()
+        self._drop()
         self._connection = connection = self._new_connection()
         connection.response_class = WholeHead
         connection.connect()
@@ -113,7 +135,9 @@ class Poster:
         return HTTPSConnection(self._host, self._port, timeout=timeout, ssl_context=self._trust)
 
     def _exchange(self, connection: HTTPConnection, document: Document, deadline: float) -> Answer:
-        with ended_at(deadline, connection.sock):
+        if self._broken_off:
+            raise ConnectionAbortedError("it was broken off")
+        with self._deadlines.ended_at(deadline, connection.sock):
             connection.request("POST", self._target, document.body, self._headers(document), preload_content=False)
             with closing(connection.getresponse()) as response:
                 answer = Answer(
@@ -122,7 +146,7 @@ class Poster:
                     location=response.headers.get("Location") if 300 <= response.status < 400 else None,
                 )
         if not answer.taken:
-            self.close()
+            self._drop()
         return answer
 
     def _headers(self, document: Document) -> dict[str, str]:

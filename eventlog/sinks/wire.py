@@ -1,13 +1,8 @@
-"""What a connection must not get away with: an exchange that does not end, and an answer whose head breaks off."""
+"""What a connection must not get away with: an answer that breaks off in its head."""
 
 from __future__ import annotations
 
-import socket
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from http.client import HTTPResponse
-from threading import Timer
 from typing import BinaryIO
 
 
@@ -45,29 +40,3 @@ class WholeHead(HTTPResponse):
                 self.fp = stream
         if head.cut:
             raise UnreadableAnswer("it breaks off in its head.")
-
-
-@contextmanager
-def ended_at(deadline: float, sock: socket.socket) -> Iterator[None]:
-    """Ends the exchange on a socket at the deadline: a receiver that sends a byte now and then never times out by itself."""
-    expired = False
-
-    def expire() -> None:
-        nonlocal expired
-        expired = True
-        with suppress(OSError):
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not the SSL socket's own, which disturbs who reads from it
-
-    timer = Timer(max(0.0, deadline - time.monotonic()), expire)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except Exception as error:
-        if expired:
-            raise TimeoutError from error
-        raise
-    finally:
-        timer.cancel()
-    if expired:
-        raise TimeoutError

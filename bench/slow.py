@@ -1,0 +1,53 @@
+"""A receiver that takes a fixed time for each document, however many come at once: `python -m bench.slow 0.005` says its port."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Final
+
+TAKEN: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+class Desk(asyncio.Protocol):
+    """One connection, on which one document follows the answer to the one before."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._received = b""
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        head, end, body = self._received.partition(b"\r\n\r\n")
+        if end and len(body) >= length(head):
+            self._received = b""
+            asyncio.get_running_loop().call_later(self._seconds, self._answer)
+
+    def _answer(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(TAKEN)
+
+
+def length(head: bytes) -> int:
+    """Bytes of the body that follows a head."""
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            return int(value)
+    return 0
+
+
+async def main(seconds: float) -> None:
+    """Answers until somebody ends the process."""
+    server = await asyncio.get_running_loop().create_server(lambda: Desk(seconds), "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(float(sys.argv[1])))

@@ -1,0 +1,59 @@
+"""Which documents may be on their way at the same time. Pure: the objects of each document in, whose turn it is out.
+
+Law: of documents that share an object one goes after the other was answered, in their order. One that names no object
+goes alone: after everything before it, and before everything after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from heapq import heapify, heappop, heappush
+
+from eventlog.model import RowId
+
+Objects = Collection[RowId]
+"""What a document speaks of; without any it speaks of everything."""
+
+
+def predecessors(documents: Sequence[Objects]) -> list[tuple[int, ...]]:
+    """For each document the numbers of those that must be answered before it; what they wait for is not said again."""
+    found: list[tuple[int, ...]] = []
+    latest: dict[RowId, int] = {}
+    barrier: tuple[int, ...] = ()
+    since: list[int] = []  # the barrier and what came after it
+    for number, objects in enumerate(documents):
+        if objects:
+            shared = {latest[one] for one in objects if one in latest}
+            found.append(tuple(sorted(shared)) or barrier)
+            latest.update(dict.fromkeys(objects, number))
+            since.append(number)
+        else:
+            found.append(tuple(since))
+            latest.clear()
+            barrier, since = (number,), [number]
+    return found
+
+
+class Turns:
+    """Whose turn it is among documents, told by their numbers; the first that may go goes first."""
+
+    def __init__(self, documents: Sequence[Objects]) -> None:
+        before = predecessors(documents)
+        self._missing = [len(numbers) for numbers in before]
+        self._after: list[list[int]] = [[] for _ in before]
+        for number, numbers in enumerate(before):
+            for one in numbers:
+                self._after[one].append(number)
+        self._ready = [number for number, missing in enumerate(self._missing) if not missing]
+        heapify(self._ready)
+
+    def next(self) -> int | None:
+        """The document that may go now and is not asked for again; None while all that are left wait for answers."""
+        return heappop(self._ready) if self._ready else None
+
+    def answered(self, number: int) -> None:
+        """What became of a document is known, so those that waited for it may go."""
+        for one in self._after[number]:
+            self._missing[one] -= 1
+            if not self._missing[one]:
+                heappush(self._ready, one)

@@ -1,0 +1,156 @@
+"""What was said of one output's changes, and what that stops: nothing, an object, or everything that is still to be sent.
+
+Law: no later change of an object overtakes one that its receiver wants to get again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.model import Change, Document, Op, Outcome, Position, Reason, Refusal, RowId, Status
+from eventlog.progress import Planned, write_positions
+from eventlog.rules.meaning import STATUS
+
+SEVERITY = {Status.SUCCESS: 0, Status.WARNING: 1, Status.ERROR: 2, Status.NEW: 3, Status.FATAL: 4}
+"""Of several answers for one event the worst counts; asking for another time is worse than an error."""
+
+
+class Strictness(Struct, frozen=True, kw_only=True):
+    """What an answer that is no success stops: everything, or only the object that it speaks of."""
+
+    on_retry: Literal["stop", "object"] = "stop"
+    on_error: Literal["continue", "halt"] = "continue"
+
+
+class Verdicts:
+    """The answers for one output's share of a batch, of whose documents each has a number, from 0.
+
+    What stands in `answers`, `done` and `waiting` is true at any moment.
+    """
+
+    def __init__(
+        self, answers: Iterable[Outcome], strictness: Strictness, changes: Sequence[Sequence[Change]] = ()
+    ) -> None:
+        self.answers: dict[Position, Outcome] = {answer.position: answer for answer in answers}
+        self.done: list[Position] = []
+        self._waiting: dict[int, Planned] = {}
+        self._strictness = strictness
+        self._changes = changes
+        self._blocked: set[RowId] = set()
+        self._ended = False
+        self._rows: dict[Position, RowId] | None = None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether anything is held because of what was said."""
+        return self._ended or bool(self._blocked)
+
+    @property
+    def waiting(self) -> list[Planned]:
+        """The documents that have to be sent again, in their order, and the events in them that were not taken."""
+        return [planned for _, planned in sorted(self._waiting.items())]
+
+    @property
+    def complaint(self) -> str | None:
+        """The last that the output or its format had against a change of this batch."""
+        bad = (Status.ERROR, Status.FATAL)
+        said = [one for one in self.answers.values() if one.status in bad or one.reason is Reason.RETRY]
+        return (said[-1].note or str(said[-1].reason)) if said else None
+
+    def refuse(self, refusal: Refusal) -> None:
+        """The format cannot express a change."""
+        status = STATUS[Reason.REFUSED]
+        for position in refusal.positions:
+            keep_worse(
+                self.answers,
+                Outcome(position=position, status=status, reason=Reason.REFUSED, note=refusal.note),
+            )
+
+    def objects(self, document: Document) -> frozenset[RowId]:
+        """The objects that a document speaks of; none when it speaks of a whole table, or nobody knows."""
+        rows = [self._row(position) for position in covered(document)]
+        return frozenset() if None in rows else frozenset(row for row in rows if row is not None)
+
+    def holds(self, document: Document) -> bool:
+        """Whether a document has to wait, and everything of its objects behind it."""
+        if not self.stopping:
+            return False
+        objects = self.objects(document)
+        if not self._ended and objects and objects.isdisjoint(self._blocked):
+            return False
+        self._block(objects)
+        self._hold(covered(document))
+        return True
+
+    def judge(self, number: int, document: Document, said: Mapping[Position, Outcome]) -> None:
+        """Takes in what was said of a document, change by change; silence is success."""
+        again: list[Position] = []
+        for positions in document.covers.values():
+            answers = [answer for position in positions if (answer := said.get(position)) is not None]
+            if not self._settles(positions, answers):
+                again.extend(positions)
+            else:
+                self.done.extend(positions)
+            if answers:  # all events of a change end alike
+                worst = max(answers, key=lambda answer: SEVERITY[answer.status])
+                for position in positions:
+                    keep_worse(self.answers, replace(worst, position=position))
+        if again:
+            self._waiting[number] = Planned(document.id, write_positions(again))
+
+    def _settles(self, positions: Sequence[Position], answers: Sequence[Outcome]) -> bool:
+        """Whether these answers are the last word about a change; notes what they stop."""
+        row = self._row(positions[0])
+        statuses = {answer.status for answer in answers}
+        if Status.FATAL in statuses or (Status.ERROR in statuses and self._strictness.on_error == "halt"):
+            self._ended = True
+        if Status.NEW in statuses:
+            self._block(() if row is None else (row,))
+            self._ended = self._ended or self._strictness.on_retry == "stop"
+            return False
+        if row in self._blocked and Status.FATAL not in statuses:
+            # The receiver took it before an earlier change of the object: only a repeat leaves the right state there.
+            self._hold(positions)
+            return False
+        return True
+
+    def _block(self, objects: Iterable[RowId]) -> None:
+        """Nothing of these objects is sent any more; without any, nothing at all."""
+        blocked = set(objects)
+        self._blocked |= blocked
+        self._ended = self._ended or not blocked
+
+    def _hold(self, positions: Iterable[Position]) -> None:
+        for position in positions:
+            keep_worse(
+                self.answers,
+                Outcome(
+                    position=position, status=Status.NEW, reason=Reason.HELD, note="an earlier change comes first."
+                ),
+            )
+
+    def _row(self, position: Position) -> RowId | None:
+        """The object of a change; looked up only once somebody has to know."""
+        if self._rows is None:
+            self._rows = {}
+            for change in chain.from_iterable(self._changes):
+                if change.op is not Op.TRUNCATE:
+                    self._rows.update(dict.fromkeys(change.positions, change.row))
+        return self._rows.get(position)
+
+
+def keep_worse(answers: dict[Position, Outcome], outcome: Outcome) -> None:
+    """Adds an answer unless a worse one is there."""
+    earlier = answers.get(outcome.position)
+    if earlier is None or SEVERITY[outcome.status] > SEVERITY[earlier.status]:
+        answers[outcome.position] = outcome
+
+
+def covered(document: Document) -> Iterator[Position]:
+    """The events in a document."""
+    return chain.from_iterable(document.covers.values())
