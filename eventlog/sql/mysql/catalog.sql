@@ -1,15 +1,18 @@
 -- What the database's own catalog tells of tables and triggers.
 
--- declared_types: whole numbers without the display widths that mean nothing; types that SQLAlchemy may not know
+-- declared_types: whole numbers without the display widths that mean nothing; texts without character set and collation,
+-- which SQLAlchemy adds where the server tells them, and servers differ in when they do; types that it may not know
 SELECT column_name AS name,
        CASE WHEN data_type IN ('smallint', 'mediumint', 'int', 'bigint')
             THEN CONCAT(IF(data_type = 'int', 'INTEGER', UPPER(data_type)),
                         IF(INSTR(column_type, 'unsigned'), ' UNSIGNED', ''))
+            WHEN data_type IN ('enum', 'set') THEN INSERT(column_type, 1, CHAR_LENGTH(data_type), UPPER(data_type))
             ELSE UPPER(column_type) END AS type
 FROM information_schema.columns
 WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table
-  AND data_type IN ('smallint', 'mediumint', 'int', 'bigint', 'uuid', 'inet4', 'inet6', 'vector', 'geometry', 'point',
-                    'linestring', 'polygon', 'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection');
+  AND data_type IN ('smallint', 'mediumint', 'int', 'bigint', 'char', 'varchar', 'tinytext', 'text', 'mediumtext', 'longtext',
+                    'enum', 'set', 'uuid', 'inet4', 'inet6', 'vector', 'geometry', 'point', 'linestring', 'polygon',
+                    'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection');
 
 -- column_collations: how a table's columns compare texts
 SELECT column_name AS name, character_set_name AS charset, collation_name AS collation

@@ -90,7 +90,8 @@ LOCK IN SHARE MODE
 ON DUPLICATE KEY UPDATE value = :value;
 
 -- seat_lock: takes the lock of the one publisher for as long as this session lives; says whether it was free
-SELECT GET_LOCK(CONCAT('eventlog ', MD5(CONCAT(COALESCE(DATABASE(), ''), '.', :log))), 0);
+-- A lock's name has 64 characters at most. MySQL has no MD5 any more, which did this before.
+SELECT GET_LOCK(CONCAT('eventlog ', LEFT(SHA2(CONCAT(COALESCE(DATABASE(), ''), '.', :log), 256), 40)), 0);
 
 -- seat_enter: says who publishes now; the lock above keeps everybody else out
 INSERT INTO /* marks */event_log_mark (name, value)
