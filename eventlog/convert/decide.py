@@ -13,10 +13,10 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 from msgspec import Struct
 
+from eventlog.convert.chosen import form_of
 from eventlog.convert.chunks import Spool, chunks
 from eventlog.convert.columns import OUTCOMES, PLACED
 from eventlog.convert.events import events_of, one_batch, uncut
-from eventlog.convert.forms import form_of
 from eventlog.convert.settings import Conversion
 from eventlog.convert.sift import sift
 from eventlog.model import Change, Event, Outcome, Position, Row, RowId

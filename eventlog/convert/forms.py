@@ -14,11 +14,10 @@ from typing import Final, Protocol, runtime_checkable
 import pyarrow as pa
 from msgspec import Struct
 
-from eventlog.convert.settings import Conversion, MessageFiles, SentMessages, SentTables, TableFiles
 from eventlog.errors import ExpressionError
 from eventlog.model import Change, Document, Outcome, Position
 from eventlog.rules.fold import ended
-from eventlog.schema import Catalog, Table
+from eventlog.schema import Catalog
 
 STAMP: Final = "stamp"
 COVERS: Final = "covers"
@@ -75,26 +74,9 @@ class Rendering(Protocol):
         """What was written since this was last asked."""
 
 
-def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -> Form:
-    """The form that was ordered; its modules are loaded only now. `tables` are by number, where a stream named them."""
-    target = conversion.format
-    if tables is None:
-        tables = dict(enumerate(conversion.catalog or ()))
-    if isinstance(target, TableFiles):
-        from eventlog.convert.rowform import TableForm
-
-        return TableForm(target, tables)
-    if isinstance(target, MessageFiles):
-        from eventlog.convert.messageform import MessageForm
-
-        return MessageForm(target, tables)
-    if isinstance(target, SentTables | SentMessages):
-        from eventlog.convert.sentforms import sent_form
-
-        return sent_form(target, tables)
-    from eventlog.convert.textform import TextForm
-
-    return TextForm(target)
+def places_of(catalog: Catalog | None, first: int) -> Mapping[tuple[str | None, str], int]:
+    """The numbers by which what was written names its tables: schema and name, numbered from `first`."""
+    return {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
 
 
 class Cells:

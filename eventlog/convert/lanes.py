@@ -23,14 +23,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.convert.commit import Summary
+from eventlog.convert.forms import STAMP
 from eventlog.convert.messageform import writer_of
 from eventlog.convert.scatter import gathered, write_by
 from eventlog.convert.sending import SENDING, Begun, Sent, noted, something_else
-from eventlog.convert.sentforms import LAID, MessageDocuments, Numbers
+from eventlog.convert.sentforms import LAID, MessageDocuments
 from eventlog.convert.settings import Conversion, SentMessages
 from eventlog.convert.sheaf import Sheaf, read_label, sheaf
 from eventlog.convert.stages import InTheirOrder, Write, labels_of
 from eventlog.durable import write_file
+from eventlog.qlik.changeseq import Sequencer
 from eventlog.qlik.messages.document import Message, MessagesDocument
 from eventlog.schema import Table
 from eventlog.seams import Sink
@@ -165,9 +167,9 @@ def _tables_of(conversion: Conversion, plan: Plan) -> Mapping[int, Table]:
 def _numbered(task: Lay) -> Iterator[pa.RecordBatch]:
     """The changes of a stretch, each with its change_seq in place of its position and its time."""
     found = InTheirOrder(task.stretch)
-    numbers = Numbers(task.after, skipped=task.stretch.first, stamp=found.stamp)
+    numbers = Sequencer(task.after, skipped=task.stretch.first, stamp=found.stamp)
     for batch in found.batches():
-        sequences = pa.array(numbers.given(batch.column("stamp").to_pylist()), pa.string())
+        sequences = pa.array(numbers.stamped(batch.column(STAMP).to_pylist()), pa.string())
         yield pa.RecordBatch.from_arrays([sequences, *batch.columns[2:]], schema=LAID)
 
 

@@ -18,9 +18,10 @@ from typing import Protocol
 import pyarrow as pa
 from msgspec.structs import replace
 
+from eventlog.convert.chosen import form_of
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.conflicts import FindConflicts, SortNumbers, find_conflicts, may_conflict, sort_numbers
-from eventlog.convert.forms import SentForm, form_of
+from eventlog.convert.forms import SentForm
 from eventlog.convert.inputs import Unit, units
 from eventlog.convert.order import ranges
 from eventlog.convert.plan import Span, bucket_count, fingerprint, part_spans, range_count

@@ -11,13 +11,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from eventlog.convert.forms import STAMP, Cells, Parts, in_parts
+from eventlog.convert.forms import STAMP, Cells, Parts, in_parts, places_of
 from eventlog.convert.messagefiles import PartFiles, Place
 from eventlog.convert.parts import cannot_write
 from eventlog.convert.settings import MessageFiles
 from eventlog.errors import ExpressionError
 from eventlog.model import Change
-from eventlog.qlik.changeseq import time_digits, time_of
+from eventlog.qlik.changeseq import Sequencer, time_digits, time_of
 from eventlog.qlik.messages.bulk import container_schema
 from eventlog.qlik.messages.render import Renderer, TableRenderer
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
@@ -51,7 +51,7 @@ class MessageForm:
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
         """What writes changes one by one."""
-        places = {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
+        places = places_of(catalog, first)
         renderer = Renderer(self._settings, catalog)
 
         def write(change: Change) -> tuple[object, ...] | None:
@@ -66,21 +66,20 @@ class MessageForm:
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
         """Writes parts of changes that come in the order of their positions; says how many."""
-        part, number, stamp = parts.first // parts.part_events - 1, parts.first, parts.stamp
+        part = parts.first // parts.part_events - 1
+        numbers = Sequencer("", skipped=parts.first, stamp=parts.stamp)
         files = PartFiles(folder, self._settings.encoding == "avro", {})
         try:
             for begins, run in in_parts(rendered, parts.part_events):
+                stamps, tables, heads, tails = (run.column(name).to_pylist() for name in SCHEMA.names[1:])
+                sequences = numbers.stamped(stamps)
                 if begins:
                     files.close()
                     part += 1
                     files = PartFiles(folder, files.avro, self._places(part))
-                for came, table, head, tail in zip(
-                    *(run.column(name).to_pylist() for name in SCHEMA.names[1:]), strict=True
-                ):
-                    number, stamp = number + 1, max(stamp, came)
-                    sequence = f"{stamp}{number:019d}"
-                    if number == 1:
-                        self._describe(folder, sequence)
+                    if part == 0:
+                        self._describe(folder, sequences[0])
+                for sequence, table, head, tail in zip(sequences, tables, heads, tails, strict=True):
                     files.add(table, head if tail is None else b"".join((head, sequence.encode(), tail)))
             files.close()
         except OSError as error:

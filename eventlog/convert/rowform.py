@@ -9,12 +9,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from eventlog.convert.forms import STAMP, Cells, Parts, in_parts
+from eventlog.convert.forms import STAMP, Cells, Parts, in_parts, places_of
 from eventlog.convert.parts import cannot_write
 from eventlog.convert.settings import TableFiles
 from eventlog.errors import DataError, ExpressionError
 from eventlog.model import Change
-from eventlog.qlik.changeseq import time_digits, time_of
+from eventlog.qlik.changeseq import Sequencer, time_digits, time_of
 from eventlog.qlik.changetable import ChangeTable, ChangeTables, finished, refusal_note
 from eventlog.qlik.partitions import Partition, Partitions
 from eventlog.qlik.rows import ChangeRow, folder_of
@@ -46,7 +46,7 @@ class TableForm:
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
         """What writes changes one by one."""
-        places = {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
+        places = places_of(catalog, first)
         tables = ChangeTables(self._target.settings, catalog)
         fittings: dict[int, Fitting] = {}
 
@@ -67,15 +67,16 @@ class TableForm:
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
         """Writes parts of changes that come in the order of their positions; says how many."""
-        part, number, stamp = parts.first // parts.part_events - 1, parts.first, parts.stamp
+        part = parts.first // parts.part_events - 1
+        numbers = Sequencer("", skipped=parts.first, stamp=parts.stamp)
         gathered = _Gathered()
         for begins, run in in_parts(rendered, parts.part_events):
             if begins:
                 self._store(folder, part, gathered)
                 part, gathered = part + 1, _Gathered()
-            for came, place, rows in zip(*(run.column(name).to_pylist() for name in SCHEMA.names[1:]), strict=True):
-                number, stamp = number + 1, max(stamp, came)
-                gathered.add(self._table(place), pickle.loads(rows), f"{stamp}{number:019d}", self._partitions)  # noqa: S301  # a stage of this conversion wrote them
+            stamps, places, contents = (run.column(name).to_pylist() for name in SCHEMA.names[1:])
+            for sequence, place, rows in zip(numbers.stamped(stamps), places, contents, strict=True):
+                gathered.add(self._table(place), pickle.loads(rows), sequence, self._partitions)  # noqa: S301  # a stage of this conversion wrote them
         self._store(folder, part, gathered)
         return part + 1 - parts.first // parts.part_events
 

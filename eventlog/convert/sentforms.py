@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from eventlog.convert.forms import COVERS, STAMP, Cells
+from eventlog.convert.forms import COVERS, STAMP, Cells, places_of
 from eventlog.convert.messageform import SCHEMA as MESSAGES
 from eventlog.convert.messageform import writer_of
 from eventlog.convert.rowform import SCHEMA as ROWS
@@ -20,7 +20,7 @@ from eventlog.convert.rowform import rows_of
 from eventlog.convert.settings import SentMessages, SentTables
 from eventlog.model import Change, Document, Op, Position
 from eventlog.qlik import changetable
-from eventlog.qlik.changeseq import ChangeSeq, time_digits, time_of
+from eventlog.qlik.changeseq import Sequencer, time_digits, time_of
 from eventlog.qlik.changetable import ROWS_OF_A_DOCUMENT, ChangeTable, ChangeTables, Gathered
 from eventlog.qlik.messages import write as messages
 from eventlog.qlik.messages.document import Message, MessagesDocument
@@ -45,7 +45,7 @@ class TableDocuments:
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
         """What writes changes one by one."""
-        places = _places(catalog, first)
+        places = places_of(catalog, first)
         tables = ChangeTables(self._settings, catalog)
 
         def write(change: Change) -> tuple[object, ...] | None:
@@ -88,7 +88,7 @@ class MessageDocuments:
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
         """What writes changes one by one."""
-        places = _places(catalog, first)
+        places = places_of(catalog, first)
         renderer = Renderer(self._settings, catalog)
 
         def write(change: Change) -> tuple[object, ...] | None:
@@ -135,37 +135,11 @@ class MessageDocuments:
         return found
 
 
-def sent_form(target: SentTables | SentMessages, tables: Mapping[int, Table]) -> TableDocuments | MessageDocuments:
-    """What sends changes to the target."""
-    return TableDocuments(target, tables) if isinstance(target, SentTables) else MessageDocuments(target, tables)
-
-
-def _places(catalog: Catalog | None, first: int) -> dict[tuple[str | None, str], int]:
-    return {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
-
-
-class Numbers:
-    """Gives changes their change_seqs, behind the one with this id and so many others, none before the time `stamp`."""
-
-    def __init__(self, after: str, skipped: int = 0, stamp: str = "") -> None:
-        start = ChangeSeq.parse(after)
-        self._stamp, self._number = max(start.time, stamp), start.number + skipped
-
-    def given(self, stamps: Iterable[str]) -> list[str]:
-        """Those of the next changes, by their times."""
-        found, stamp, number = [], self._stamp, self._number
-        for came in stamps:
-            number, stamp = number + 1, max(stamp, came)
-            found.append(f"{stamp}{number:019d}")
-        self._stamp, self._number = stamp, number
-        return found
-
-
 def _numbered(rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[tuple[Any, ...]]:
     """Each change with its change_seq in place of its time, and with the positions that sinks answer by."""
-    numbers = Numbers(after)
+    numbers = Sequencer(after)
     for batch in rendered:
-        sequences = numbers.given(batch.column(STAMP).to_pylist())
+        sequences = numbers.stamped(batch.column(STAMP).to_pylist())
         yield from _positioned([sequences, *[column.to_pylist() for column in batch.columns[2:]]])
 
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
+from eventlog.convert.chosen import form_of
 from eventlog.convert.columns import OBJECT, OUTCOMES
 from eventlog.convert.conflicts import conflicts_of
 from eventlog.convert.decide import Deciding
 from eventlog.convert.events import one_batch
-from eventlog.convert.forms import STAMP, FileForm, Parts, form_of
+from eventlog.convert.forms import STAMP, FileForm, Parts
 from eventlog.convert.order import by_range
 from eventlog.convert.parts import OUTCOMES_FILE, write_outcomes
 from eventlog.convert.place import bucket_of

@@ -16,8 +16,9 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
+from eventlog.convert.chosen import form_of
 from eventlog.convert.columns import STREAM_OUTCOMES
-from eventlog.convert.forms import STAMP, Form, Rendering, form_of
+from eventlog.convert.forms import STAMP, Form, Rendering
 from eventlog.convert.settings import Conversion, StreamInput
 from eventlog.convert.sheaf import SheafWriter, sheaf
 from eventlog.convert.stages import DecidedBucket, latest

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -53,14 +53,17 @@ START: Final = ChangeSeq("0" * TIME_DIGITS, 0)
 
 
 class Sequencer:
-    """Gives every change its change_seq; it goes on from the last one that was given."""
+    """Gives every change its change_seq; it goes on from the last one that was given.
+
+    Who numbers a stretch from its middle says how many changes were `skipped`, and the latest of their times as `stamp`.
+    """
 
     __slots__ = ("_number", "_seen", "_time")
 
-    def __init__(self, after: str) -> None:
+    def __init__(self, after: str, *, skipped: int = 0, stamp: str = "") -> None:
         start = ChangeSeq.parse(after)
-        self._time = start.time
-        self._number = start.number
+        self._time = max(start.time, stamp)
+        self._number = start.number + skipped
         self._seen: object = None
 
     @property
@@ -90,6 +93,17 @@ class Sequencer:
                 self._seen = same[0]
                 self._time = max(self._time, time_digits(same[0]))
             found += self._row(len(same))
+        return found
+
+    def stamped(self, stamps: Iterable[str]) -> list[str]:
+        """What `next` gives for changes of these times, which are written in their 16 digits."""
+        found: list[str] = []
+        time, number = self._time, self._number
+        for stamp in stamps:
+            number += 1
+            time = max(time, stamp)
+            found.append(f"{time}{number:019d}")
+        self._time, self._number = time, number
         return found
 
     def _row(self, count: int) -> list[str]:

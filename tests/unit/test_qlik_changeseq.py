@@ -93,3 +93,16 @@ def test_many_in_two_goes_number_as_one_by_one_though_the_time_stays() -> None:
     changes = [Change(row=RowId(None, "t", "id=1"), op=Op.DELETE, positions=((n,),), time=noon) for n in range(4)]
     once, each = Sequencer(""), Sequencer("")
     assert [*once.many(changes[:2]), *once.many(changes[2:])] == [each.next(change) for change in changes]
+
+
+@given(st.lists(st.none() | st.datetimes(), max_size=20), st.integers(0, 20))
+def test_times_in_digits_are_numbered_as_changes_are_also_from_the_middle_on(
+    clocks: list[dt.datetime | None], cut: int
+) -> None:
+    through = Sequencer(EXAMPLE)
+    given_out = [through.next(change(time)) for time in clocks]
+    stamps = [time_digits(time) for time in clocks]
+    rest = Sequencer(EXAMPLE, skipped=len(stamps[:cut]), stamp=max(stamps[:cut], default=""))
+    assert Sequencer(EXAMPLE).stamped(stamps) == given_out
+    assert rest.stamped(stamps[cut:]) == given_out[cut:]
+    assert rest.last == (given_out or [EXAMPLE])[-1]
