@@ -14,7 +14,7 @@ from eventlog.errors import InstallError, SourceError
 from eventlog.model import Status
 from eventlog.rules.times import moment
 from eventlog.sources.backlog import Backlog, backlog
-from eventlog.sql.access import transaction
+from eventlog.sql.access import transaction, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.install import revisions
@@ -67,7 +67,7 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     for what, sql in _attempts(engine, dialect, names, config):
         try:
             with transaction(engine, what) as connection:
-                connection.exec_driver_sql(sql)
+                connection.execute(verbatim(sql))
         except SourceError as error:
             missing += 1
             hint = "`eventlog rights --publisher ROLE` gives what a publisher needs."

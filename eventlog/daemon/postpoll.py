@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from structlog.stdlib import BoundLogger
 
 from eventlog.errors import SourceError, shortened
+from eventlog.sql.access import verbatim
 from eventlog.sql.log import Log
 
 
@@ -15,7 +16,7 @@ def run_statements(log: Log, statements: Sequence[str], journal: BoundLogger) ->
     for statement in statements:
         try:
             with log.transaction() as connection:
-                connection.exec_driver_sql(statement)
+                connection.execute(verbatim(statement))
         except SourceError as error:
             if error.may_pass:
                 raise

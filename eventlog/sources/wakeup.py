@@ -12,7 +12,7 @@ from threading import Event as Flag
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from eventlog.sql.access import in_our_words
+from eventlog.sql.access import in_our_words, verbatim
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -90,7 +90,7 @@ class Wakeup:
         log = self._seat.log
         with in_our_words(log.engine, f"The event log {log.name}"):
             if self._listening is not self._seat.session:
-                self._seat.session.exec_driver_sql(channel)
+                self._seat.session.execute(verbatim(channel))
                 self._listening = self._seat.session
             driver: Any = self._seat.session.connection.driver_connection
             # The driver's own waiting turns in circles for the last millisecond, which is most of what idling costs.

@@ -81,8 +81,15 @@ def fetched(
 
 
 def in_text(identifier: str) -> str:
-    """A quoted identifier as SQLAlchemy's text() takes it: a colon begins a parameter, and it doubles % by itself."""
-    return identifier.replace("%%", "%").replace(":", "\\:")
+    """A quoted identifier as SQLAlchemy's text() takes it, where a colon begins a parameter."""
+    return identifier.replace(":", "\\:")
+
+
+def verbatim(sql: str) -> TextClause:
+    """SQL without parameters, in which a colon is a colon and a percent sign one; some drivers take that for a hole."""
+    from sqlalchemy import text
+
+    return text(in_text(sql))
 
 
 def _fetched(

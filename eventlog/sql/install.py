@@ -8,6 +8,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from eventlog.errors import ConfigError, InstallError
+from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import has_log, log_columns
 from eventlog.sql.names import NEW_ORDER, STANDARD, LogNames
@@ -72,7 +73,7 @@ def uninstall(engine: Engine, names: LogNames | None = None, *, purge: bool = Fa
         _refuse_waiting(connection, names, purge=purge)
         remove_all(connection, names)
         _run(connection, names, "downgrade", "base")
-        connection.exec_driver_sql(_version_drop(dialect_of(connection), names))
+        connection.execute(verbatim(_version_drop(dialect_of(connection), names)))
 
 
 def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: bool = False) -> str:

@@ -224,5 +224,4 @@ def _quoted_role(dialect: Dialect, role: str) -> str:
     user, host = _account(dialect, role)
     if host is None:
         return dialect.quoted(user)
-    # SQLAlchemy doubles a percent sign, which here means any host.
-    return statement(dialect, "role_at_host", user=dialect.quoted(user), host=dialect.quoted(host).replace("%%", "%"))
+    return statement(dialect, "role_at_host", user=dialect.quoted(user), host=dialect.quoted(host))

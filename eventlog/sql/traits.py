@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -165,7 +165,8 @@ def _compiler(name: str) -> Compiler:
     from sqlalchemy.engine import make_url
 
     # Named parameters have no percent sign, so that names keep theirs; `text()` doubles it where a driver wants that.
-    return make_url(f"{name}://").get_dialect()(paramstyle="named")
+    kind: Callable[..., Compiler] = make_url(f"{name}://").get_dialect()
+    return kind(paramstyle="named")
 
 
 @cache

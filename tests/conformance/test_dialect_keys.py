@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Options, State, Style, track, trigger_states
 from eventlog.tablekey import SPECIAL, format_parts, parse
 from tests.logged import logged, run
 
@@ -80,11 +80,13 @@ def test_a_text_is_logged_as_it_is(keyed: Engine, value: str) -> None:
     assert (1, "id=1", "t", None, value) in rows
 
 
-def test_names_that_need_quotes_are_quoted_in_sql_and_not_in_the_log(engine: Engine) -> None:
+@pytest.mark.parametrize("name", ["it's :mixed", "50% %s", "100%%", "a$b`c", "back\\slash", "Größe", "new"])
+def test_names_that_need_quotes_are_quoted_in_sql_and_not_in_the_log(engine: Engine, name: str) -> None:
     install(engine)
     quoted = dialect_of(engine).quoted
-    table, key, column = quoted("Order"), quoted("Select"), quoted("it's :mixed")
+    table, key, column = quoted(f"Order {name}"), quoted("Select"), quoted(name)
     run(engine, f"CREATE TABLE {table} ({key} INTEGER NOT NULL PRIMARY KEY, {column} VARCHAR(9))")
-    track(engine, ["Order"], Options(style=Style.FIELD))
-    run(engine, f"INSERT INTO {table} VALUES (1, 'a')")
-    assert logged(engine) == [(1, "Select=1", "it's :mixed", None, "a")]
+    track(engine, [f"Order {name}"], Options(style=Style.FIELD, when=f"{table}.{column} <> '5%'"))
+    run(engine, f"INSERT INTO {table} VALUES (1, 'a'), (2, '5%')")
+    assert logged(engine) == [(1, "Select=1", name, None, "a")]
+    assert {state.state for state in trigger_states(engine)} == {State.CURRENT}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.errors import InstallError
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, Style, track
 from tests.logged import USR, left_by, logged, run
@@ -113,3 +114,17 @@ def test_truncate_tells_the_rows_in_every_style(usr: Engine, style: Style) -> No
 def test_sessions_that_only_repeat_others_are_not_captured_twice(usr: Engine, rows: bool) -> None:
     track(usr, ["usr"], Options(rows=rows))
     assert left_by(usr, "SET LOCAL session_replication_role = replica", JACK) == []
+
+
+@pytest.mark.parametrize("name", ["found", "new", "old", "tg_op"])
+def test_a_condition_that_a_trigger_would_misread_is_refused_before_it_fails_a_writer(
+    postgresql: Engine, name: str
+) -> None:
+    install(postgresql)
+    run(postgresql, f'CREATE TABLE t (k INTEGER PRIMARY KEY, "{name}" INTEGER)')
+    for rows in (False, True):
+        with pytest.raises(InstallError, match=f'"{name}" is ambiguous.*with the table'):
+            track(postgresql, ["t"], Options(when=f'"{name}" > 5', rows=rows))
+        track(postgresql, ["t"], Options(when=f't."{name}" > 5', rows=rows))
+        found = left_by(postgresql, "INSERT INTO t VALUES (1, 5), (2, 6)", "DELETE FROM t")
+        assert [row[:2] for row in found] == [(5, "k=2"), (4, "k=2")]

@@ -23,6 +23,7 @@ from eventlog.sinks.changefiles import ChangeTableFiles
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.kafka_settings import KafkaSettings, client_options
 from eventlog.sinks.replies import read_reply
+from eventlog.sql.access import verbatim
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Options, track
@@ -84,8 +85,19 @@ def test_sql_in_the_name_of_a_table_and_of_a_column_stays_a_name(sqlite: Engine,
     assert published_under(sqlite, tmp_path, name) == ("S", 0)
 
 
-def test_sql_in_names_stays_a_name_on_postgresql(postgresql: Engine, tmp_path: Path) -> None:
-    assert published_under(postgresql, tmp_path, 'usr"; DROP TABLE victim; --$body$') == ("S", 0)
+@pytest.mark.parametrize(
+    "database, name",
+    [
+        ("postgresql", 'usr"; DROP TABLE victim; --$body$'),
+        ("postgresql", "%s:x{0}%%"),
+        ("mariadb", "%s:x{0}%%"),
+        ("mariadb", "usr; DROP TABLE victim; --' OR ''='"),
+    ],
+)
+def test_sql_in_names_stays_a_name_on_servers(
+    request: pytest.FixtureRequest, database: str, tmp_path: Path, name: str
+) -> None:
+    assert published_under(request.getfixturevalue(database), tmp_path, name) == ("S", 0)
 
 
 def published_under(engine: Engine, folder: Path, name: str) -> tuple[str, int]:
@@ -95,10 +107,10 @@ def published_under(engine: Engine, folder: Path, name: str) -> tuple[str, int]:
     log.run("CREATE TABLE victim (secret VARCHAR(40))")
     quoted = '"' + name.replace('"', '""') + '"'
     with engine.begin() as connection:
-        connection.exec_driver_sql(f"CREATE TABLE {quoted} (id INTEGER NOT NULL PRIMARY KEY, {quoted} VARCHAR(40))")
+        connection.execute(verbatim(f"CREATE TABLE {quoted} (id INTEGER NOT NULL PRIMARY KEY, {quoted} VARCHAR(40))"))
     track(engine, [name], Options(), LogNames())
     with engine.begin() as connection:
-        connection.exec_driver_sql(f"INSERT INTO {quoted} VALUES (1, 'x')")
+        connection.execute(verbatim(f"INSERT INTO {quoted} VALUES (1, 'x')"))
     assert list(log.statuses().values()) == ["N"]
     once(config_of(engine, folder / "out"))
     (letter,), ((left,),) = log.statuses().values(), log.ask("SELECT count(*) FROM victim")

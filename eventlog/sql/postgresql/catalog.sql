@@ -25,5 +25,12 @@ WHERE relname = :table AND nspname = :schema AND description IS NULL AND NOT tgi
 -- settle_names: conditions are tried in the search path of triggers
 SET LOCAL search_path = pg_catalog, pg_temp;
 
--- try_condition: whether a condition can be asked of a table
-SELECT COUNT(*) FROM /* target */usr WHERE /* condition */(1 = 1) AND 1 = 0;
+-- try_condition: whether a condition can be asked of a table, also where the names of a trigger's own variables are known
+DO $eventlog$
+DECLARE
+new record; old record; tg_name name; tg_when text; tg_level text; tg_op text; tg_relid oid; tg_relname name;
+tg_table_name name; tg_table_schema name; tg_nargs integer; tg_argv text[];
+BEGIN
+PERFORM COUNT(*) FROM /* target */usr WHERE /* condition */(1 = 1) AND 1 = 0;
+END
+$eventlog$;

@@ -112,7 +112,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return f"{_variable(side, 'holds')} > 0" if self.dialect.procedural_triggers else self._parent_stands(side)
 
     def _parent_stands(self, side: Side) -> str:
-        parent = Row(dialect=self.dialect, alias=self.dialect.quoted(self.plan.table.name))
+        parent = Row(dialect=self.dialect, alias=self._parent_alias)
         pairs = zip(self.plan.key, self.key_columns, strict=True)
         return statement(
             self.dialect,
@@ -123,6 +123,13 @@ class Clauses(Struct, frozen=True, kw_only=True):
             condition=f"({self.plan.options.when or '1 = 1'})",
             answer=_variable(side, "holds"),
         )
+
+    @property
+    def _parent_alias(self) -> str:
+        """The parent by its own name, by which `when` may speak of it, unless a row of the child is called so."""
+        name = self.plan.table.name
+        taken = {row.alias.casefold() for row in (self.old, self.new)} | {"old", "new"}
+        return self.dialect.quoted(f"{name}_" if name.casefold() in taken else name)
 
     def under_a_parent(self, side: Side, *, may_be_gone: bool) -> list[str]:
         """Conditions of a child's row: it names a parent, and the parent is not gone with it."""

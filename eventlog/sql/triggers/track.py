@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from eventlog.errors import InstallError, UsageError
 from eventlog.schema import Table
+from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
@@ -190,7 +191,7 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
             attempt.rollback()
     except SQLAlchemyError as error:
         problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
-        hint = "Write it with the bare names of the table's columns."
+        hint = "Write it with the names of the table's columns, bare or with the table's own name before them."
         raise InstallError(
             f"The condition {condition!r} cannot be asked of {table.name}: {problem}.", hint=hint
         ) from None
@@ -251,8 +252,5 @@ def _called(table: Table) -> str:
 
 
 def _execute(connection: Connection, sql: str) -> None:
-    """Runs SQL in which a colon is a colon."""
-    from sqlalchemy import text
-
     if sql:
-        connection.execute(text(sql.replace(":", "\\:")))
+        connection.execute(verbatim(sql))
