@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from threading import Lock
 
 import pytest
 from hypothesis import given, settings
@@ -64,6 +65,22 @@ class FragileSink:
         """Nothing to give back."""
 
 
+class FragileLanes(FragileSink):
+    """The same with several lanes."""
+
+    def __init__(self, lanes: int) -> None:
+        super().__init__()
+        self.lanes = [self] * lanes
+        self._turn = Lock()
+
+    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        with self._turn:
+            return super().write(documents)
+
+    def break_off(self) -> None:
+        """Nothing is on its way for long."""
+
+
 class Trouble(Struct, frozen=True, kw_only=True):
     """Which sink breaks after how many documents, how, and what happens before the next attempt."""
 
@@ -88,13 +105,13 @@ troubles = st.lists(
 
 
 @settings(max_examples=400)
-@given(histories(), troubles, st.integers(1, 3), st.integers(1, 4), st.booleans())
+@given(histories(), troubles, st.integers(1, 3), st.integers(1, 4), st.booleans(), st.integers(1, 3))
 def test_what_is_at_an_output_covers_every_event_once(
-    history: History, troubles: list[Trouble], size: int, chunk: int, answered: bool
+    history: History, troubles: list[Trouble], size: int, chunk: int, answered: bool, lanes: int
 ) -> None:
     source = MemorySource([], history.events)
     rows = MemoryRows(history.table)
-    sinks = [FragileSink(), FragileSink()]
+    sinks = [FragileSink(), FragileLanes(lanes)]
     outputs = [
         Output(format=Several(size + number), sink=sink, name=f"out {number}", answers=answered and bool(number))
         for number, sink in enumerate(sinks)
