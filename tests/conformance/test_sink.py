@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from eventlog.model import Document
 from eventlog.receiver import Receiver
-from eventlog.seams import Sink
+from eventlog.seams import Laned, Sink
 from eventlog.sinks.address import HttpSettings
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.http import HttpSink
@@ -46,7 +46,7 @@ def stdout(_folder: Path) -> Place:
     return Place(open=lambda: StdoutSink(stream), kept=lambda: stream.getvalue().splitlines())
 
 
-def http(_folder: Path) -> Place:
+def http(_folder: Path, connections: int = 1) -> Place:
     """A receiver that notes what comes, documents or not; what it was sent twice it holds twice."""
     bodies: list[bytes] = []
 
@@ -56,14 +56,19 @@ def http(_folder: Path) -> Place:
             return b""
 
     receiver = Noting(print)
+    own = HttpSettings(url=receiver.url, connections=connections)
     Thread(target=receiver.serve, daemon=True).start()
     opened = ExitStack()
     opened.callback(receiver.stop)
     return Place(
-        open=lambda: opened.enter_context(closing(HttpSink(HttpSettings(url=receiver.url)))),
+        open=lambda: opened.enter_context(closing(HttpSink(own))),
         kept=lambda: list(bodies),
         leave=opened.close,
     )
+
+
+def http_over_four(folder: Path) -> Place:
+    return http(folder, connections=4)
 
 
 def kafka(_folder: Path) -> Place:
@@ -80,7 +85,7 @@ def kafka(_folder: Path) -> Place:
     )
 
 
-SINKS = {"files": files, "http": http, "kafka": kafka, "stdout": stdout}
+SINKS = {"files": files, "http": http, "http over four": http_over_four, "kafka": kafka, "stdout": stdout}
 REMEMBERS = ["files", "kafka"]
 """Sinks that recognise a repeated document and know their last one after a restart; a stream cannot."""
 
@@ -144,6 +149,19 @@ def test_the_last_document_is_known_after_a_restart(lasting: Place) -> None:
     assert again.last() == document(11).id
     again.write([document(3)])
     assert again.last() == document(11).id
+
+
+def test_each_way_to_a_receiver_is_a_sink_by_itself(tmp_path: Path) -> None:
+    place = http_over_four(tmp_path)
+    sink = place.open()
+    assert isinstance(sink, Laned)
+    assert [lane.last() for lane in sink.lanes] == [""] * 4
+    for number, lane in enumerate(sink.lanes, 1):
+        assert list(lane.write([document(number)])) == []
+        assert lane.last() == document(number).id
+    assert place.kept() == bodies(1, 2, 3, 4)
+    assert sink.last() == document(4).id
+    place.leave()
 
 
 @pytest.mark.parametrize("survivors", [0, 1, 2])

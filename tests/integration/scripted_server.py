@@ -56,7 +56,7 @@ class ScriptedServer:
             if self._context is not None:
                 connection = self._context.wrap_socket(connection, server_side=True)
             connection.settimeout(5)
-            while (request := _read_request(connection)) is not None:
+            while (request := read_request(connection)) is not None:
                 self.requests.append(request)
                 step = self._steps.pop(0) if len(self._steps) > 1 else self._steps[0]
                 step(connection)
@@ -103,7 +103,8 @@ def drop_by_drop(content: bytes, pause: float) -> Step:
     return send
 
 
-def _read_request(connection: socket.socket) -> tuple[str, bytes] | None:
+def read_request(connection: socket.socket) -> tuple[str, bytes] | None:
+    """The head and the body that a client sends; None when it has gone."""
     received = b""
     while b"\r\n\r\n" not in received:
         more = connection.recv(65536)
