@@ -167,7 +167,9 @@ MYSQL = Dialect(
     backslash=None,
     plain_types=_MYSQL_PLAIN,
     unquoted_types=_MYSQL_EXACT,
-    type_texts={"bit": "text_of_int", "timestamp": "text_of_zoned"} | dict.fromkeys(_MYSQL_SHAPES, "text_of_shape"),
+    type_texts={"bit": "text_of_int", "timestamp": "text_of_zoned"}
+    | dict.fromkeys(_MYSQL_SHAPES, "text_of_shape")
+    | {f"{name} unsigned zerofill": "text_of_padded" for name in ("decimal", "numeric", "float", "double")},
 )
 _DIALECTS = {"sqlite": SQLITE, "postgresql": POSTGRESQL, "oracle": ORACLE, "mysql": MYSQL, "mariadb": MYSQL}
 

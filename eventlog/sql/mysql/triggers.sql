@@ -26,6 +26,9 @@ CAST(/* value */NEW.active + 0 AS CHAR);
 -- text_of_number: a number as the server writes it
 CAST(/* value */NEW.share AS CHAR);
 
+-- text_of_padded: a number of a type with ZEROFILL that is no whole one, without the zeros before it
+REGEXP_REPLACE(CAST(/* value */NEW.share AS CHAR), '^0+(?=[0-9])', '');
+
 -- text_of_date: a date
 CAST(/* value */NEW.born AS CHAR);
 

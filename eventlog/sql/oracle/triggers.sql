@@ -13,6 +13,7 @@ RTRIM(/* value */:NEW.code);
 TO_CHAR(/* value */:NEW.lasts);
 
 -- text_of_shape: shapes are read back
+-- text_of_padded: no type pads its numbers here
 -- text_of_octet: binary as Base64; the encoder breaks its lines
 REPLACE(REPLACE(UTL_RAW.CAST_TO_VARCHAR2(UTL_ENCODE.BASE64_ENCODE(/* value */:NEW.photo)), CHR(13)), CHR(10));
 

@@ -6,6 +6,7 @@
 /* value */n.fname::text;
 
 -- text_of_shape: what the type's text is, is text_of_string's to say
+-- text_of_padded: no type pads its numbers here
 
 -- text_of_char: padding is no matter here
 -- text_of_other: every type that is not listed is text_of_string's

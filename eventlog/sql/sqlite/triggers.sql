@@ -5,6 +5,7 @@
 CAST(/* value */NEW.fname AS TEXT);
 
 -- text_of_shape: what the type's text is, is text_of_string's to say
+-- text_of_padded: no type pads its numbers here
 
 -- text_of_char: padding is no matter here
 -- text_of_other: every type that is not listed is text_of_string's
