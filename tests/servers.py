@@ -24,6 +24,8 @@ import pytest
 from sqlalchemy import URL, Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 
+from tests import mysql_packages
+
 UNPRIVILEGED = "nobody"
 _numbers = count(1)
 _settings = {
@@ -38,9 +40,15 @@ _settings = {
 
 
 def databases() -> list[str]:
-    """The fixtures of all databases; without a container engine the header says once that MySQL is not among them."""
-    with_mysql = containers_answer() or "mysql" in required() or "EVENTLOG_MYSQL_URL" in os.environ
+    """The fixtures of all databases; the header says once that MySQL is not among them, where nobody fetched or named it."""
+    named = "mysql" in required() or "EVENTLOG_MYSQL_URL" in os.environ
+    with_mysql = named or containers_answer() or mysql_packages.standing() is not None
     return ["sqlite", "postgresql", "mariadb", *(["mysql"] if with_mysql else [])]
+
+
+def mysqls() -> list[str]:
+    """The fixtures of MariaDB and, where it can be had, of MySQL."""
+    return [name for name in databases() if name in ("mariadb", "mysql")]
 
 
 def required() -> list[str]:

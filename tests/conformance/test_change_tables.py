@@ -17,13 +17,14 @@ from eventlog.qlik.rows import RowsDocument
 from eventlog.schema import Catalog, Column, Table
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from tests.changerows import AT, CATALOG, USR, documents, told
+from tests.servers import mysqls
 
 ADD = told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5")
 UPDATE = told(2, Op.MODIFY, 1, fname=("Jack", "John"))
 DELETE = told(3, Op.DELETE, 1)
 
 
-@pytest.fixture(params=["postgresql", "mariadb"])
+@pytest.fixture(params=["postgresql", *mysqls()])
 def strict_engine(request: pytest.FixtureRequest) -> Engine:
     """Databases that hold columns to their types; SQLite does not."""
     found: Engine = request.getfixturevalue(request.param)

@@ -19,6 +19,7 @@ from eventlog.sql.dialect import POSTGRESQL
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, State, Style, TriggerState, track
 from tests.logged import USR, run
+from tests.servers import mysqls
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_a_database_that_does_not_answer_is_told_without_its_password(
     assert "s3cret" not in point.said
 
 
-@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("database", ["postgresql", *mysqls()])
 def test_who_is_refused_is_told_that_waiting_does_not_help(database: str, request: pytest.FixtureRequest) -> None:
     engine: Engine = request.getfixturevalue(database)
     stranger = engine.url.set(username="nobody_knows", password="s3cret").render_as_string(hide_password=False)

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, create_engine
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, Style, track
 from tests.logged import USR, Logged, left_by, logged, run
-from tests.servers import databases
+from tests.servers import mysqls
 
 MODES = [
     "",
@@ -23,7 +23,7 @@ ZONES = ["SYSTEM", "+00:00", "-11:30", "+05:30"]
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
 
 
-@pytest.fixture(params=[name for name in databases() if name in ("mariadb", "mysql")])
+@pytest.fixture(params=mysqls())
 def server(request: pytest.FixtureRequest) -> Engine:
     """An engine on each of the two with a log in its database."""
     found: Engine = request.getfixturevalue(request.param)

@@ -16,10 +16,10 @@ from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers import State, track
 from eventlog.tablekey import TableKey
 from tests.logged import logged, run
-from tests.servers import databases
+from tests.servers import mysqls
 
 
-@pytest.fixture(params=[name for name in databases() if name in ("mariadb", "mysql")])
+@pytest.fixture(params=mysqls())
 def server(request: pytest.FixtureRequest) -> Engine:
     """An engine on each of the two."""
     found: Engine = request.getfixturevalue(request.param)

@@ -22,12 +22,12 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import Options, State, Style, track, track_sql, trigger_states
 from tests.logged import USR, left_by, logged, run
-from tests.servers import databases
+from tests.servers import mysqls
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
 
 
-@pytest.fixture(params=[name for name in databases() if name in ("mariadb", "mysql")])
+@pytest.fixture(params=mysqls())
 def usr(request: pytest.FixtureRequest) -> Engine:
     """An engine on each of the two with a log and a table that is not tracked yet."""
     found: Engine = request.getfixturevalue(request.param)

@@ -1,4 +1,4 @@
-"""The faults of a server that PostgreSQL's tests know, on MariaDB: connections that are cut, locks that are held."""
+"""The faults of a server that PostgreSQL's tests know, on MariaDB and MySQL: connections that are cut, locks that are held."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from eventlog.sql.access import IS_SET, session_statements
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import dialect_of
 from tests.integration.publishing import config_of, in_thread, published, settled, site, until
+from tests.servers import mysqls
 
 OTHERS = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
 
@@ -43,27 +44,34 @@ def impatient(engine: Engine) -> Engine:
     return found
 
 
-def test_connections_that_are_cut_again_and_again_lose_and_double_nothing(mariadb: Engine, tmp_path: Path) -> None:
-    log = site(mariadb)
+@pytest.fixture(params=mysqls())
+def server(request: pytest.FixtureRequest) -> Engine:
+    """An engine on each of the two."""
+    found: Engine = request.getfixturevalue(request.param)
+    return found
+
+
+def test_connections_that_are_cut_again_and_again_lose_and_double_nothing(server: Engine, tmp_path: Path) -> None:
+    log = site(server)
     out = tmp_path / "out"
-    with in_thread(Publisher(config_of(mariadb, out, query_limit=5))):
+    with in_thread(Publisher(config_of(server, out, query_limit=5))):
         for start in range(1, 61, 20):
             for number in range(start, start + 20):
                 log.write(number, key=f"idu={number}")
             until(lambda: "S" in log.statuses().values(), "it works")
-            kill_all_others(mariadb)
+            kill_all_others(server)
         until(settled(log, 60), "all rows")
     assert list(published(out).values()) == [[str(number)] for number in range(1, 61)]
 
 
 @pytest.mark.parametrize("held", ["event_log_mark WHERE name = 'publisher'", "event_log WHERE record_id = 1"])
-def test_a_lock_is_not_waited_for_for_ever(mariadb: Engine, tmp_path: Path, held: str) -> None:
-    log = site(mariadb)
+def test_a_lock_is_not_waited_for_for_ever(server: Engine, tmp_path: Path, held: str) -> None:
+    log = site(server)
     log.write(1)
-    with Publisher(config_of(mariadb, tmp_path / "out"), engine=impatient(mariadb)) as publisher:
+    with Publisher(config_of(server, tmp_path / "out"), engine=impatient(server)) as publisher:
         assert publisher.run_once().settled == 1
         log.run("UPDATE event_log SET status = 'N'")
-        with mariadb.begin() as other:
+        with server.begin() as other:
             other.execute(text(f"SELECT * FROM {held} FOR UPDATE")).all()
             started = time.monotonic()
             with pytest.raises(SourceError, match=r"[Ll]ock wait timeout") as waited:

@@ -14,6 +14,7 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.integration.publishing import Process
 from tests.integration.test_publisher_faults import OwnServer, own_server
+from tests.servers import mysqls
 
 __all__ = ["own_server"]
 
@@ -76,9 +77,13 @@ def test_a_server_that_is_away_or_full_is_tried_again(own_server: OwnServer) -> 
     own_server.up()
 
 
-def test_mariadb_is_not_tried_again_with_a_password_that_it_has_refused(mariadb: Engine) -> None:
-    assert not asked(mariadb.url.set(username="nobody_knows", password=WRONG)).may_pass
-    assert not asked(mariadb.url.set(database="nowhere")).may_pass
+@pytest.mark.parametrize("database", mysqls())
+def test_mariadb_and_mysql_are_not_tried_again_with_a_password_that_they_have_refused(
+    database: str, request: pytest.FixtureRequest
+) -> None:
+    server: Engine = request.getfixturevalue(database)
+    assert not asked(server.url.set(username="nobody_knows", password=WRONG)).may_pass
+    assert not asked(server.url.set(database="nowhere")).may_pass
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Least rights on MariaDB: three accounts, what a writer cannot do, and what `eventlog check` says of a server that only reads."""
+"""Least rights on MariaDB and MySQL: three accounts, what a writer cannot do, and what `eventlog check` says of a server that only reads."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from eventlog.sql.install import install
 from eventlog.sql.rights import Roles, give_rights, rights_sql
 from eventlog.sql.triggers import track
 from tests.logged import USR, logged, run
+from tests.servers import mysqls
 
 _numbers = count(1)
 OWN = {
@@ -38,25 +39,32 @@ ATTEMPTS = (
 )
 
 
+@pytest.fixture(params=mysqls())
+def server(request: pytest.FixtureRequest) -> Engine:
+    """An engine on each of the two."""
+    found: Engine = request.getfixturevalue(request.param)
+    return found
+
+
 @pytest.fixture
-def accounts(mariadb: Engine) -> Iterator[dict[str, Engine]]:
+def accounts(server: Engine) -> Iterator[dict[str, Engine]]:
     """A connection for each part: the log is the installer's, the rights are what `eventlog rights` gave."""
     number = next(_numbers)
     names = {part: f"{part}{number}" for part in ("installer", "writer", "publisher")}
-    run(mariadb, *(f"CREATE USER '{name}'@'%'" for name in names.values()), *USR)
+    run(server, *(f"CREATE USER '{name}'@'%'" for name in names.values()), *USR)
     run(
-        mariadb,
+        server,
         *(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO '{names['writer']}'" for table in ("usr", "usr_phone")),
     )
-    engines = {part: create_engine(mariadb.url.set(username=name)) for part, name in names.items()}
-    give_rights(mariadb, Roles(installer=f"{names['installer']}@%"), tables=["usr"])
+    engines = {part: create_engine(server.url.set(username=name)) for part, name in names.items()}
+    give_rights(server, Roles(installer=f"{names['installer']}@%"), tables=["usr"])
     install(engines["installer"])
     track(engines["installer"], ["usr"])
-    give_rights(mariadb, Roles(writer=names["writer"], publisher=names["publisher"]))
+    give_rights(server, Roles(writer=names["writer"], publisher=names["publisher"]))
     yield engines
     for engine in engines.values():
         engine.dispose()
-    run(mariadb, *(f"DROP USER '{name}'@'%'" for name in names.values()))
+    run(server, *(f"DROP USER '{name}'@'%'" for name in names.values()))
 
 
 def refused(engine: Engine, statement: str) -> str:
@@ -66,9 +74,9 @@ def refused(engine: Engine, statement: str) -> str:
     return str(no.value.orig)
 
 
-def test_what_a_writer_writes_is_captured(accounts: dict[str, Engine], mariadb: Engine) -> None:
+def test_what_a_writer_writes_is_captured(accounts: dict[str, Engine], server: Engine) -> None:
     run(accounts["writer"], "INSERT INTO usr (idu, fname) VALUES (1, 'Ann')")
-    assert logged(mariadb) == [(5, "idu=1", None, None, None)]
+    assert logged(server) == [(5, "idu=1", None, None, None)]
 
 
 @pytest.mark.parametrize("table", OWN)
@@ -89,26 +97,26 @@ def test_the_publisher_publishes_and_writes_nothing_else(accounts: dict[str, Eng
         assert "denied to user" in refused(accounts["publisher"], statement)
 
 
-def test_a_writer_with_rights_on_the_whole_database_is_told(accounts: dict[str, Engine], mariadb: Engine) -> None:
+def test_a_writer_with_rights_on_the_whole_database_is_told(accounts: dict[str, Engine], server: Engine) -> None:
     writer = str(accounts["writer"].url.username)
-    run(mariadb, f"GRANT INSERT ON * TO '{writer}'")
+    run(server, f"GRANT INSERT ON * TO '{writer}'")
     with pytest.raises(InstallError, match=f"The writer {writer} may still INSERT on event_log"):
-        give_rights(mariadb, Roles(writer=writer))
+        give_rights(server, Roles(writer=writer))
 
 
-def test_accounts_with_a_host_are_quoted_in_two_parts(mariadb: Engine) -> None:
-    run(mariadb, *USR)
-    printed = rights_sql(mariadb, Roles(installer="in'st@10.0.0.%"), tables=["usr"])
+def test_accounts_with_a_host_are_quoted_in_two_parts(server: Engine) -> None:
+    run(server, *USR)
+    printed = rights_sql(server, Roles(installer="in'st@10.0.0.%"), tables=["usr"])
     assert "GRANT TRIGGER, SELECT ON usr TO `in'st`@`10.0.0.%`" in printed
 
 
-def test_a_server_that_only_reads_is_told(mariadb: Engine) -> None:
-    install(mariadb)
-    run(mariadb, "SET GLOBAL read_only = 1")
+def test_a_server_that_only_reads_is_told(server: Engine) -> None:
+    install(server)
+    run(server, "SET GLOBAL read_only = 1")
     try:
-        config = Config(source=SourceConfig(url=mariadb.url.render_as_string(hide_password=False)))
+        config = Config(source=SourceConfig(url=server.url.render_as_string(hide_password=False)))
         told = {point.name: point for point in check(lambda: config)}
     finally:
-        run(mariadb, "SET GLOBAL read_only = 0")
+        run(server, "SET GLOBAL read_only = 0")
     assert (told["writing"].level, told["writing"].exit_code) == (Level.FAILURE, EX_UNAVAILABLE)
     assert "read_only" in told["writing"].said

@@ -18,6 +18,7 @@ from eventlog.web import listing as module
 from eventlog.web.listing import Cursor, Filters, Listing, has_number_index, listing, one_row
 from tests.conformance.event_logs import LogTable, installed
 from tests.conformance.test_rowcare_poll import fill
+from tests.servers import mysqls
 
 NAMES = LogNames()
 COUNT = 40_000
@@ -141,11 +142,13 @@ def test_sqlite_reads_a_stretch_whatever_is_asked_for(sqlite: Engine) -> None:
             assert any(step.startswith("SEARCH entry USING") for step in plan), (asked, plan)
 
 
-def test_mariadb_reads_a_stretch_whatever_is_asked_for(mariadb: Engine) -> None:
-    _fill(mariadb, indexed=True)
+@pytest.mark.parametrize("database", mysqls())
+def test_mariadb_and_mysql_read_a_stretch_whatever_is_asked_for(database: str, request: pytest.FixtureRequest) -> None:
+    server: Engine = request.getfixturevalue(database)
+    _fill(server, indexed=True)
     for asked, filters in FILTERS.items():
-        for statement, parameters in _sent(Log(mariadb, NAMES), filters, numbered=True):
-            with mariadb.connect() as connection:
+        for statement, parameters in _sent(Log(server, NAMES), filters, numbered=True):
+            with server.connect() as connection:
                 plan = connection.exec_driver_sql(f"EXPLAIN {statement}", parameters).mappings().all()
             steps = {str(step["table"]): step for step in plan}
             assert [name for name, step in steps.items() if step["type"] == "ALL" and "derived" not in name] == [], (
@@ -155,7 +158,7 @@ def test_mariadb_reads_a_stretch_whatever_is_asked_for(mariadb: Engine) -> None:
             assert steps["entry"]["key"], (asked, plan)
 
 
-@pytest.mark.parametrize("database", ["postgresql", "sqlite", "mariadb"])
+@pytest.mark.parametrize("database", ["postgresql", "sqlite", *mysqls()])
 def test_what_is_measured_again_and_again_reads_no_table(database: str, request: pytest.FixtureRequest) -> None:
     engine: Engine = request.getfixturevalue(database)
     _fill(engine, indexed=False)
@@ -177,7 +180,8 @@ def _fill(engine: Engine, *, indexed: bool) -> None:
         install(engine)
         table.run(
             "INSERT INTO event_log (table_key, status, event_type, table_name, column_name)"
-            f" SELECT CONCAT('idu=', seq % 5000), 'S', 2, 'usr', 'fname' FROM seq_1_to_{COUNT}"
+            f" SELECT CONCAT('idu=', seq % 5000), 'S', 2, 'usr', 'fname'"
+            f" FROM JSON_TABLE(CONCAT('[0', REPEAT(',0', {COUNT - 1}), ']'), '$[*]' COLUMNS (seq FOR ORDINALITY)) AS numbers"
         )
     else:
         fill(engine, COUNT)
