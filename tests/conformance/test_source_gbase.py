@@ -158,7 +158,7 @@ def test_waiting_takes_its_time(server: Emulator, marks: FileMarks) -> None:
     own.settle(batch, outcomes(batch, 0))
     later = own.read(1).later
     assert later is not None
-    assert 29 < later <= 60
+    assert 15 < later <= 60  # half of the wait at least, and what has passed since
 
 
 def test_a_session_that_ends_is_opened_anew_at_the_kept_place(server: Emulator, source: GbaseSource) -> None:

@@ -157,7 +157,7 @@ def test_who_loses_the_seat_while_it_is_renewed_lets_go_at_once(
         began = monotonic()
         with pytest.raises(OccupiedError):
             seat.assure(connection)
-        assert monotonic() - began < 5
+        assert monotonic() - began < 15, "SQLite waits half a minute for a lock"
     assert not seat.taken
 
 

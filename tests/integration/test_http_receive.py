@@ -29,11 +29,11 @@ def receiving(receiver: Receiver) -> Iterator[None]:
     thread.start()
     yield
     receiver.stop()
-    thread.join(5)
+    thread.join(30)
 
 
 def post(url: str, body: bytes, identity: str | None = "7", **headers: str) -> tuple[int, bytes]:
-    connection = HTTPConnection(url.removeprefix("http://").rstrip("/"), timeout=5)
+    connection = HTTPConnection(url.removeprefix("http://").rstrip("/"), timeout=30)
     if identity is not None:
         headers["Eventlog-Document"] = identity
     try:
@@ -102,7 +102,7 @@ def test_the_command_prints_a_document_and_ends(tmp_path: Path) -> None:
         assert process.stderr is not None
         url = process.stderr.readline().split()[2].rstrip(";")
         assert post(url, DOCUMENT)[0] == 200
-        printed, said = process.communicate(timeout=10)
+        printed, said = process.communicate(timeout=60)
     assert process.returncode == 0
     assert printed == DOCUMENT.decode() + "\n"
     assert said == "Document 7 with 1 event(s).\n"

@@ -225,7 +225,7 @@ def test_an_answer_that_never_begins_is_an_error_that_may_pass(step: Step) -> No
 def test_a_receiver_that_hangs_is_left(step: Step, settings: dict[str, float]) -> None:
     start = time.monotonic()
     error = refused([step], **settings)
-    assert time.monotonic() - start < 4
+    assert time.monotonic() - start < 9, "two hundred drops take ten seconds"
     assert error.may_pass
     assert "did not answer in time" in str(error)
 

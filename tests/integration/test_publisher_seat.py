@@ -31,6 +31,12 @@ def seat_of(log: LogTable, lease: float = 30.0) -> Seat:
     return Seat(Log(log.engine, log.names), lease)
 
 
+def lease_of(log: LogTable) -> str:
+    """Until when the seat is taken, as it stands in the mark."""
+    [(value,)] = log.ask("SELECT value FROM event_log_mark WHERE name = 'publisher'")
+    return str(value).partition(" ")[0]
+
+
 def steal_seat(log: LogTable) -> None:
     """What another publisher writes when it sits down."""
     log.run("UPDATE event_log_mark SET value = '2999-01-01T00:00:00.000 somebody:else' WHERE name = 'publisher'")
@@ -63,11 +69,12 @@ def test_a_seat_is_taken_by_one_and_given_back(log: LogTable) -> None:
 
 def test_a_lease_that_runs_out_frees_the_seat_and_one_that_is_renewed_does_not(sqlite: Engine) -> None:
     log = site(sqlite)
-    dead, alive = seat_of(log, 0.5), seat_of(log, 0.5)
+    dead, alive = seat_of(log, 0.5), seat_of(log, 3.0)
     assert dead.take()
     dead.drop()  # the process is gone: nobody renews
     until(alive.take, "the lease runs out")
-    time.sleep(1.0)
+    first = lease_of(log)
+    until(lambda: lease_of(log) > first, "the lease is renewed")
     assert not seat_of(log).take()
     alive.leave()
 

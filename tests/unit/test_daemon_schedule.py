@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from threading import Event as Flag
-from threading import Timer
 from time import monotonic
 
 import pytest
@@ -104,7 +103,13 @@ def test_it_rests_until_rows_are_offered_again(later: float, all_held: bool, exp
 
 def test_a_rest_ends_when_it_is_told_to_and_shows_life_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rest, "LOOK_UP", 0.01)
-    stopped, signs = Flag(), []
-    Timer(0.1, stopped.set).start()
-    Rest(PublisherConfig(), None, stopped, lambda: signs.append(1)).until_next(lambda: None)
-    assert len(signs) > 2
+    stopped = Flag()
+    signs: list[int] = []
+
+    def live() -> None:
+        signs.append(len(signs))
+        if len(signs) == 3:
+            stopped.set()
+
+    Rest(PublisherConfig(), None, stopped, live).until_next(lambda: None)
+    assert signs == [0, 1, 2]

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from eventlog.cli.main import main
-from eventlog.config import from_settings
+from eventlog.config import Config, from_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -31,7 +31,7 @@ def test_configurations_can_be_read(page: Path) -> None:
     for shown in re.findall(r"^```toml[^\n]*\n(.+?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
         plain = re.sub(r"\$\{file:[^}]*\}", "x", shown)
         environment = dict.fromkeys(re.findall(r"\$\{(\w+)\}", plain), "1")
-        from_settings(tomllib.loads(plain), environment, origin=page.name)
+        assert isinstance(from_settings(tomllib.loads(plain), environment, origin=page.name), Config)
 
 
 def test_enough_is_looked_at() -> None:
