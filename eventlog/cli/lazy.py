@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from importlib import import_module
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import click
+
+DEBUG: Final = click.Option(["--debug"], is_flag=True, expose_value=False, hidden=True)
+"""Whoever saw an error adds this at the end of the line; what it does is found among the program's own options."""
 
 _pause = re.compile(r"[.:;](?:\s|$)").search
 
@@ -26,6 +29,8 @@ class LazyGroup(click.Group):
         module, _, name = self.places[cmd_name].partition(":")
         command = getattr(import_module(f"eventlog.cli.{module}"), name or cmd_name)
         assert isinstance(command, click.Command)
+        if DEBUG not in command.params:
+            command.params.append(DEBUG)
         return command
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+import traceback
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import click
 
 from eventlog.cli.lazy import LazyGroup, summary
-from eventlog.errors import EX_USAGE, EventlogError
-from eventlog.extras import EXTRAS, missing
+from eventlog.cli.mishaps import misused, told
+from eventlog.errors import EX_UNAVAILABLE
 from eventlog.suggest import did_you_mean
 from eventlog.version import VERSION
 
@@ -74,7 +76,7 @@ class Commands(LazyGroup):
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION, prog_name="eventlog", message="%(prog)s %(version)s")
-@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
+@click.option("--debug", is_flag=True, help="Show tracebacks of errors; every command takes it too.")
 @click.pass_context
 def main(ctx: click.Context, debug: bool) -> None:
     """Captures what changes in databases and tells other systems about it.
@@ -89,6 +91,8 @@ def main(ctx: click.Context, debug: bool) -> None:
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command and ends the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no such letter is no reason to end
     sys.exit(exit_code(arguments))
 
 
@@ -98,43 +102,18 @@ def exit_code(arguments: list[str]) -> int:
         outcome = main.main(args=arguments, prog_name="eventlog", standalone_mode=False)
     except click.exceptions.Exit as ended:
         return ended.exit_code
+    except SystemExit:  # click's answer to a pipe that nobody reads any more
+        return EX_UNAVAILABLE
     except click.ClickException as error:
-        error.show()
-        return EX_USAGE
+        return misused(error)
     except (click.Abort, KeyboardInterrupt):
         click.echo("eventlog: interrupted.", err=True)
         return INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # whatever it was, a command ends with a sentence
         if "--debug" in arguments:
-            raise
-        return _told(error)
+            traceback.print_exception(error)
+        return told(error, arguments)
     return outcome if isinstance(outcome, int) else 0
-
-
-def _told(error: Exception) -> int:
-    known = error if isinstance(error, EventlogError) else _from_package(error) or _from_database(error)
-    if known is None:
-        click.echo(f"eventlog: {type(error).__name__}: {error}", err=True)
-        click.echo("This is a fault of eventlog; --debug shows where it happened.", err=True)
-        return EventlogError.exit_code
-    click.echo(f"eventlog: {known}", err=True)
-    return known.exit_code
-
-
-def _from_package(error: Exception) -> EventlogError | None:
-    """What nobody asked for before it was needed, and comes with an extra."""
-    lacks = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS
-    return missing("This command", error.name) if lacks and isinstance(error, ModuleNotFoundError) else None
-
-
-def _from_database(error: Exception) -> EventlogError | None:
-    """A database's error that nobody caught nearer to its cause; SQLAlchemy is loaded if it was raised at all."""
-    loaded: Any = sys.modules.get("sqlalchemy.exc")
-    if loaded is None or not isinstance(error, loaded.SQLAlchemyError):
-        return None
-    from eventlog.sql.connect import in_words
-
-    return in_words(error, "The database does not answer as it should")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,80 @@
+"""What went wrong, in a sentence or two on standard error, and the exit code that says whose fault it was."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from eventlog.errors import EX_USAGE, EventlogError, MachineError, UsageError
+from eventlog.extras import EXTRAS, missing
+
+PASSING: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+"""What may be over when the command is given once more: somebody makes room."""
+
+
+def misused(error: click.ClickException) -> int:
+    """Says how a command was called wrongly, and where it stands how it is called."""
+    context = getattr(error, "ctx", None)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) or context is None:
+        error.show()
+        return EX_USAGE
+    said = error.format_message().strip()
+    end = "" if said.endswith((".", "?")) else "."
+    click.echo(f"eventlog: {said}{end} See `{context.command_path} --help`.", err=True)
+    return EX_USAGE
+
+
+def told(error: Exception, arguments: Sequence[str]) -> int:
+    """Says what an error was; one that nobody foresaw is called a fault of eventlog."""
+    known = error if isinstance(error, EventlogError) else _foreseen(error, arguments)
+    if known is None:
+        click.echo(f"eventlog: {type(error).__name__}: {error}", err=True)
+        click.echo("This is a fault of eventlog; --debug shows where it happened.", err=True)
+        return EventlogError.exit_code
+    click.echo(f"eventlog: {known}", err=True)
+    return known.exit_code
+
+
+def _foreseen(error: Exception, arguments: Sequence[str]) -> EventlogError | None:
+    return _from_package(error) or _from_database(error) or _from_text(error, arguments) or _from_machine(error)
+
+
+def _from_package(error: Exception) -> EventlogError | None:
+    """What nobody asked for before it was needed, and comes with an extra."""
+    lacks = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS
+    return missing("This command", error.name) if lacks and isinstance(error, ModuleNotFoundError) else None
+
+
+def _from_database(error: Exception) -> EventlogError | None:
+    """A database's error that nobody caught nearer to its cause; SQLAlchemy is loaded if it was raised at all."""
+    loaded: Any = sys.modules.get("sqlalchemy.exc")
+    if loaded is None or not isinstance(error, loaded.SQLAlchemyError):
+        return None
+    from eventlog.sql.connect import in_words
+
+    return in_words(error, "The database does not answer as it should")
+
+
+def _from_text(error: Exception, arguments: Sequence[str]) -> EventlogError | None:
+    """A name on the command line whose bytes are no text can be opened, and neither stored nor compared."""
+    odd = next((argument for argument in arguments if not _is_text(argument)), None)
+    if odd is None or not isinstance(error, UnicodeEncodeError):
+        return None
+    return UsageError(f"{odd!a} holds bytes that are no text in UTF-8.", hint="Give it another name.")
+
+
+def _is_text(argument: str) -> bool:
+    return argument.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in argument)
+
+
+def _from_machine(error: Exception) -> EventlogError | None:
+    """What the operating system refused, where nobody nearer to it had a sentence for it."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return None
+    where = f"{error.filename} cannot be used" if error.filename else "Something could not be read or written"
+    hint = "Make room and run it again." if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
+    return MachineError(f"{where}: {error.strerror}.", hint=hint, may_pass=error.errno in PASSING)

@@ -1,0 +1,74 @@
+"""What the command says when it was called wrongly, or what it writes to will not take it: a sentence and a code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.command import eventlog, ok
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["track"], "eventlog: Missing argument 'TABLES...'. See `eventlog track --help`."),
+        (["decode", "nothing"], "eventlog: No such command 'nothing'. See `eventlog decode --help`."),
+        (["status", "--jason"], "Did you mean '--json'? See `eventlog status --help`."),
+    ],
+)
+def test_a_wrong_call_is_told_in_two_sentences(arguments: list[str], said: str) -> None:
+    done = eventlog(*arguments)
+    assert done.returncode == 64
+    assert done.stdout == ""
+    assert done.stderr.strip().endswith(said)
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "status"], ["status", "--debug"]])
+def test_a_traceback_can_be_asked_for_in_front_and_behind(arguments: list[str], tmp_path: Path) -> None:
+    done = eventlog(*arguments, cwd=tmp_path)
+    assert "Traceback" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("eventlog: No database is named.")
+    assert done.returncode == 78, "the code says whose fault it was, with a traceback too"
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="the system has no device that is always full")
+def test_a_full_disk_is_no_fault_of_ours() -> None:
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "eventlog", "rules"], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 75
+    assert b"No space left on device" in done.stderr
+    assert b"fault of eventlog" not in done.stderr
+
+
+def test_who_stops_reading_gets_no_noise() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "eventlog", "rules"], stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (69, b"")
+
+
+def test_a_terminal_without_a_letter_shows_its_number(tmp_path: Path) -> None:
+    message = '{"data": {"id": "\N{SNOWMAN}"}, "beforeData": null, "headers": {"operation": "REFRESH"}}'
+    (tmp_path / "messages.jsonl").write_text(message, encoding="utf-8")
+    printed = ok("decode", "messages", "messages.jsonl", cwd=tmp_path, environment={"PYTHONIOENCODING": "latin-1"})
+    assert "\\u2603" in printed
+
+
+def test_a_name_that_is_no_text_is_told(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'app.db'}"
+    ok("install", "--database", database)
+    done = eventlog("log", "--database", database, "--table", os.fsdecode(b"n\xe4"))
+    assert done.returncode == 64
+    assert "'n\\udce4' holds bytes that are no text in UTF-8." in done.stderr
