@@ -74,10 +74,10 @@ class Crew:
         self,
         documents: Sequence[Document],
         turns: Turns,
-        holds: Callable[[Document], bool],
+        holds: Callable[[int], bool],
         take: Callable[[int, Sequence[Outcome]], None],
     ) -> None:
-        """Sends each document when its turn has come, unless it is held; `take` is told what was said of it.
+        """Sends each document when its turn has come, unless it is held; `take` is told what was said of which.
 
         After a failure nothing more is sent, and what was on its way still counts; then the failure is raised.
         """
@@ -85,7 +85,7 @@ class Crew:
         failures: list[BaseException] = []
         while True:
             while on_the_way < len(self._threads) and not failures and (number := turns.next()) is not None:
-                if holds(documents[number]):
+                if holds(number):
                     turns.answered(number)
                 else:
                     self._errands.put(Errand(number=number, document=documents[number]))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from eventlog.abreast import Crew
 from eventlog.model import Change, Document, Outcome, Position, Refusal, Status
-from eventlog.precedence import Turns
+from eventlog.precedence import Front, Turns
 from eventlog.progress import Planned, Positions, Progress, read_positions, write_positions
 from eventlog.schema import Catalog
 from eventlog.seams import Format, Lane, Laned, Sink, Staging
@@ -66,7 +66,6 @@ class Delivery:
         self._ready: list[Document] | None = None
         self._planned: list[Document] = []
         self._handed = 0
-        self._latest = -1
 
     @property
     def answers(self) -> Mapping[Position, Outcome]:
@@ -146,51 +145,54 @@ class Delivery:
 
     def _deliver(self, documents: Sequence[Document], crew: Crew | None, pulse: Callable[[], None]) -> None:
         """Hands over what was planned: side by side, one after the other where each is answered, or all together."""
+        if crew is not None:
+            self._side_by_side(documents, crew, pulse)
+            return
+        size = 1 if self.output.answers else len(documents)
+        for start in range(0, len(documents), size):
+            ready = [document for document in documents[start : start + size] if not self._verdicts.holds(document)]
+            if ready:
+                self.taken = self._take(start, ready, self.output.sink.write(ready)) or self.taken
+            pulse()
+
+    def _side_by_side(self, documents: Sequence[Document], crew: Crew, pulse: Callable[[], None]) -> None:
+        """Documents of different objects go at the same time; what was taken is told as far as nothing before it is open."""
         verdicts = self._verdicts
+        skipping = verdicts.strictness.on_retry == "object"
+        front = Front(self.taken)
+
+        def holds(number: int) -> bool:
+            held = verdicts.holds(documents[number])
+            if held and skipping:
+                front.passed(number, None)
+            return held
 
         def take(number: int, outcomes: Sequence[Outcome]) -> None:
-            self._take(self._handed + number, documents[number : number + 1], outcomes)
+            taken = self._take(number, documents[number : number + 1], outcomes)
+            if taken is not None or skipping:
+                front.passed(number, taken)
+            self.taken = front.last
             pulse()
 
-        if crew is not None:
-            turns = Turns([verdicts.objects(document) for document in documents])
-            crew.deliver(documents, turns, verdicts.holds, take)
-        elif self.output.answers:
-            for number, document in enumerate(documents):
-                if not verdicts.holds(document):
-                    self._take(self._handed + number, [document], self.output.sink.write([document]))
-                pulse()
-        else:
-            self._hand_over(documents)
-            pulse()
+        crew.deliver(documents, Turns([verdicts.objects(document) for document in documents]), holds, take)
 
-    def _hand_over(self, documents: Sequence[Document]) -> None:
-        """Gives documents to the sink together, without those that would overtake what has to be sent again."""
-        ready = [document for document in documents if not self._verdicts.holds(document)]
-        if ready:
-            self._take(self._handed, ready, self.output.sink.write(ready))
+    def _take(
+        self, first: int, documents: Sequence[Document], outcomes: Sequence[Outcome]
+    ) -> tuple[str, Position] | None:
+        """Takes in what was said of documents, the first of which has that number among those that were planned.
 
-    def _take(self, first: int, documents: Sequence[Document], outcomes: Sequence[Outcome]) -> None:
-        """Takes in what was said of documents, of which the first has that number."""
+        The last one that does not have to come again, and where its last event stands.
+        """
         said: dict[Position, Outcome] = {}
         for outcome in outcomes:
             keep_worse(said, outcome)
         self.documents += len(documents)
-        self._note_taken(first, documents, said)
         if not said:
             self._verdicts.done.extend(chain.from_iterable(map(covered, documents)))
-            return
-        for number, document in enumerate(documents, first):
-            self._verdicts.judge(number, document, said)
-
-    def _note_taken(self, first: int, documents: Sequence[Document], said: Mapping[Position, Outcome]) -> None:
-        """Remembers the last document that does not have to come again, and where its last event stands."""
-        for number in range(first + len(documents) - 1, max(self._latest, first - 1), -1):
-            document = documents[number - first]
-            events = list(covered(document))
-            if all(said[position].status is not Status.NEW for position in events if position in said):
-                self.taken, self._latest = (document.id, max(events)), number
-                return
+        else:
+            for number, document in enumerate(documents, self._handed + first):
+                self._verdicts.judge(number, document, said)
+        return _last_taken(documents, said)
 
     def _encoded(self, catalog: Catalog | None) -> Iterator[Document]:
         """The documents in order, each under the id that it had before if it had one."""
@@ -207,6 +209,14 @@ class Delivery:
                 yield item
             else:
                 self._verdicts.refuse(item)
+
+
+def _last_taken(documents: Sequence[Document], said: Mapping[Position, Outcome]) -> tuple[str, Position] | None:
+    for document in reversed(documents):
+        events = list(covered(document))
+        if all(said[position].status is not Status.NEW for position in events if position in said):
+            return document.id, max(events)
+    return None
 
 
 def _called(identity: str, documents: Iterable[Document]) -> list[Document]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from heapq import heapify, heappop, heappush
+from typing import Generic, TypeVar
 
 from eventlog.model import RowId
 
+Last = TypeVar("Last")
 Objects = Collection[RowId]
 """What a document speaks of; without any it speaks of everything."""
 
@@ -57,3 +59,21 @@ class Turns:
             self._missing[one] -= 1
             if not self._missing[one]:
                 heappush(self._ready, one)
+
+
+class Front(Generic[Last]):
+    """How far documents are through without a gap, whose answers come in any order; `last` is what was said at its end."""
+
+    def __init__(self, last: Last) -> None:
+        self.last = last
+        self._next = 0
+        self._ahead: dict[int, Last | None] = {}
+
+    def passed(self, number: int, last: Last | None) -> None:
+        """A document is through, and this is to be said once everything before it is; None leaves what was said before."""
+        self._ahead[number] = last
+        while self._next in self._ahead:
+            found = self._ahead.pop(self._next)
+            self._next += 1
+            if found is not None:
+                self.last = found

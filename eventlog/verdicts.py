@@ -39,7 +39,7 @@ class Verdicts:
         self.answers: dict[Position, Outcome] = {answer.position: answer for answer in answers}
         self.done: list[Position] = []
         self._waiting: dict[int, Planned] = {}
-        self._strictness = strictness
+        self.strictness = strictness
         self._changes = changes
         self._blocked: set[RowId] = set()
         self._ended = False
@@ -107,11 +107,11 @@ class Verdicts:
         """Whether these answers are the last word about a change; notes what they stop."""
         row = self._row(positions[0])
         statuses = {answer.status for answer in answers}
-        if Status.FATAL in statuses or (Status.ERROR in statuses and self._strictness.on_error == "halt"):
+        if Status.FATAL in statuses or (Status.ERROR in statuses and self.strictness.on_error == "halt"):
             self._ended = True
         if Status.NEW in statuses:
             self._block(() if row is None else (row,))
-            self._ended = self._ended or self._strictness.on_retry == "stop"
+            self._ended = self._ended or self.strictness.on_retry == "stop"
             return False
         if row in self._blocked and Status.FATAL not in statuses:
             # The receiver took it before an earlier change of the object: only a repeat leaves the right state there.

@@ -222,20 +222,32 @@ def test_an_error_of_ours_waits_for_what_is_on_its_way_and_breaks_nothing_off() 
     assert sink.closed == 0
 
 
-def test_the_last_document_is_the_last_in_order_whoever_answered_last() -> None:
+def test_what_was_taken_is_told_as_far_as_nothing_before_it_is_open() -> None:
     judged = threading.Event()
     sink = LanedSink(3, meet=3)
-    sink.fate = lambda identity: None if identity == "3" or judged.wait(5) else Status.FATAL
+    sink.fate = lambda identity: None if identity != "1" or judged.wait(5) else Status.FATAL
     made = delivery("abc", sink)
     seen: list[tuple[str, Position] | None] = []
 
     def pulse() -> None:
         seen.append(made.taken)
-        judged.set()
+        if len(seen) == 2:
+            judged.set()
 
     made.run(None, lambda: None, pulse)
-    assert seen == [("3", (3,))] * 3
-    assert sink.answered[0] == "3"
+    assert seen == [None, None, ("3", (3,))]
+    assert sink.answered[-1] == "1"
+
+
+def test_what_is_asked_for_again_is_not_told_as_taken_nor_what_comes_after_it() -> None:
+    made = delivered("abcd", LanedSink(4, fated(_2=Status.NEW), meet=4))
+    assert made.taken == ("1", (1,))
+
+
+def test_where_only_an_object_waits_the_last_that_was_taken_is_told() -> None:
+    made = delivered("abbac", LanedSink(2, fated(_2=Status.NEW)), BY_OBJECT)
+    assert waiting(made) == {2: Reason.RETRY, 3: Reason.HELD}
+    assert made.taken == ("5", (5,))
 
 
 def test_plans_are_as_long_as_there_are_lanes() -> None:
