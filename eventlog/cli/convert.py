@@ -15,7 +15,7 @@ from eventlog.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.extras import is_there, require
 
 if TYPE_CHECKING:
-    from eventlog.cli.ordering import Order
+    from eventlog.cli.order import Order
     from eventlog.convert.commit import Summary
     from eventlog.convert.local import Watch
     from eventlog.convert.settings import Conversion, LogInput
@@ -74,7 +74,7 @@ def convert(**given: Any) -> int:
     Example: eventlog convert archive/ --schema schema.json --out documents/
     """
     require("A conversion", "pyarrow")
-    from eventlog.cli.ordering import Order
+    from eventlog.cli.order import Order
 
     order = Order(**given)
     summary = _converted(order)

@@ -1,13 +1,13 @@
-"""What `eventlog convert` was told, and the conversion that it orders."""
+"""From the words of `eventlog convert` to the conversion that they order, or to what does not go together in them."""
 
 from __future__ import annotations
 
 from glob import glob
 from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.cli.order import Order
 from eventlog.cli.targets import refuse_target, target_of
 from eventlog.config import Config, load
 from eventlog.convert.settings import (
@@ -24,43 +24,6 @@ from eventlog.schema import Catalog, catalog_from_json
 
 SPARK_FROM = 256_000_000
 """Bytes of input from which on Spark is worth its start."""
-
-
-class Order(Struct, frozen=True, kw_only=True):
-    """The command line's words."""
-
-    inputs: tuple[str, ...]
-    source: str
-    target: str
-    out: Path
-    overwrite: bool
-    engine: str
-    jobs: int | None
-    master: str | None
-    conf: tuple[str, ...]
-    log: str | None
-    statuses: str | None
-    mark: bool
-    schema: Path | None
-    keys: tuple[str, ...]
-    tables: tuple[str, ...]
-    database: str | None
-    snapshot: Path | None
-    file_format: str | None
-    metadata_topic: str | None
-    to_database: str | None
-    kafka: str | None
-    part_events: int
-    coalesce: bool
-    strict: bool
-    resume: bool
-    config: Path | None
-    as_json: bool
-
-    @property
-    def from_database(self) -> bool:
-        """Whether the rows come from a database."""
-        return len(self.inputs) == 1 and "://" in self.inputs[0]
 
 
 def conversion_of(order: Order) -> Conversion:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
+from eventlog.cli.order import Order
 from eventlog.config import Config
 from eventlog.convert.settings import MessageFiles, SentMessages, SentTables, TableFiles, Target
 from eventlog.errors import UsageError
@@ -14,9 +15,6 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.sinks.database import DatabaseSettings
 from eventlog.sinks.kafka_settings import KafkaSettings
-
-if TYPE_CHECKING:
-    from eventlog.cli.ordering import Order
 
 FORMATS: Final[dict[str, tuple[str, ...]]] = {
     "xds": (),

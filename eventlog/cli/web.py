@@ -7,6 +7,7 @@ import sys
 import click
 
 from eventlog.cli.site import Site, site_options
+from eventlog.config import Config
 
 
 @click.command()
@@ -28,10 +29,13 @@ def web(site: Site, address: str, read_only: bool) -> int:
     from eventlog.journal import journal
     from eventlog.web.door import open_page, watched_only
 
+    def shown(config: Config) -> Config:
+        return watched_only(config) if read_only else config
+
     site.names(site.engine())  # says what is missing before anything listens
     secrets = list(secrets_in(site.config))
     said = journal("console" if sys.stderr.isatty() else "json", secrets=secrets)
-    page = open_page(address, site.config, said, read_only=read_only)
+    page = open_page(address, shown(site.config), said)
 
     def reload() -> None:
         try:
@@ -40,7 +44,7 @@ def web(site: Site, address: str, read_only: bool) -> int:
             said.error("reload_failed", error=str(error))
             return
         secrets.extend(secrets_in(config))
-        page.adopt(watched_only(config) if read_only else config)
+        page.adopt(shown(config))
         said.info("reloaded")
 
     try:

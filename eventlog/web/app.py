@@ -20,10 +20,10 @@ from structlog.stdlib import BoundLogger
 from eventlog.errors import DataError, EventlogError, UsageError
 from eventlog.web import desk, frame
 from eventlog.web.desk import Desk
-from eventlog.web.door import Door
 from eventlog.web.guard import Asked, Guard, Refused, Visitor
 from eventlog.web.html import address
 from eventlog.web.overview import overview
+from eventlog.web.reception import Reception
 
 Page = Callable[[Request, Visitor], Awaitable[Response]]
 
@@ -50,8 +50,8 @@ HEARTBEAT: Final = 15.0
 class App:
     """The page as an ASGI application; `closing` ends the streams."""
 
-    def __init__(self, door: Door, guard: Guard, journal: BoundLogger) -> None:
-        self._door = door
+    def __init__(self, reception: Reception, guard: Guard, journal: BoundLogger) -> None:
+        self._reception = reception
         self.guard = guard
         self.closing = False
         self._journal = journal
@@ -101,18 +101,18 @@ class App:
         return guarded
 
     async def _overview(self, request: Request, visitor: Visitor) -> Response:
-        found = await run_in_threadpool(self._door.desk)
+        found = await run_in_threadpool(self._reception.desk)
         content = overview(found.collector.reading())
         return _html(frame.page("Overview", content, self._look(visitor), live=True, here="Overview"))
 
     async def _rows(self, request: Request, visitor: Visitor) -> Response:
         query = desk.read_query(dict(request.query_params))
-        content = await run_in_threadpool(lambda: self._door.desk().rows(query, self._look(visitor)))
+        content = await run_in_threadpool(lambda: self._reception.desk().rows(query, self._look(visitor)))
         return _html(frame.page("Rows", content, self._look(visitor), here="Rows" if query.plain else ""))
 
     async def _row(self, request: Request, visitor: Visitor) -> Response:
         number, done = int(request.path_params["number"]), request.query_params.get("done", "")
-        content = await run_in_threadpool(lambda: self._door.desk().row(number, self._look(visitor), done))
+        content = await run_in_threadpool(lambda: self._reception.desk().row(number, self._look(visitor), done))
         return _html(frame.page(f"Row {number}", content, self._look(visitor)))
 
     async def _confirm(self, request: Request, visitor: Visitor) -> Response:
@@ -127,7 +127,7 @@ class App:
         if refused is not None:
             return self._says(visitor, refused.status, "This was not done", refused.why)
         act = desk.read_act(_single(form).get("action", ""), form.get("id", []))
-        count = await run_in_threadpool(lambda: self._door.desk().act(act))
+        count = await run_in_threadpool(lambda: self._reception.desk().act(act))
         self._journal.info(f"rows_{act.action}", by=visitor.name, rows=count, asked=len(act.numbers))
         done = f"{act.action} {count}"
         return RedirectResponse(address("rows", act.numbers[0], done=done), status_code=303)
@@ -135,7 +135,7 @@ class App:
     async def _events(self, request: Request, visitor: Visitor) -> Response:
         if self._streams >= STREAMS or self.closing:
             return Response(status_code=503)
-        found = await run_in_threadpool(self._door.desk)
+        found = await run_in_threadpool(self._reception.desk)
         return StreamingResponse(self._stream(found), media_type="text/event-stream")
 
     async def _stream(self, found: Desk) -> AsyncIterator[bytes]:
@@ -189,7 +189,7 @@ class App:
 
     def _look(self, visitor: Visitor | None) -> frame.Look:
         return frame.Look(
-            log=self._door.config.source.log,
+            log=self._reception.config.source.log,
             visitor="" if visitor is None else visitor.name,
             acts=visitor is not None and not self.guard.settings.read_only,
             style=self._at["style.css"],

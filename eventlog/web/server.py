@@ -19,8 +19,8 @@ from eventlog.daemon.endpoint import cannot_listen, read_address
 from eventlog.daemon.exposition import CONTENT_TYPE, health, metrics, ready
 from eventlog.errors import ConfigError
 from eventlog.web.app import App
-from eventlog.web.door import Door
 from eventlog.web.guard import Guard, is_open_door
+from eventlog.web.reception import Reception
 
 if TYPE_CHECKING:
     from eventlog.daemon.vitals import Vitals
@@ -31,20 +31,20 @@ START_SECONDS: Final = 10.0
 class PageServer:
     """Serves the page from threads of its own until it is closed; with vitals, what watches a publisher as well."""
 
-    def __init__(self, address: str, door: Door, journal: BoundLogger, vitals: Vitals | None = None) -> None:
+    def __init__(self, address: str, reception: Reception, journal: BoundLogger, vitals: Vitals | None = None) -> None:
         host, port = read_address(address)
-        refuse_open_door(host, door.config)
-        self._door = door
+        refuse_open_door(host, reception.config)
+        self._reception = reception
         self._host = host
         self._journal = journal
-        self._app = App(door, Guard(door.config.web), journal)
+        self._app = App(reception, Guard(reception.config.web), journal)
         self._socket = _listening(host, port)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
         self._server = uvicorn.Server(_settings(self._app.starlette(*_watching(vitals))))
         serve = {"sockets": [self._socket]}
         self._thread = Thread(target=self._server.run, kwargs=serve, name="eventlog-web", daemon=True)
-        door.start()
+        reception.start()
         self._thread.start()
         self._await_start()
 
@@ -59,7 +59,7 @@ class PageServer:
         except ConfigError as error:
             self._journal.error("page_reload_failed", error=str(error))
             config = replace(config, web=former)
-        self._door.adopt(config)
+        self._reception.adopt(config)
         if config.web != former:
             self._app.guard = Guard(config.web)
 
@@ -73,7 +73,7 @@ class PageServer:
         self.stop()
         self._thread.join()
         self._socket.close()
-        self._door.close()
+        self._reception.close()
 
     def wait(self) -> None:
         """Returns when the server has ended."""

@@ -38,7 +38,7 @@ def planned(options: LogOptions) -> list[Stretch]:
     log = BulkLog(options)
     snapshot = options.snapshot
     if snapshot is None and log.copies:
-        snapshot = hold(log, options.patience)
+        snapshot = hold(log.engine, options.patience)
     with log.connection(snapshot) as connection:
         ((first, last),) = log.rows(connection, "extent")
     if first is None:

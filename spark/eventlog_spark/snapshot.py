@@ -23,8 +23,7 @@ from eventlog_spark.faults import read, written
 
 if TYPE_CHECKING:
     from psycopg import Connection
-
-    from eventlog_spark.bulk import BulkLog
+    from sqlalchemy import Engine
 
 LOOK: Final = 1.0
 """Seconds between two looks whether somebody reads."""
@@ -48,9 +47,9 @@ def reader_name(snapshot: str) -> str:
     return f"eventlog {snapshot}"
 
 
-def hold(log: BulkLog, patience: float) -> str:
-    """Starts a process that holds a snapshot of the log, and says the snapshot's name."""
-    _, arguments = log.engine.dialect.create_connect_args(log.engine.url)
+def hold(engine: Engine, patience: float) -> str:
+    """Starts a process that holds a snapshot of the database, and says the snapshot's name."""
+    _, arguments = engine.dialect.create_connect_args(engine.url)
     connect = {name: value for name, value in arguments.items() if isinstance(value, str | int | float)}
     process = subprocess.Popen(
         [sys.executable, "-m", "eventlog_spark.snapshot"],

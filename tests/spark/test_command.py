@@ -104,10 +104,12 @@ def test_on_four_cores_after_a_run_that_was_killed(java: None, place: Place) -> 
 
 def test_a_task_that_fails_once_is_done_again(java: None, place: Place) -> None:
     run = command("--master", "local[2,4]", *place.arguments("again"))
-    while run.poll() is None and not kill_workers(run.pid, most=1):
+    killed = 0
+    while run.poll() is None and not killed:
+        killed = kill_workers(run.pid, most=1)
         time.sleep(0.02)
     code, _, err = finished(run)
-    assert (code, "Traceback" in err) == (0, False), err
+    assert (code, "Traceback" in err, killed) == (0, False, 1), err
     assert output(place.folder / "again") == place.expected
 
 

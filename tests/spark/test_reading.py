@@ -90,7 +90,7 @@ def test_a_snapshot_lasts_as_long_as_somebody_reads_and_not_longer(postgresql: E
     log = installed(postgresql)
     log.write_all([1])
     bulk = BulkLog(options(postgresql))
-    snapshot = hold(bulk, 1.5)
+    snapshot = hold(bulk.engine, 1.5)
     with bulk.connection(snapshot):
         time.sleep(4)
     assert read(options(postgresql), Stretch(first=1, last=9, snapshot=snapshot))

@@ -14,7 +14,7 @@ from eventlog.config import Config, SourceConfig
 from eventlog.daemon.vitals import Vitals
 from eventlog.errors import ConfigError
 from eventlog.journal import journal, library_journal
-from eventlog.web.door import open_page
+from eventlog.web.door import open_page, watched_only
 from eventlog.web.server import PageServer
 from eventlog.websettings import WebConfig
 from tests.conformance.event_logs import LogTable
@@ -157,7 +157,8 @@ def test_the_database_password_is_nowhere(postgresql: Engine) -> None:
 
 def test_settings_of_the_command_line_add_to_the_files(log: LogTable) -> None:
     config = Config(source=SourceConfig(url=str(log.engine.url)))
-    page = open_page("127.0.0.1:0", replace(config, web=WebConfig(token=TOKEN)), library_journal(), read_only=True)
+    guarded = watched_only(replace(config, web=WebConfig(token=TOKEN)))
+    page = open_page("127.0.0.1:0", guarded, library_journal())
     try:
         assert Visit(page, Authorization=f"Bearer {TOKEN}").post("/act", {"action": "hold", "id": 2}).status == 403
     finally:

@@ -1,0 +1,44 @@
+"""What `eventlog convert` was told: the command line's words, as one value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec import Struct
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """The command line's words."""
+
+    inputs: tuple[str, ...]
+    source: str
+    target: str
+    out: Path
+    overwrite: bool
+    engine: str
+    jobs: int | None
+    master: str | None
+    conf: tuple[str, ...]
+    log: str | None
+    statuses: str | None
+    mark: bool
+    schema: Path | None
+    keys: tuple[str, ...]
+    tables: tuple[str, ...]
+    database: str | None
+    snapshot: Path | None
+    file_format: str | None
+    metadata_topic: str | None
+    to_database: str | None
+    kafka: str | None
+    part_events: int
+    coalesce: bool
+    strict: bool
+    resume: bool
+    config: Path | None
+    as_json: bool
+
+    @property
+    def from_database(self) -> bool:
+        """Whether the rows come from a database."""
+        return len(self.inputs) == 1 and "://" in self.inputs[0]
