@@ -46,8 +46,10 @@ CONFIGURATION = """\
 Settings come from a TOML file and from the environment, which wins. Commands read the file that `--config` or
 `EVENTLOG_CONFIG` names, else `eventlog.toml` in the current folder if there is one and no `--database` is given.
 
-* Each key can come as `EVENTLOG_SECTION__KEY`: `EVENTLOG_PUBLISHER__BATCH_SIZE=128`. Numbers and lists are written as in TOML;
-  `yes` and `no` are truth values too. `EVENTLOG_OUTPUT__…` speaks of the first output. `EVENTLOG_DATABASE` is `source.url`.
+* Each key can come as `EVENTLOG_SECTION__KEY`: `EVENTLOG_PUBLISHER__BATCH_SIZE=128`, and what has keys of its own as
+  `EVENTLOG_SOURCE__LINTER__CODE_PAGE=cp1251`. Numbers and lists are written as in TOML, and what a key takes as text is text.
+  `EVENTLOG_OUTPUT__…` speaks of the first output. `EVENTLOG_DATABASE` is `source.url`.
+* In both, `yes` and `no` are truth values too, and a list may be a text with commas: `time_of_day = "02:00,14:30"`.
 * A secret is written `"${NAME}"` and comes from the environment, or `"${file:/run/secrets/pw}"` and comes from a file.
 * A key that does not exist is refused, with the nearest that does; so is a value out of its bounds. The exit code is 78.
 

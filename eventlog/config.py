@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from eventlog.discreet import Discreet
 from eventlog.errors import ConfigError
+from eventlog.givens import fitted, with_environment
 from eventlog.outputs import KINDS, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.linter.settings import LinterSettings
@@ -135,34 +136,23 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Con
     origin = str(path) if path is not None else "the environment"
     settings = _read(path) if path is not None else {}
     _refuse_unknown(settings, origin)
-    for name, value in environment.items():
-        section, _, key = name.removeprefix("EVENTLOG_").lower().partition("__")
-        if name.startswith("EVENTLOG_") and section in _SECTIONS and key:
-            _place(settings, section)[key] = _from_environment(value)
+    with_environment(settings, environment, _SECTIONS)
     return from_settings(settings, environment, origin=origin)
-
-
-def _place(settings: dict[str, Any], section: str) -> dict[str, Any]:
-    """Where a key of the environment goes; of several outputs it speaks of the first."""
-    if section == "output":
-        outputs: list[dict[str, Any]] = settings.setdefault("output", [{}])
-        return outputs[0]
-    found: dict[str, Any] = settings.setdefault(section, {})
-    return found
 
 
 def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, origin: str) -> Config:
     """A configuration from plain values; ConfigError names the key, what was found there and what fits."""
     _refuse_unknown(settings, origin)
     try:
-        return msgspec.convert(_with_secrets(settings, environment), Config, strict=False)
+        given = fitted(_with_secrets(settings, environment), (Config,))
+        return msgspec.convert(given, Config, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{origin}: {_in_words(str(error))}") from None
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(
             f"The configuration file {path} does not exist.", hint="--config FILE names another."
@@ -171,16 +161,6 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"The configuration file {path} cannot be read: {error}.") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not TOML: {error}.") from None
-
-
-def _from_environment(value: str) -> Any:
-    """Numbers and lists are written as in TOML, truth values also as yes and no; all else is text."""
-    if value.strip().lower() in ("yes", "no"):
-        return value.strip().lower() == "yes"
-    try:
-        return tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
-        return value
 
 
 _SECTIONS: dict[str, tuple[type[Struct], ...]] = {

@@ -1,0 +1,101 @@
+"""Settings as people write them, in a file or in the environment, made fit for the types of their keys.
+
+A truth value may also be `yes` or `no`, and a list a text with commas, as the product's own parameters are written.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from types import UnionType
+from typing import Any, Final, Literal, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+
+PREFIX: Final = "EVENTLOG_"
+WORDS: Final = {"yes": True, "no": False}
+STATEMENTS: Final = "post_poll_statements"
+"""Commas stand inside of SQL; its statements are told apart as SQL does it."""
+
+
+def with_environment(
+    settings: dict[str, Any], environment: Mapping[str, str], sections: Mapping[str, Sequence[type[Struct]]]
+) -> None:
+    """Puts over the settings what `EVENTLOG_SECTION__KEY` says, and `EVENTLOG_SECTION__GROUP__KEY` of a key's keys."""
+    for name, text in environment.items():
+        section, *path = name.removeprefix(PREFIX).lower().split("__")
+        if name.startswith(PREFIX) and section in sections and all(path) and path:
+            kinds: Sequence[Any] = sections[section]
+            place = _place(settings, section)
+            for group in path[:-1]:
+                kinds = _types(kinds, group)
+                place = _opened(place, group)
+            place[path[-1]] = _read(text, _types(kinds, path[-1]))
+
+
+def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
+    """The value as a key of one of these types takes it; what fits none of them stays, to be refused."""
+    if isinstance(value, str):
+        return _meant(value, kinds, key)
+    if isinstance(value, list):
+        inner = [one for kind in kinds if get_origin(kind) is tuple for one in get_args(kind) if one is not Ellipsis]
+        return [fitted(one, _members(inner)) for one in value]
+    if isinstance(value, Mapping):
+        return {name: fitted(inner, _types(kinds, name), name) for name, inner in value.items()}
+    return value
+
+
+def _place(settings: dict[str, Any], section: str) -> dict[str, Any]:
+    """Where a key of the environment goes; of several outputs it speaks of the first."""
+    if section == "output":
+        outputs: list[dict[str, Any]] = settings.setdefault("output", [{}])
+        return outputs[0]
+    return _opened(settings, section)
+
+
+def _opened(settings: dict[str, Any], group: str) -> dict[str, Any]:
+    if not isinstance(settings.get(group), dict):
+        settings[group] = {}
+    found: dict[str, Any] = settings[group]
+    return found
+
+
+def _read(text: str, kinds: Sequence[Any]) -> Any:
+    """Numbers, lists and tables are written as in TOML; what a key takes as text is text, whatever it looks like."""
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    if isinstance(value, list | dict):
+        return text if str in kinds and not any(get_origin(kind) is tuple for kind in kinds) else value
+    return (
+        value if isinstance(value, str | bool | int | float) and (isinstance(value, str) or str not in kinds) else text
+    )
+
+
+def _meant(text: str, kinds: Sequence[Any], key: str) -> Any:
+    word = text.strip().lower()
+    if bool in kinds and word in WORDS:
+        return WORDS[word]
+    listed = any(get_origin(kind) is tuple for kind in kinds) and str not in kinds
+    choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
+    if not listed or (choices and "," not in text):
+        return text
+    return [part.strip() for part in text.split(";" if key == STATEMENTS else ",") if part.strip()]
+
+
+def _types(kinds: Sequence[Any], key: str) -> list[Any]:
+    """What a key takes in any of these kinds of tables."""
+    structs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Struct)]
+    fields = [field for kind in structs for field in msgspec.structs.fields(kind)]
+    return _members([field.type for field in fields if field.encode_name == key])
+
+
+def _members(kinds: Sequence[Any]) -> list[Any]:
+    """The types, those of unions one by one."""
+    found = []
+    for kind in kinds:
+        union = get_origin(kind) in (Union, UnionType)
+        found += _members(get_args(kind)) if union else [kind]
+    return found
