@@ -9,6 +9,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,25 @@ def test_a_decision_has_its_four_parts(decision: Path) -> None:
     text = decision.read_text()
     assert re.search(r"^Status: (proposed|accepted|replaced by \d{4})$", text, re.MULTILINE)
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
+
+
+def test_the_map_of_layers_is_that_of_import_linter() -> None:
+    contract, *_ = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [re.findall(r"\w+", layer) for layer in contract["layers"]]
+    shown = re.findall(r"^\| (`[a-z].+?) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    rows = [row for row in (re.findall(r"`(\w+)`", names) for names in shown) if row]
+    places = [{place for place, layer in enumerate(layers) if name in layer} for row in rows for name in row]
+    assert [len(found) for found in places] == [1] * len(places)
+    assert sorted(places, key=min) == places
+    folders = {folder.name for folder in (ROOT / "eventlog").iterdir() if (folder / "__init__.py").exists()}
+    assert folders - {name for row in rows for name in row} == set()
+
+
+def test_the_levels_of_tests_are_the_folders_that_there_are() -> None:
+    shown = set(re.findall(r"^\| `tests/(\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE))
+    levels = {path.parent.relative_to(ROOT / "tests").parts[0] for path in (ROOT / "tests").rglob("test_*.py")}
+    assert levels - shown == set()
+    assert {name for name in shown if not (ROOT / "tests" / name).is_dir()} == set()
 
 
 def test_the_changelog_has_a_place_for_what_comes_next() -> None:
