@@ -54,7 +54,7 @@ class _Reader:
 
     def everything(self) -> list[Table]:
         schema = self._schema(self._default)
-        shapes = [schema.shape(name) for name in (*schema.tables, *schema.views)]
+        shapes = [schema.shape(name) for name in (*schema.tables, *schema.views) if name not in schema.parts]
         tables = [self._table(schema, shape, ()) for shape in shapes]
         return [table for table in tables if table.key]
 

@@ -47,6 +47,7 @@ class Schema:
         self._connection = connection
         self._inspector = inspect(connection)
         self._dialect: Dialect = dialect_of(connection)
+        _teach(connection.dialect, self._dialect.untaught_types)
         self._asked = name
         self.name = self._schema_name(name)
 
@@ -69,11 +70,11 @@ class Schema:
         return self._keys.get(table, ())
 
     def referring(self, table: str) -> list[str]:
-        """The tables of this schema that have a foreign key to a table of it."""
+        """The tables of this schema that have a foreign key to a table of it; its parts are spoken for by the whole."""
         return [
             name
             for name, keys in self._foreign.items()
-            if any(key.table == table and key.schema == self.name for key in keys)
+            if name not in self.parts and any(key.table == table and key.schema == self.name for key in keys)
         ]
 
     @cached_property
@@ -83,6 +84,15 @@ class Schema:
     @cached_property
     def views(self) -> tuple[str, ...]:
         return tuple(self._reported(self._inspector.get_view_names(schema=self._asked)))
+
+    @cached_property
+    def parts(self) -> frozenset[str]:
+        """The tables that are partitions of another one."""
+        from sqlalchemy import text
+
+        query = statement(self._dialect, "partitions")
+        found = self._connection.execute(text(query), {"schema": self.name}).scalars() if query else ()
+        return frozenset(map(str, found))
 
     @cached_property
     def _keys(self) -> dict[str, tuple[str, ...]]:
@@ -164,6 +174,15 @@ class Schema:
             return name
         found = name or self._inspector.default_schema_name
         return None if found is None else self._dialect.reported(found)
+
+
+def _teach(compiler: Any, types: frozenset[str]) -> None:
+    """Lets SQLAlchemy read tables in which these types are; it would stumble over the arguments of one it does not know."""
+    from sqlalchemy.types import LargeBinary
+
+    missing = types - compiler.ischema_names.keys() if types else types
+    if missing:
+        compiler.ischema_names = {**compiler.ischema_names, **dict.fromkeys(missing, LargeBinary)}
 
 
 @contextmanager

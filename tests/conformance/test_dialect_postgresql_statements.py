@@ -128,3 +128,58 @@ def test_a_condition_that_a_trigger_would_misread_is_refused_before_it_fails_a_w
         track(postgresql, ["t"], Options(when=f't."{name}" > 5', rows=rows))
         found = left_by(postgresql, "INSERT INTO t VALUES (1, 5), (2, 6)", "DELETE FROM t")
         assert [row[:2] for row in found] == [(5, "k=2"), (4, "k=2")]
+
+
+TOUCH = """
+CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF NEW.age IS NULL THEN UPDATE usr SET age = 1 WHERE idu = NEW.idu; END IF;
+  RETURN NULL;
+END $$
+"""
+
+
+@pytest.mark.parametrize("rows, name, first", [(False, "z_touch", 2), (True, "a_touch", 2), (True, "z_touch", 1)])
+def test_whoever_writes_to_the_row_again_after_a_change_is_heard_by_the_order_of_triggers(
+    usr: Engine, rows: bool, name: str, first: int
+) -> None:
+    run(usr, TOUCH, f"CREATE TRIGGER {name} AFTER INSERT ON usr FOR EACH ROW EXECUTE FUNCTION touch()")
+    track(usr, ["usr"], Options(style=Style.FIELD, rows=rows))
+    found = left_by(usr, "INSERT INTO usr (idu, fname) VALUES (1, 'a')")
+    assert [row[0] for row in found] == sorted([1, 2], reverse=first == 2)
+    assert set(found) == {(1, "idu=1", "fname", None, "a"), (2, "idu=1", "age", None, "1")}
+
+
+@both
+def test_what_triggers_before_a_change_make_of_it_is_what_is_told(usr: Engine, rows: bool) -> None:
+    loud = "BEGIN NEW.fname = upper(NEW.fname); RETURN NEW; END"
+    run(
+        usr,
+        f"CREATE FUNCTION loud() RETURNS trigger LANGUAGE plpgsql AS '{loud}'",
+        "CREATE TRIGGER z_loud BEFORE INSERT OR UPDATE ON usr FOR EACH ROW EXECUTE FUNCTION loud()",
+    )
+    track(usr, ["usr"], Options(style=Style.FIELD, rows=rows))
+    found = left_by(usr, "INSERT INTO usr (idu, fname) VALUES (1, 'a')", "UPDATE usr SET fname = 'b'")
+    assert found == [(1, "idu=1", "fname", None, "A"), (2, "idu=1", "fname", "A", "B")]
+
+
+def test_a_parent_sees_what_is_done_to_its_heirs_through_it(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, "CREATE TABLE p (id INTEGER PRIMARY KEY, x TEXT)", "CREATE TABLE c (y TEXT) INHERITS (p)")
+    track(postgresql, ["p"], Options(style=Style.FIELD))
+    assert left_by(postgresql, "INSERT INTO c VALUES (1, 'a', 'b')", "UPDATE c SET x = 'z'") == []
+    assert left_by(postgresql, "UPDATE p SET x = 'q'", "DELETE FROM p") == [
+        (2, "id=1", "x", "z", "q"),
+        (4, "id=1", None, None, None),
+    ]
+
+
+def test_an_heir_sees_what_is_done_to_it_through_its_parent(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, "CREATE TABLE p (id INTEGER, x TEXT)", "CREATE TABLE c (PRIMARY KEY (id)) INHERITS (p)")
+    track(postgresql, ["c"], Options(style=Style.FIELD))
+    assert left_by(postgresql, "INSERT INTO c VALUES (1, 'a')", "UPDATE p SET x = 'q'", "DELETE FROM p") == [
+        (1, "id=1", "x", None, "a"),
+        (2, "id=1", "x", "a", "q"),
+        (4, "id=1", None, None, None),
+    ]

@@ -24,6 +24,7 @@ SUITES = (
     "conformance/test_dialect_triggers.py",
     "conformance/test_dialect_keys.py",
     "conformance/test_dialect_postgresql.py",
+    "conformance/test_dialect_postgresql_partitions.py",
     "conformance/test_dialect_postgresql_statements.py",
     "conformance/test_dialect_replay.py",
     "conformance/test_dialect_views.py",

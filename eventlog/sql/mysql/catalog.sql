@@ -12,7 +12,7 @@ FROM information_schema.columns
 WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table
   AND data_type IN ('smallint', 'mediumint', 'int', 'bigint', 'char', 'varchar', 'tinytext', 'text', 'mediumtext', 'longtext',
                     'enum', 'set', 'uuid', 'inet4', 'inet6', 'vector', 'geometry', 'point', 'linestring', 'polygon',
-                    'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection');
+                    'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection', 'geomcollection');
 
 -- column_collations: how a table's columns compare texts
 SELECT column_name AS name, character_set_name AS charset, collation_name AS collation
@@ -34,6 +34,10 @@ ORDER BY table_schema, trigger_name;
 
 -- instead_of_triggers: there are none on views, whatever table and schema they have
 SELECT 0 FROM DUAL WHERE :table <> :schema OR 1 = 1;
+
+-- passed_by: every trigger is a row trigger here
+
+-- partitions: none of them is a table of its own here
 
 -- settle_names: conditions are tried as triggers see them
 

@@ -33,6 +33,10 @@ WHERE table_owner = :schema AND table_name = :table AND trigger_type = 'INSTEAD 
                   WHERE all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
                     AND all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%');
 
+-- passed_by: every trigger is a row trigger here
+
+-- partitions: none of them is a table of its own here
+
 -- settle_names: a condition is tried in the names that the trigger sees too
 
 -- try_condition: whether a condition can be asked of a table

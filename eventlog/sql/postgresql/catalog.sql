@@ -22,6 +22,16 @@ JOIN pg_namespace ON pg_namespace.oid = relnamespace
 LEFT JOIN pg_description ON objoid = pg_trigger.oid AND classoid = 'pg_trigger'::regclass
 WHERE relname = :table AND nspname = :schema AND description IS NULL AND NOT tgisinternal;
 
+-- passed_by: whether statement triggers of a table miss changes: it has partitions, to which people write by themselves,
+-- and of a MERGE that moves a row to another one such a trigger sees nothing; or it is changed by way of a parent
+SELECT COUNT(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE relname = :table AND nspname = :schema
+  AND (relkind = 'p' OR EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = pg_class.oid));
+
+-- partitions: the tables of a schema that are parts of another one
+SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE nspname = :schema AND relispartition AND relkind IN ('r', 'p', 'f');
+
 -- settle_names: conditions are tried in the search path of triggers
 SET LOCAL search_path = pg_catalog, pg_temp;
 

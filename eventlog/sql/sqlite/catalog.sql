@@ -13,6 +13,10 @@ FROM sqlite_master WHERE type = 'trigger' AND instr(sql, '/* eventlog {') > 0 OR
 SELECT COUNT(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = :table AND instr(sql, '/* eventlog {') = 0
 AND :schema IS NULL;
 
+-- passed_by: every trigger is a row trigger here
+
+-- partitions: none of them is a table of its own here
+
 -- settle_names: conditions are tried in the search path of triggers, where there is one
 
 -- try_condition: whether a condition can be asked of a table

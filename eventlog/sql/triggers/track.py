@@ -19,7 +19,7 @@ from eventlog.sql.names import STANDARD, LogNames
 from eventlog.sql.queries import statement
 from eventlog.sql.reflect import reflect
 from eventlog.sql.shapes import Schema
-from eventlog.sql.trial import try_log
+from eventlog.sql.trial import try_log, try_triggers
 from eventlog.sql.triggers.installed import Installed, TriggerState, compare, installed, is_current, states
 from eventlog.sql.triggers.plan import Options, Plan, plan
 from eventlog.sql.triggers.render import Trigger, function_name, render
@@ -41,6 +41,7 @@ def track(
     """Makes or replaces the triggers of these classes, all or none; what is current is left alone."""
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
+        try_triggers(connection)
         try_log(connection, log)
         try:
             for statement_text in _needed(connection, tables, options or Options(), log, schema):
@@ -130,7 +131,7 @@ def _needed(
         mine = {trigger.name: trigger for trigger in standing if trigger.marker.table == _called(wanted.table)}
         for trigger in triggers:
             there = mine.pop(trigger.name, None)
-            if there is not None and is_current(trigger, there) and there.marker.options == options:
+            if there is not None and is_current(trigger, there) and there.marker.options == wanted.options:
                 continue
             held = _held(dialect, wanted, trigger) if there is not None else ""
             in_the_way = trigger.drop if there and not dialect.procedural_triggers else ()
@@ -150,7 +151,19 @@ def _plans(connection: Connection, tables: Sequence[str], options: Options, sche
     if not tables:
         raise UsageError("Which table? `eventlog track TABLE…` wants the names of tables or views.")
     found = reflect(connection, tables, schema, options.children)
-    return [plan(table, options) for table in found]
+    return [plan(table, _fitting(connection, table, options)) for table in found]
+
+
+def _fitting(connection: Connection, table: Table, options: Options) -> Options:
+    """The options with row triggers where statement triggers would not see every change."""
+    from sqlalchemy import text
+
+    query = statement(dialect_of(connection), "passed_by")
+    if options.rows or not query:
+        return options
+    names = (table.name, *(child.name for child in table.children))
+    asked = [connection.execute(text(query), {"table": name, "schema": table.schema}).scalar_one() for name in names]
+    return replace(options, rows=True) if any(asked) else options
 
 
 def _check(connection: Connection, wanted: Plan, names: LogNames) -> None:
