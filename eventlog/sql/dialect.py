@@ -167,7 +167,8 @@ MYSQL = Dialect(
     backslash=None,
     plain_types=_MYSQL_PLAIN,
     unquoted_types=_MYSQL_EXACT,
-    type_texts={"bit": "text_of_int", "timestamp": "text_of_zoned"}
+    untaught_types=frozenset({"vector"}),
+    type_texts={"bit": "text_of_int", "timestamp": "text_of_zoned", "vector": "text_of_octet"}
     | dict.fromkeys(_MYSQL_SHAPES, "text_of_shape")
     | {f"{name} unsigned zerofill": "text_of_padded" for name in ("decimal", "numeric", "float", "double")},
 )

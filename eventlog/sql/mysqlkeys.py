@@ -79,10 +79,15 @@ def comparison(form: MysqlKeyForm, column: str, key: str, collation: Collation |
 
 
 def selected(column: str, sql_type: str) -> str:
-    """SQL that reads a column whose own value Python would get as bytes: bits as a number, shapes in words."""
+    """SQL that reads a column whose own value Python would get as bytes: bits as a number, shapes in words.
+
+    Vectors as Base64, because the driver loses its place in what the server sends when it meets one.
+    """
     name = bare_type(sql_type)
     if name == "bit":
         return f"{column} + 0"
+    if name == "vector":
+        return f"REPLACE(TO_BASE64({column}), CHAR(10 USING utf8mb4), '')"
     return f"ST_AsText({column})" if name in _SHAPES else column
 
 

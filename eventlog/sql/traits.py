@@ -51,6 +51,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     before; and it must not look at a table that the same statement changes."""
     unseen_types: frozenset[str] = frozenset()
     """Types of columns whose values a trigger cannot read; they are read back."""
+    untaught_types: frozenset[str] = frozenset()
+    """Types with arguments that SQLAlchemy may not know."""
     type_texts: Mapping[str, str] = {}
     """Types whose text is written by a fragment of their own."""
     passing_codes: frozenset[int] = frozenset()

@@ -1,4 +1,7 @@
-"""Tries whether a log takes what triggers write, and takes the row back: a log that does not would fail every writer."""
+"""Tries what triggers need before one is touched: the right to make them, and a log that takes what they write.
+
+A log that does not would fail every writer; a trigger that was taken off and cannot be made again would lose changes.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,16 @@ if TYPE_CHECKING:
 
 
 _SHAPE: Final = "Its record_id must number itself and other columns need defaults; or list its ten in source.columns."
+
+
+def try_triggers(connection: Connection) -> None:
+    """InstallError when the server would refuse triggers whatever rights on tables there are."""
+    from sqlalchemy import text
+
+    query = statement(dialect_of(connection), "making_triggers")
+    refusal = connection.execute(text(query)).first() if query else None
+    if refusal is not None:
+        raise InstallError(str(refusal[1]), hint=str(refusal[2]))
 
 
 def try_log(connection: Connection, names: LogNames) -> None:

@@ -8,6 +8,22 @@ SELECT CONCAT(CASE WHEN VERSION() LIKE '%MariaDB%' THEN 'MariaDB ' ELSE 'MySQL '
 SELECT 'failure', 'The server only reads: read_only is on.', 'Connect to the primary, or set read_only to off.'
 FROM (SELECT 1 AS one) AS single WHERE @@GLOBAL.read_only <> 0;
 
+-- making_triggers: findings about a server that lets the connected user make no triggers, though its rights on tables would
+-- A role that is active may bring the right that counts; then nobody can tell before it is tried.
+SELECT 'warning', 'The binary log is on, and without the right SUPER the connected user may make no triggers.',
+       'Set log_bin_trust_function_creators to 1 on the server, or let an account that has SUPER track tables.'
+FROM (SELECT CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER())
+               - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1),
+             '''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''') AS account) AS connected
+WHERE @@GLOBAL.log_bin <> 0 AND @@GLOBAL.log_bin_trust_function_creators = 0
+  AND COALESCE(CURRENT_ROLE(), 'NONE') = 'NONE'
+  AND EXISTS (SELECT 1 FROM information_schema.user_privileges WHERE grantee = account AND privilege_type = 'TRIGGER'
+              UNION ALL
+              SELECT 1 FROM information_schema.schema_privileges WHERE grantee = account AND privilege_type = 'TRIGGER'
+              UNION ALL
+              SELECT 1 FROM information_schema.table_privileges WHERE grantee = account AND privilege_type = 'TRIGGER')
+  AND NOT EXISTS (SELECT 1 FROM information_schema.user_privileges WHERE grantee = account AND privilege_type = 'SUPER');
+
 -- long_transactions: who may see other sessions may do too much else
 
 -- numbers: findings about a sequence of which every server of a cluster keeps numbers in hand; on one server numbers come in order

@@ -8,6 +8,8 @@ SELECT 'Oracle ' || MAX(version) FROM product_component_version;
 SELECT 'failure', 'The database is a standby that only reads.', 'Connect to the primary.' FROM dual
 WHERE SYS_CONTEXT('USERENV', 'DATABASE_ROLE') <> 'PRIMARY';
 
+-- making_triggers: no setting of the server keeps triggers from being made
+
 -- long_transactions: who may see other sessions may do too much else
 
 -- numbers: findings about sequences of which every instance of a cluster keeps numbers in hand; one instance keeps the order.

@@ -16,6 +16,8 @@ SELECT 'warning', format('Sessions%s%s run with %s, in which triggers are silent
 FROM pg_db_role_setting CROSS JOIN unnest(setconfig) AS setting LEFT JOIN pg_database ON pg_database.oid = setdatabase
 WHERE setting = 'session_replication_role=replica' AND (datname IS NULL OR datname = current_database());
 
+-- making_triggers: no setting of the server keeps triggers from being made
+
 -- long_transactions: findings about transactions whose rows, or the end of whose snapshot, the publisher waits for
 SELECT 'warning', format('Process %s of %s has had a transaction open for %s s (%s).', pid, usename,
        round(EXTRACT(EPOCH FROM clock_timestamp() - xact_start)), state),

@@ -6,6 +6,8 @@ SELECT 'SQLite ' || sqlite_version();
 
 -- server_states: a file that is only read fails at the attempts below
 
+-- making_triggers: whoever writes the file makes triggers
+
 -- long_transactions: SQLite does not tell of other connections
 
 -- numbers: the table numbers its rows itself, and one writer at a time
