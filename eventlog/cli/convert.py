@@ -40,7 +40,7 @@ PART_EVENTS = 100_000
 @click.option("--mark", is_flag=True, help="Mark the rows of the database with what became of them, in the end.")
 @click.option("--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables, types and keys as JSON.")
 @click.option("--key", "keys", multiple=True, metavar="TABLE=COL,…", help="A table's key, of a stream that names none.")
-@click.option("--tables", multiple=True, metavar="LABEL=TABLE", help="What a label of a stream means: 111=shop.t1.")
+@click.option("--tables", multiple=True, metavar="LABEL=TABLE,…", help="What labels of a stream mean: 111=shop.t1.")
 @click.option("--database", metavar="URL", help="The database that answers read-backs.")
 @click.option("--snapshot", metavar="DIR", type=click.Path(path_type=Path), help="Files that answer read-backs.")
 @click.option(

@@ -9,6 +9,7 @@ from typing import ClassVar
 import click
 
 from eventlog.cli.lazy import LazyGroup
+from eventlog.cli.places import ReadFile
 from eventlog.cli.site import json_option
 from eventlog.errors import EX_DATA, OK
 
@@ -32,7 +33,7 @@ def decode() -> None:
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=ReadFile())
 @click.option("--dirty", is_flag=True, help="Each line of a .hex file is one read with rubbish behind the records.")
 @click.option("--encoding", default="utf-8", show_default=True, help="The code set of the database, as gb18030.")
 @click.option("--sizes", type=click.Choice(["auto", "big", "little"]), default="auto", help="Byte order of the sizes.")
@@ -40,7 +41,8 @@ def decode() -> None:
 def gbase(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) -> int:
     """Shows every record of a GBase 8s or Informix stream, field by field, with its bytes.
 
-    A `.hex` file is text: one record or read a line, `#` begins a comment. Exit code 65 when anything is damaged.
+    A `.hex` file is text: one record or read a line, `#` begins a comment. `-` is standard
+    input. Exit code 65 when anything is damaged.
 
     Example: eventlog decode gbase capture.bin
     """

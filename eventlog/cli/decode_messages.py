@@ -9,18 +9,19 @@ from typing import Any
 import click
 import msgspec
 
+from eventlog.cli.places import ReadFile
 from eventlog.cli.site import json_option
 from eventlog.errors import EX_DATA, OK, DataError
 from eventlog.qlik.messages.reader import MessageReader, Read, bytes_of
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=ReadFile())
 @click.option("--avro-schema", type=click.Path(path_type=Path), help="The schema of Avro without an envelope.")
 @click.option("--registry", metavar="URL", help="The schema registry that numbered messages speak of.")
 @json_option
 def messages(file: Path, avro_schema: Path | None, registry: str | None, as_json: bool) -> int:
-    """Shows the messages in FILE: lines of JSON, what kcat -J writes, an Avro container, or one value.
+    """Shows the messages in FILE: lines of JSON, what kcat -J writes, an Avro container, or one value. `-` is standard input.
 
     Example: eventlog decode messages out/shop.orders/part-00000.jsonl
     """

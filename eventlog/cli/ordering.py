@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from glob import glob
 from pathlib import Path
 
@@ -59,6 +60,8 @@ def worth_spark(order: Order) -> bool:
 
 
 def _refuse(order: Order) -> None:
+    if str(order.out) == "-":
+        raise UsageError("DEST is a folder, and standard output is none.")
     if order.source != "log":
         _refuse_for_stream(order)
     if order.source != "gbase" and (order.keys or order.tables):
@@ -101,7 +104,7 @@ def _stream(order: Order, config: Config) -> StreamInput:
     if order.source == "linter":
         return StreamInput(places=tuple(places), settings=config.source.linter)
     settings = config.source.gbase
-    tables = {**settings.tables, **dict(_pair("--tables", one) for one in order.tables)}
+    tables = {**settings.tables, **dict(_pair("--tables", one) for said in order.tables for one in _labels(said))}
     keys = {**settings.keys, **{table: tuple(names.split(",")) for table, names in map(_key_pair, order.keys)}}
     return StreamInput(places=tuple(places), settings=replace(settings, tables=tables, keys=keys))
 
@@ -113,6 +116,11 @@ def _files_at(place: str) -> list[str]:
     if not files:
         raise UsageError(f"There is no file at {place}; name one, a folder, or a pattern in quotes.")
     return files
+
+
+def _labels(text: str) -> list[str]:
+    """The parts of `111=shop.t1,112=shop.t2`; a comma in a table's name is none between labels."""
+    return re.split(r",(?=\s*\w+=)", text)
 
 
 def _key_pair(text: str) -> tuple[str, str]:

@@ -6,32 +6,37 @@ from pathlib import Path
 
 import click
 
+from eventlog.cli.places import ReadFile
 from eventlog.cli.show import show_json
 from eventlog.cli.site import json_option
-from eventlog.errors import EX_DATA, OK, DataError
+from eventlog.errors import EX_DATA, OK
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=ReadFile())
 @json_option
 def validate(files: tuple[Path, ...], as_json: bool) -> int:
-    """Checks XDS documents; says what is wrong and in which line.
+    """Checks XDS documents; says what is wrong and in which line. `-` is standard input.
 
     Example: eventlog validate out/*.xml
     """
-    from eventlog.xds.validate import validate as problems_of
-
-    found = []
-    for file in files:
-        try:
-            problems = problems_of(file.read_bytes())
-        except OSError as error:
-            raise DataError(f"{file} cannot be read: {error.strerror}.") from None
-        found += [{"file": str(file), "line": problem.line, "message": problem.message} for problem in problems]
+    found = [problem for file in files for problem in _problems(file)]
     if as_json:
         show_json({"files": len(files), "problems": found})
     else:
         for problem in found:
-            click.echo(f"{problem['file']}:{problem['line']}: {problem['message']}")
+            place = "" if problem["line"] is None else f":{problem['line']}"
+            click.echo(f"{problem['file']}{place}: {problem['message']}")
         click.echo(f"{len(files)} document(s), {len(found)} problem(s).")
     return EX_DATA if found else OK
+
+
+def _problems(file: Path) -> list[dict[str, str | int | None]]:
+    """What is wrong with a file; one that cannot be read is told among the others and does not hide them."""
+    from eventlog.xds.validate import validate as problems_of
+
+    try:
+        problems = problems_of(file.read_bytes())
+    except OSError as error:
+        return [{"file": str(file), "line": None, "message": f"the file cannot be read: {error.strerror}."}]
+    return [{"file": str(file), "line": problem.line, "message": problem.message} for problem in problems]

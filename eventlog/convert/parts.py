@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 from eventlog.convert.columns import OUTCOMES, TOLD_OUTCOMES
 from eventlog.errors import SinkError
+from eventlog.sinks.files import PERMANENT
 from eventlog.xds.write import XdsFormat
 
 OUTCOMES_FILE: Final = "outcomes.parquet"
@@ -83,7 +84,9 @@ def _told(batch: pa.RecordBatch) -> pa.RecordBatch:
 def cannot_write(folder: Path, error: OSError) -> SinkError:
     """What to tell when the disk refuses."""
     said = error.strerror or str(error)
-    return SinkError(f"{folder} cannot be written: {said}.", hint="The output is not complete; run it again.")
+    may_pass = error.errno not in PERMANENT
+    hint = "The output is not complete; run it again." if may_pass else "Choose another folder, or mend that."
+    return SinkError(f"{folder} cannot be written: {said}.", hint=hint, may_pass=may_pass)
 
 
 def _opened(path: Path, opening: bytes) -> Any:

@@ -27,17 +27,30 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
     if isinstance(where, Engine):
         with where.connect() as connection:
             return log_columns(connection, names, wanted)
-    schema = Schema(where, names.schema)
+    schema = _schema(where, names)
     table = schema.find(names.table)
     if table is None:
-        raise InstallError(f"There is no log table {names.table}.", hint="`eventlog install` makes it.")
+        whole = names.table if names.schema is None else f"{names.schema}.{names.table}"
+        raise InstallError(f"There is no log table {whole}.", hint="`eventlog install` makes it.")
     found = chosen(schema.shape(table).columns, wanted, table)
     return replace(names, columns=found)
 
 
 def has_log(connection: Connection, names: LogNames) -> bool:
     """Whether there is a table with the log's name."""
-    return Schema(connection, names.schema).find(names.table) is not None
+    return _schema(connection, names).find(names.table) is not None
+
+
+def _schema(connection: Connection, names: LogNames) -> Schema:
+    """Where the log is looked for; InstallError when the database has no such schema."""
+    from sqlalchemy import inspect
+
+    if names.schema is not None:
+        known = {name.casefold() for name in inspect(connection).get_schema_names()}
+        if names.schema.casefold() not in known:
+            hint = "Make it first, or say another one with --log."
+            raise InstallError(f"There is no schema {names.schema} in the database.", hint=hint)
+    return Schema(connection, names.schema)
 
 
 def chosen(columns: Sequence[Column], wanted: str | Sequence[str], table: str) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ import hashlib
 
 from msgspec import Struct
 
+from eventlog.errors import ConfigError
+
 STANDARD = (
     "record_id",
     "status",
@@ -89,6 +91,8 @@ class LogNames(Struct, frozen=True, kw_only=True):
 
 
 def read_log_name(text: str) -> LogNames:
-    """Reads `event_log` or `indirect.event_log`."""
-    schema, _, table = text.rpartition(".")
+    """Reads `event_log` or `indirect.event_log`; ConfigError when there is no name."""
+    schema, point, table = text.rpartition(".")
+    if not table.strip() or (point and not schema.strip()):
+        raise ConfigError(f"{text!r} is no name of a log table.", hint="It is written as event_log or app.event_log.")
     return LogNames(table=table, schema=schema or None)

@@ -59,7 +59,7 @@ def _binary(file: Path) -> Iterator[bytes]:
 
 def _hex_file(file: Path) -> Iterator[bytes]:
     try:
-        with file.open(encoding="utf-8") as opened:
+        with file.open(encoding="utf-8-sig") as opened:
             yield from read_hex(opened, origin=str(file))
     except OSError as error:
         raise SourceError(f"{file} cannot be read: {error.strerror}.", may_pass=False) from error

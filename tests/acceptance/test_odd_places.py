@@ -1,0 +1,93 @@
+"""Where things are read from and written to: standard input, other schemas, folders that cannot be, files from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.command import eventlog, ok
+from tests.gbase_streams import SEED
+
+DOCUMENT = '<nds dtdversion="2.0"><input><delete class-name="usr"><association>a=1</association></delete></input></nds>'
+ROW = {
+    "record_id": 1,
+    "table_key": "idu=1",
+    "status": "N",
+    "event_type": 4,
+    "event_time": "2025-03-23T10:57:19",
+    "perpetrator": None,
+    "table_name": "usr",
+    "column_name": None,
+    "old_value": None,
+    "new_value": None,
+}
+
+
+def piped(content: bytes, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "eventlog", *arguments], input=content, capture_output=True, check=False, timeout=120
+    )
+
+
+def test_a_document_is_checked_from_standard_input() -> None:
+    done = piped(DOCUMENT.encode(), "validate", "-")
+    assert (done.returncode, done.stdout) == (0, b"1 document(s), 0 problem(s).\n")
+
+
+def test_a_stream_is_decoded_from_standard_input() -> None:
+    from eventlog.sources.gbase.files import read_hex
+
+    stream = b"".join(read_hex(SEED.read_text().splitlines()))
+    done = piped(stream, "decode", "gbase", "-")
+    assert done.returncode == 0
+    assert done.stdout.endswith(b"6 entries, 0 of them damaged.\n")
+
+
+def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:
+    (tmp_path / "bad.xml").write_text(DOCUMENT.replace("<association>a=1</association>", ""))
+    done = eventlog("validate", "nothing.xml", "bad.xml", cwd=tmp_path)
+    assert done.returncode == 65
+    assert "nothing.xml: the file cannot be read: No such file or directory." in done.stdout
+    assert "bad.xml:1: <delete> has no <association>" in done.stdout
+    told = json.loads(eventlog("validate", "--json", "nothing.xml", "bad.xml", cwd=tmp_path).stdout)
+    assert [problem["line"] for problem in told["problems"]] == [None, 1]
+
+
+def test_hexadecimal_text_may_come_from_another_system(tmp_path: Path) -> None:
+    text = "\ufeff" + SEED.read_text().replace("\n", "\r\n")
+    (tmp_path / "seed.hex").write_bytes(text.encode())
+    assert "6 entries, 0 of them damaged." in ok("decode", "gbase", "seed.hex", cwd=tmp_path)
+
+
+def test_labels_may_be_said_in_one_go(tmp_path: Path) -> None:
+    words = ("--from", "gbase", "--tables", "111=shop.t1,112=shop.t2", "--key", "shop.t1=c1", "--out", tmp_path / "out")
+    assert ok("convert", SEED, *words) == "1 row, 1 change, 1 part (S 1).\n"
+    assert "table=t1,schema=shop" in (tmp_path / "out" / "part-00000.xml").read_text()
+
+
+@pytest.mark.parametrize("name", ["", ".", "app."])
+def test_a_log_has_a_name(name: str, tmp_path: Path) -> None:
+    done = eventlog("install", "--database", f"sqlite:///{tmp_path / 'app.db'}", "--log", name)
+    assert done.returncode == 78
+    assert "is no name of a log table" in done.stderr
+
+
+def test_a_schema_that_there_is_not_is_named(tmp_path: Path) -> None:
+    done = eventlog("install", "--database", f"sqlite:///{tmp_path / 'app.db'}", "--log", "indirect.event_log")
+    assert done.returncode == 78
+    assert "There is no schema indirect in the database." in done.stderr
+    ok("install", "--database", f"sqlite:///{tmp_path / 'app.db'}", "--log", "MAIN.event_log")
+
+
+def test_a_folder_that_can_never_be_is_no_reason_to_try_again(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROW))
+    done = eventlog("convert", "rows.jsonl", "--out", "rows.jsonl/inside", cwd=tmp_path)
+    assert done.returncode == 69
+    assert "rows.jsonl/inside cannot be written: Not a directory." in done.stderr
+    done = eventlog("convert", "rows.jsonl", "--out", "-", cwd=tmp_path)
+    assert done.returncode == 64
+    assert not (tmp_path / "-").exists()
