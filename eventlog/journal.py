@@ -10,13 +10,12 @@ import os
 import re
 import sys
 from collections.abc import Collection, MutableMapping
-from typing import Any, Final, Literal, TextIO, cast
+from typing import Any, Literal, TextIO, cast
 
 import structlog
 from structlog.stdlib import BoundLogger
 
 Style = Literal["console", "json"]
-LEVELS: Final = ("debug", "info", "warning", "error")
 
 _credentials = re.compile(r"(://[^\s/:@]*):[^\s/@]*@")
 _Record = MutableMapping[str, Any]

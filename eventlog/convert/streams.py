@@ -118,7 +118,7 @@ class _Reading:
                 self._take(batch)
         except DamageError as error:
             split = self._task.split
-            offset = error.offset if split is None else error.offset - len(split.before) + split.start
+            offset = error.offset if split is None else split.in_file(error.offset)
             self.damage = f"{self._place_of(split)}, byte {offset}: {error.problem}."
         except (DataError, SourceError) as error:
             self.damage = str(error)

@@ -188,11 +188,6 @@ def typed(cell: Cell, column: Column) -> Value:
         raise named(error, column.name) from None
 
 
-def change_values(change: Change, table: Table) -> Images:
-    """What the change says of its row; who reads many changes of a table keeps a TableValues for it."""
-    return values_of(table).images(change)
-
-
 @lru_cache(maxsize=1024)
 def values_of(table: Table) -> TableValues:
     """The reader of a table's changes."""

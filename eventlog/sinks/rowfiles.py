@@ -13,8 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from eventlog.qlik.masks import bits_of_bytes, bits_to_hex
 from eventlog.qlik.readings import is_float, is_zoned
@@ -52,33 +51,6 @@ def parquet_bytes(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]
     return into.getvalue()
 
 
-class PartFile:
-    """A file that grows block by block, for conversions that write few large files; it is whole when it is closed."""
-
-    def __init__(self, path: Path, columns: Sequence[ChangeColumn], form: RowForm) -> None:
-        self._columns = columns
-        self._writer: Any = None
-        self._file: BinaryIO | None = None
-        if form == "csv":
-            self._file = path.open("wb")
-            self._file.write(csv_head(columns))
-        else:
-            import pyarrow.parquet as pq
-
-            self._writer = pq.ParquetWriter(path, arrow_schema(columns), **parquet_options(columns))
-
-    def write(self, rows: Sequence[ChangeRow]) -> None:
-        """Adds rows; in Parquet they are a row group of their own."""
-        if self._file is not None:
-            self._file.write(csv_lines(self._columns, rows))
-        else:
-            self._writer.write_table(arrow_table(self._columns, rows))
-
-    def close(self) -> None:
-        """Ends the file."""
-        (self._writer if self._file is None else self._file).close()
-
-
 def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
     """How Parquet is written: values that are all different need no dictionary, only time and space.
 
@@ -89,13 +61,8 @@ def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
     return {"compression": "snappy", "use_dictionary": words, "write_statistics": sought or False}
 
 
-def arrow_table(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> pa.Table:
-    """The rows as Arrow has them; pyarrow's errors tell of a value that its column's type cannot hold."""
-    return arrow_columns(columns, by_column(rows, len(columns)))
-
-
 def arrow_columns(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]]) -> pa.Table:
-    """The same of rows that are given column by column."""
+    """Rows that are given column by column, as Arrow has them; its errors tell of a value that its type cannot hold."""
     import pyarrow as pa
 
     schema = arrow_schema(columns)

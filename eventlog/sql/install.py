@@ -96,12 +96,6 @@ def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: 
     return _printed(url, names, f"{revision}:base", NEW_ORDER, after=last, **found)
 
 
-def is_installed(engine: Engine, names: LogNames | None = None) -> bool:
-    """Whether the companions of this log are there, by any version of eventlog."""
-    with engine.connect() as connection:
-        return _found_revision(connection, names or LogNames()) is not None
-
-
 def revisions(engine: Engine, names: LogNames) -> tuple[str | None, str]:
     """The migration that this log is at, None for one without companions, and the newest that there is."""
     from alembic.script import ScriptDirectory

@@ -34,11 +34,6 @@ _STATES = {
 }
 
 
-def xds_value(value: object, category: Category | None, syntax: TimeSyntax = 1) -> ValueText:
-    """The XDS type and text of a value that is not NULL; without a category, of a column that nobody described."""
-    return reading(category, syntax)(value)
-
-
 def reading(category: Category | None, syntax: TimeSyntax) -> Reading:
     """How values of such a column are read."""
     if category in (Category.DATE, Category.TIME, Category.TIMESTAMP):

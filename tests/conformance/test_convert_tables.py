@@ -17,11 +17,11 @@ from eventlog.convert.chosen import form_of
 from eventlog.convert.settings import Conversion, FilesInput, TableFiles
 from eventlog.model import Op
 from eventlog.qlik.changetable import ChangeTableFormat
-from eventlog.qlik.rows import RowsDocument
+from eventlog.qlik.rows import RowsDocument, by_column
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.rules import decide
 from eventlog.schema import Catalog, Column, Table
-from eventlog.sinks.rowfiles import arrow_table, csv_lines
+from eventlog.sinks.rowfiles import arrow_columns, csv_lines
 from tests.changerows import told
 from tests.converting import (
     converted,
@@ -92,7 +92,9 @@ def test_histories_give_the_daemons_rows(
         converted(source, place / "texts", **same, target=TableFiles(settings=form, file_format="csv"))
         blocks = [block for document in of_the_daemon(history, form) for block in document.blocks]
         assert rows_of_files(place / "rows") == [
-            row for block in blocks for row in arrow_table(block.columns, block.rows).to_pylist()
+            row
+            for block in blocks
+            for row in arrow_columns(block.columns, by_column(block.rows, len(block.columns))).to_pylist()
         ]
         assert b"".join(
             line + b"\n"

@@ -11,12 +11,16 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from eventlog.errors import InstallError
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install, is_installed, uninstall, uninstall_sql, upgrade, upgrade_sql
+from eventlog.sql.install import install, revisions, uninstall, uninstall_sql, upgrade, upgrade_sql
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames
 from eventlog.sql.triggers import Options, Style, track
 from tests.logged import USR, run
 
 ROW: dict[str, object] = {"table_key": "idu=1", "event_type": 6, "table_name": "usr"}
+
+
+def is_installed(engine: Engine, names: LogNames | None = None) -> bool:
+    return revisions(engine, names or LogNames())[0] is not None
 
 
 def write(engine: Engine, row: dict[str, object], log: str = "event_log") -> None:

@@ -15,7 +15,7 @@ from eventlog.model import Outcome, Reason, RowId, Status
 from eventlog.schema import Catalog
 from eventlog.sources.table import LogSource
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.install import install, is_installed, uninstall
+from eventlog.sql.install import install, revisions, uninstall
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect, reflect_table
 from eventlog.sql.rows import SqlRowReader
@@ -176,7 +176,7 @@ def test_a_log_of_somebody_else_is_adopted(oracle: Engine) -> None:
     run(oracle, f"CREATE TABLE indirect_process (record_id NUMBER, {columns}, {more})")
     names = log_columns(oracle, LogNames(table="INDIRECT_PROCESS"))
     install(oracle, names)
-    assert is_installed(oracle, names)
+    assert revisions(oracle, names)[0] is not None
     row = "(7, 'N', 6, TO_DATE('2025-03-23 10:57:19', 'YYYY-MM-DD HH24:MI:SS'), NULL, 'USR', 'IDU=1', NULL, NULL, NULL)"
     run(oracle, f"INSERT INTO indirect_process VALUES {row}")
     (event,) = LogSource(oracle, names).read(10).rows

@@ -20,7 +20,7 @@ from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import Record
 from eventlog.sources.gbase.scenario import buffers, reads, shop
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.splits import in_file, read_split, splits
+from eventlog.sources.gbase.splits import read_split, splits
 from eventlog.sources.gbase.stream import images
 from tests.gbase_streams import GOOD, OWN, SEED, T1, before_damage, begin, commit, insert, read, row, told
 
@@ -148,7 +148,7 @@ def test_a_file_is_split_where_no_transaction_is_open(tmp_path: Path) -> None:
     assert [image for one in found for image in read(*read_split(one), own=OWN)] == read(data)
     file.write_bytes(data + b"rubbish" * 5)
     last = splits(file, size=900)[-1]
-    assert in_file(cast("DamageError", before_damage(read_split(last))[1]), last).offset == len(data)
+    assert last.in_file(cast("DamageError", before_damage(read_split(last))[1]).offset) == len(data)
     file.write_bytes(b"")
     assert splits(file) == []
 

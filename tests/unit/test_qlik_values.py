@@ -8,14 +8,18 @@ from typing import Any
 import pytest
 
 from eventlog.errors import ExpressionError
-from eventlog.model import ABSENT, Edit, Op
-from eventlog.qlik.values import change_values
+from eventlog.model import ABSENT, Change, Edit, Op
+from eventlog.qlik.values import Images, values_of
 from eventlog.schema import Column, Table
 from tests.unit.qlik_changes import USR, VIEW, change
 
 
+def images_of(made: Change, table: Table = USR) -> Images:
+    return values_of(table).images(made)
+
+
 def told(*edits: Edit, op: Op = Op.MODIFY, key: str = "idu=1") -> tuple[Any, ...]:
-    images = change_values(change(op, *edits, key=key), USR)
+    images = images_of(change(op, *edits, key=key))
     return images.before, images.after, set(images.changed), set(images.present)
 
 
@@ -87,19 +91,19 @@ def test_a_changed_key_that_was_logged_is_seen() -> None:
 
 
 def test_a_views_columns_have_the_names_that_changes_use() -> None:
-    images = change_values(change(Op.ADD, Edit(column="fname", new="x"), key="pk_empno=7", table="view_usr"), VIEW)
+    images = images_of(change(Op.ADD, Edit(column="fname", new="x"), key="pk_empno=7", table="view_usr"), VIEW)
     assert images.after == {"pk_empno": 7, "fname": "x"}
 
 
 def test_a_key_of_several_columns_or_with_quotes_is_read() -> None:
     table = Table(name="t", columns=(Column(name="A", key=1), Column(name="b", type="integer", key=2)))
-    images = change_values(change(Op.DELETE, key='a="x+y"+b=3', table="t"), table)
+    images = images_of(change(Op.DELETE, key='a="x+y"+b=3', table="t"), table)
     assert images.before == {"A": "x+y", "b": 3}
 
 
 def test_a_table_without_a_key_is_about_all_it_knows() -> None:
     table = Table(name="t", columns=(Column(name="a"), Column(name="b")))
-    images = change_values(change(Op.DELETE, Edit(column="a", old="1"), key="", table="t", whole=True), table)
+    images = images_of(change(Op.DELETE, Edit(column="a", old="1"), key="", table="t", whole=True), table)
     assert (images.before, set(images.changed)) == ({"a": "1"}, {"a"})
 
 
@@ -117,4 +121,4 @@ def test_a_table_without_a_key_is_about_all_it_knows() -> None:
 )
 def test_what_a_column_cannot_hold_is_refused_with_its_name(op: Op, edit: Edit, key: str, said: str) -> None:
     with pytest.raises(ExpressionError, match=said.replace("(", r"\(")):
-        change_values(change(op, edit, key=key), USR)
+        images_of(change(op, edit, key=key))

@@ -16,7 +16,7 @@ from eventlog.model import Op, Reason
 from eventlog.qlik.rows import RowsDocument
 from eventlog.schema import Catalog, Column, Table
 from eventlog.sinks.changefiles import ChangeTableFiles
-from eventlog.sinks.rowfiles import PartFile, RowForm, arrow_type, csv_bytes
+from eventlog.sinks.rowfiles import RowForm, arrow_type
 from tests.changerows import AT, documents, told
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -159,19 +159,6 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SinkError, match="cannot be written"):
         ChangeTableFiles(tmp_path / "file")
-
-
-@pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_a_file_that_grows_holds_the_rows_of_all_blocks(tmp_path: Path, form: RowForm) -> None:
-    blocks = [document.blocks[0] for document in documents(ADD, UPDATE, size=1)]
-    part = PartFile(tmp_path / "part", blocks[0].columns, form)
-    for block in blocks:
-        part.write(block.rows)
-    part.close()
-    if form == "parquet":
-        assert [row["fname"] for row in pq.ParquetFile(tmp_path / "part").read().to_pylist()] == ["Jack", "Jack", "\\N"]
-    else:
-        assert (tmp_path / "part").read_bytes() == csv_bytes(blocks[0].columns, [row for b in blocks for row in b.rows])
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from eventlog.errors import ExpressionError
 from eventlog.sqltypes import Category
 from eventlog.xds.text import shown
-from eventlog.xds.values import xds_value
+from eventlog.xds.times import TimeSyntax
+from eventlog.xds.values import ValueText, reading
 from tests.strategies_xds import logged, read_back
 
 C = Category
@@ -87,6 +88,10 @@ BAD = [
     (C.DATE, "soon", "'soon' is no date or time"),
     (None, object, "is not text"),
 ]
+
+
+def xds_value(value: object, category: Category | None, syntax: TimeSyntax = 1) -> ValueText:
+    return reading(category, syntax)(value)
 
 
 @pytest.mark.parametrize("category, value, expected", GOOD)

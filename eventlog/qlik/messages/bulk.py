@@ -1,26 +1,19 @@
-"""Messages in files: lines of JSON, and Avro's object container files, made of values whose changeSequence was put in.
+"""Messages in files of Avro: object containers, made of values whose changeSequence was put in.
 
 A container is put together here and not by fastavro, because the values are Avro already.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from hashlib import md5
-from typing import Final, Literal
+from typing import Final
 
 from eventlog.qlik.messages.avrovalues import number, sized
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.shape import Shape
 
-Codec = Literal["null", "deflate"]
 CONTAINER: Final = b"Obj\x01"
-
-
-def json_lines(values: Sequence[bytes]) -> bytes:
-    """The values, one a line."""
-    return b"".join([value + b"\n" for value in values])
 
 
 def container_schema(shape: Shape) -> str:
@@ -28,22 +21,18 @@ def container_schema(shape: Shape) -> str:
     return text_of(ENVELOPE) if shape.settings.mode in ("envelope", "metadata") else shape.data_text
 
 
-def container_head(schema: str, codec: Codec = "null") -> bytes:
+def container_head(schema: str) -> bytes:
     """The beginning of a container file."""
-    facts = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
+    facts = {"avro.schema": schema.encode(), "avro.codec": b"null"}
     entries = b"".join([sized(name.encode()) + sized(value) for name, value in facts.items()])
     return b"".join((CONTAINER, number(len(facts)), entries, number(0), sync_of(schema)))
 
 
-def container_block(values: Sequence[bytes], schema: str, codec: Codec = "null") -> bytes:
+def container_block(values: Sequence[bytes], schema: str) -> bytes:
     """A block of values; some hundred kilobytes make a good one."""
     if not values:
         return b""
-    content = b"".join(values)
-    if codec == "deflate":
-        packer = zlib.compressobj(6, zlib.DEFLATED, -15)
-        content = packer.compress(content) + packer.flush()
-    return b"".join((number(len(values)), sized(content), sync_of(schema)))
+    return b"".join((number(len(values)), sized(b"".join(values)), sync_of(schema)))
 
 
 def sync_of(schema: str) -> bytes:

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.errors import DamageError, SourceError
+from eventlog.errors import SourceError
 from eventlog.sources.gbase.files import CHUNK
 from eventlog.sources.gbase.frames import LARGEST
 from eventlog.sources.gbase.records import COMMON_SIZE, LEAST, ROWS, SCHEME, Record
@@ -30,6 +30,10 @@ class Split(Struct, frozen=True, kw_only=True):
     start: int
     end: int
     before: bytes = b""
+
+    def in_file(self, offset: int) -> int:
+        """Where in the whole file an offset of `read_split` lies."""
+        return offset - len(self.before) + self.start
 
 
 def splits(path: Path, *, size: int = SIZE, largest: int = LARGEST) -> list[Split]:
@@ -54,11 +58,6 @@ def read_split(split: Split) -> Iterator[bytes]:
         while rest > 0 and (chunk := opened.read(min(rest, CHUNK))):
             rest -= len(chunk)
             yield chunk
-
-
-def in_file(error: DamageError, split: Split) -> DamageError:
-    """The error with its offset in the whole file."""
-    return DamageError(error.problem, offset=error.offset - len(split.before) + split.start)
 
 
 def _splits(path: str, data: mmap.mmap, size: int, largest: int) -> list[Split]:

@@ -36,9 +36,6 @@ LIST: Final = {**_ROWS, 4: Action.DELETE_BLOB, 5: Action.END}
 
 ROW_ACTIONS: Final = frozenset(_ROWS.values())
 BLOB_ACTIONS: Final = frozenset({Action.CREATE_BLOB, Action.INSERT_BLOB, Action.CLEAR_BLOB, Action.DELETE_BLOB})
-END_ACTIONS: Final = frozenset({Action.COMMIT, Action.ROLLBACK, Action.END})
-ENDINGS: Final = (4, 5, 10)
-"""TYPs that may end a transaction, in one coding or the other."""
 
 
 def reading(coding: Coding, report: Callable[[str], None]) -> Callable[[QueueRow], Action | None]:
