@@ -87,9 +87,8 @@ def test_the_demo_shows_documents_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_kept_demo_can_be_explored_with_the_commands_it_names(tmp_path: Path) -> None:
     shown = ok("demo", "--keep", "kept", cwd=tmp_path)
-    commands = [
-        line.split("   ")[1].removeprefix("./dev run eventlog ") for line in shown.splitlines() if "./dev run" in line
-    ]
+    steps = shown.partition("Try next")[2].splitlines()
+    commands = [line.split("   ")[1].removeprefix("eventlog ") for line in steps if line.startswith("   eventlog ")]
     assert len(commands) >= 4
     for command in commands:
         ok(*command.split(), cwd=tmp_path)
