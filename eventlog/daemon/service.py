@@ -62,6 +62,8 @@ class Service:
                     raise
                 failures += 1
                 self._wait_out(error, failures)
+                if self._asked.is_set() and not self._ending.is_set():
+                    config = self._reread(config)
                 continue
             except (ConfigError, InstallError) as error:
                 if self._former is None:

@@ -101,8 +101,9 @@ ORACLE = Dialect(
     row_names=(":OLD", ":NEW"),
     # Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb tells them as lasting.
     passing_codes=frozenset(
-        {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006}
+        {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006, "DPY-4024"}
     ),
+    limits_calls=True,
     script_commit="COMMIT\n\n/\n",
     script_start="SET DEFINE OFF\nSET SQLBLANKLINES ON\n\n",
     script_end="\n/",
@@ -157,6 +158,7 @@ MYSQL = Dialect(
         + [1927, 1969, 2002, 2003, 2005, 2006, 2013, 2055, 3024, 3168, 4031]
     ),
     concat=("CONCAT(", ", ", ")"),
+    answer_argument="read_timeout",
     comments_survive=False,  # its shell takes them out
     script_start="DELIMITER //\n\n",
     script_end="//",
@@ -168,6 +170,8 @@ MYSQL = Dialect(
     plain_types=_MYSQL_PLAIN,
     unquoted_types=_MYSQL_EXACT,
     untaught_types=frozenset({"vector"}),
+    tells_roughly=True,
+    untaught_words=frozenset({"external", "library", "tablesample"}),  # of MySQL 9
     type_texts={"bit": "text_of_int", "timestamp": "text_of_zoned", "vector": "text_of_octet"}
     | dict.fromkeys(_MYSQL_SHAPES, "text_of_shape")
     | {f"{name} unsigned zerofill": "text_of_padded" for name in ("decimal", "numeric", "float", "double")},
@@ -210,8 +214,9 @@ def _is_refusal(error: BaseException | None) -> bool:
 
 def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
     """Whether a driver's error has a code that waiting may cure, where the driver's class does not say so."""
-    code = getattr(error.args[0], "code", None) if error is not None and error.args else None
-    return code in dialect.passing_codes
+    told = error.args[0] if error is not None and error.args else None
+    codes = {getattr(told, name, None) for name in ("code", "full_code")}
+    return not codes.isdisjoint(dialect.passing_codes) or bool(getattr(told, "isrecoverable", False))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ Quoting is SQLAlchemy's, so that reserved words are as up to date as it is; it i
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -46,6 +47,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """A trigger's own name may have a schema; elsewhere it goes with its table."""
     comments_on_triggers: bool = False
     """The marker is a comment beside the trigger; elsewhere it is one in the trigger's text."""
+    tells_roughly: bool = False
+    """The catalog may tell a trigger's text with a quote once that is there twice, and '?' for characters beyond 16 bits."""
     procedural_triggers: bool = False
     """One trigger stands for all events and is replaced in place; its conditions hold no queries, so those are asked
     before; and it must not look at a table that the same statement changes."""
@@ -55,12 +58,14 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Types with arguments that SQLAlchemy may not know."""
     type_texts: Mapping[str, str] = {}
     """Types whose text is written by a fragment of their own."""
-    passing_codes: frozenset[int] = frozenset()
+    passing_codes: frozenset[int | str] = frozenset()
     """Codes of errors that waiting may cure, where the driver's class does not say so."""
     lob_parameters: bool = False
     """A text longer than the longest string must be bound as a LOB."""
     reserved: frozenset[str] = frozenset()
     """Words that need quotes in the language of triggers, besides those of SQL."""
+    untaught_words: frozenset[str] = frozenset()
+    """Words that newer servers reserve and SQLAlchemy may not know, in lower case as it has them."""
     next_number: str | None = None
     """The next number of a sequence, where a log may have one instead of numbering its rows itself."""
     trigger_bytes: int | None = None
@@ -99,6 +104,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Words with which a server turns somebody away at its door, where its driver has no number for that."""
     connect_arguments: Mapping[str, int] = {}
     """What keeps a connection that nobody answers on from being waited for, in the words of the driver."""
+    answer_argument: str | None = None
+    """What the driver calls the seconds after which it no longer waits for an answer."""
+    limits_calls: bool = False
+    """The driver ends a call that takes too long, where a session limits neither statements nor locks."""
     now: str
     """The current time as event_time holds it: UTC wherever the database can say it."""
     user: str = "NULL"
@@ -118,10 +127,16 @@ class Dialect(Struct, frozen=True, kw_only=True):
             return self.literal(marker)
         return f"/* {marker} */" if self.comments_survive else f"DO 'eventlog {b64encode(marker.encode()).decode()}';"
 
+    def told(self, source: str) -> str:
+        """A trigger's text such that the one that was sent and the one that the catalog tells are the same."""
+        return re.sub("'+", "'", re.sub("[^\0-\uffff]", "?", source)) if self.tells_roughly else source
+
     def quoted(self, name: str) -> str:
         """The identifier as it stands in SQL, in quotes where it needs them."""
         if name.upper() in self.reserved:
             return f'"{name.upper() if name.islower() else name}"'
+        if name.lower() in self.untaught_words:
+            return _preparer(self.name).quote_identifier(name)
         return _preparer(self.name).quote(self.normalised(name) if name.isupper() else name)
 
     def beside(self, name: str, neighbour: str) -> str:

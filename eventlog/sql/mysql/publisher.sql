@@ -107,4 +107,6 @@ DELETE FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE CO
 
 -- listen: nobody can be notified here
 
--- session_limits: every session limits its waiting for locks already, before it reads
+-- session_limits: nothing waits for a lock for ever, and no statement runs for ever; MySQL limits only those that read
+SET SESSION lock_wait_timeout = /* lock_s */30, innodb_lock_wait_timeout = /* lock_s */30
+/*M!, max_statement_time = /* statement_s */300.0 */ /*!80000 , max_execution_time = /* statement_ms */300000 */;

@@ -121,4 +121,4 @@ DELETE FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '%
 
 -- listen: nobody can be notified here
 
--- session_limits: neither statements nor locks can be limited for a session here
+-- session_limits: a session has none here; the driver ends a call that takes too long, also one that waits for a lock

@@ -1,0 +1,119 @@
+"""No session waits for ever: limits of statements and locks, by default and as configured, on MariaDB, MySQL and Oracle's driver.
+
+PostgreSQL and SQLite have theirs in test_publisher_faults.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import oracledb
+import pytest
+from sqlalchemy import Engine, text
+
+from eventlog.daemon.publisher import Publisher
+from eventlog.errors import ConfigError, SourceError
+from eventlog.sql.access import transaction
+from eventlog.sql.connect import connect
+from eventlog.sql.dialect import ORACLE, is_passing
+from eventlog.sql.limits import limit_sessions
+from tests.integration.publishing import config_of, site
+from tests.oracle.recorder import Recorder
+from tests.servers import databases
+
+COLUMNS = "information_schema.columns"
+ENDLESS = f"SELECT COUNT(*) FROM {COLUMNS} AS a, {COLUMNS} AS b, {COLUMNS} AS c WHERE a.column_name > b.column_name"
+
+
+@pytest.fixture(params=[name for name in databases() if name not in ("sqlite", "postgresql")])
+def server(request: pytest.FixtureRequest) -> Engine:
+    """An engine on each of MariaDB and MySQL."""
+    found: Engine = request.getfixturevalue(request.param)
+    return found
+
+
+@contextmanager
+def limited(engine: Engine, statements: float | None = None, locks: float | None = None) -> Iterator[Engine]:
+    found = connect(engine.url.render_as_string(hide_password=False))
+    limit_sessions(found, statements, locks)
+    yield found
+    found.dispose()
+
+
+def refusal(engine: Engine, statement: str) -> tuple[SourceError, float]:
+    """What is said of a statement that does not come to its end, and after how many seconds."""
+    began = time.monotonic()
+    with pytest.raises(SourceError) as told, transaction(engine, "The log") as connection:
+        connection.execute(text(statement))
+    return told.value, time.monotonic() - began
+
+
+def test_a_statement_that_takes_too_long_is_ended_and_may_be_tried_again(server: Engine) -> None:
+    with limited(server, statements=0.5) as engine:
+        error, seconds = refusal(engine, ENDLESS)
+    assert error.may_pass
+    assert seconds < 20
+
+
+def test_a_row_and_a_table_that_somebody_locks_are_not_waited_for_for_ever(server: Engine) -> None:
+    with server.begin() as connection:
+        connection.execute(text("CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY)"))
+        connection.execute(text("INSERT INTO t VALUES (1)"))
+    with limited(server, locks=0.7) as engine, server.begin() as holder:
+        holder.execute(text("SELECT * FROM t FOR UPDATE")).all()
+        for statement in ("UPDATE t SET k = 2", "ALTER TABLE t ADD COLUMN v INTEGER"):
+            error, seconds = refusal(engine, statement)
+            assert error.may_pass
+            assert "ock wait timeout" in error.message
+            assert seconds < 20
+
+
+def test_without_being_told_it_waits_for_five_minutes_and_half_a_minute(server: Engine, tmp_path: Path) -> None:
+    site(server)
+    with Publisher(config_of(server, tmp_path / "out")) as publisher:
+        assert publisher.run_once().events == 0
+        with publisher.post.engine.connect() as connection:  # type: ignore[attr-defined]  # it is a log's post
+            waits = connection.execute(text("SELECT @@lock_wait_timeout, @@innodb_lock_wait_timeout")).one()
+            names = ("max_statement_time", "max_execution_time")
+            asked = [connection.execute(text(f"SHOW SESSION VARIABLES LIKE '{name}'")).all() for name in names]
+            driver: Any = connection.connection.driver_connection
+            assert driver._read_timeout == 330  # a server that has vanished does not answer at all
+    assert tuple(waits) == (30, 30)
+    assert {float(value) for rows in asked for _, value in rows} <= {300.0, 300_000.0}
+    assert any(asked)
+
+
+def test_oracles_driver_ends_calls_and_what_it_says_then_may_pass() -> None:
+    oracle = Recorder()
+    limit_sessions(oracle.engine, None, None)
+    with oracle.engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        assert driver.call_timeout == 300_000
+    with pytest.raises(ConfigError, match="lock_timeout cannot be set: oracle has no such limit"):
+        limit_sessions(oracle.engine, 5.0, 5.0)
+
+
+class Told:
+    """What oracledb puts into its errors."""
+
+    def __init__(self, code: int, full_code: str, recoverable: bool = False) -> None:
+        self.code, self.full_code, self.isrecoverable = code, full_code, recoverable
+
+
+@pytest.mark.parametrize(
+    "told, passes",
+    [
+        (Told(0, "DPY-4024"), True),  # the call took too long
+        (Told(0, "DPY-4011", recoverable=True), True),  # the connection was closed
+        (Told(3113, "ORA-03113", recoverable=True), True),
+        (Told(60, "ORA-00060"), True),  # a deadlock
+        (Told(942, "ORA-00942"), False),
+        (Told(0, "DPY-4009"), False),
+    ],
+)
+def test_which_of_oracles_errors_pass_by_waiting(told: Told, passes: bool) -> None:
+    assert is_passing(ORACLE, oracledb.DatabaseError(told)) is passes
