@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -53,7 +53,7 @@ def log(
         return
     chosen = rows(found, choice, limit=limit, width=width)
     if as_json:
-        show_json(chosen)
+        show_json([_told(row) for row in chosen])
     else:
         show_table(COLUMNS, map(_cells, chosen), empty="No rows.")
 
@@ -74,9 +74,18 @@ def _show_lines(rows: Iterable[LogRow], *, as_json: bool) -> None:
 
     for row in rows:
         if as_json:
-            click.echo(msgspec.json.encode(row).decode())
+            click.echo(msgspec.json.encode(_told(row)).decode())
         else:
             click.echo("  ".join("-" if cell is None else readable(cell) for cell in _cells(row)))
+
+
+def _told(row: LogRow) -> dict[str, Any]:
+    """The row for programs; an event_type that is a number is one there too."""
+    import msgspec
+
+    told: dict[str, Any] = msgspec.to_builtins(row)
+    kind = told["event_type"]
+    return told | {"event_type": int(kind) if kind and kind.isdecimal() else kind}
 
 
 def _cells(row: LogRow) -> tuple[object, ...]:

@@ -24,20 +24,36 @@ def readable(cell: object) -> str:
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """Prints a table that fits the terminal, or a sentence when it has no rows."""
-    from rich import box
+    """Prints a table, or a sentence when it has no rows. Where a terminal is too narrow, columns without values go."""
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
-    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
-    for row in rows:
-        table.add_row(*(Text("" if cell is None else readable(cell)) for cell in row))
-    if not table.row_count:
+    cells = [["" if cell is None else readable(cell) for cell in row] for row in rows]
+    if not cells:
         click.echo(empty)
         return
     console = Console()
-    console.print(table) if console.is_terminal else Console(width=_natural_width(table)).print(table)
+    table = _table(columns, cells, console)
+    if not console.is_terminal:
+        Console(width=_natural_width(table)).print(table)
+        return
+    if _natural_width(table) > console.width:
+        filled = [place for place in range(len(columns)) if any(row[place] for row in cells)]
+        table = _table(
+            [columns[place] for place in filled], [[row[place] for place in filled] for row in cells], console
+        )
+    console.print(table)
+
+
+def _table(columns: Sequence[str], cells: Iterable[Sequence[str]], console: Any) -> Any:
+    from rich import box
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    heads = (Column(name, overflow="fold") for name in columns)  # a key that is cut short names no row
+    table = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False, header_style="" if console.no_color else "bold")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _natural_width(table: Any) -> int:
