@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from http import HTTPStatus
+from importlib import import_module
 from typing import Final
 
 from eventlog.errors import SinkError, XmlError
@@ -101,6 +102,8 @@ class HttpSink(HttpLane):
     def __init__(self, settings: HttpSettings) -> None:
         poster = Poster(settings)
         super().__init__(poster)
+        if settings.connections > 1:
+            _prepare_for_threads()
         others = [HttpLane(poster.another()) for _ in range(settings.connections - 1)]
         self.lanes: tuple[HttpLane, ...] = (self, *others)
 
@@ -113,3 +116,9 @@ class HttpSink(HttpLane):
         super().close()
         for lane in self.lanes[1:]:
             lane.close()
+
+
+def _prepare_for_threads() -> None:
+    """Imports what sending needs: modules that import each other fail when several threads are the first to ask for them."""
+    for name in ("urllib3.connection", "urllib3.exceptions", "urllib3.response", "eventlog.xds.read"):
+        import_module(name)

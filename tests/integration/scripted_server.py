@@ -115,5 +115,8 @@ def read_request(connection: socket.socket) -> tuple[str, bytes] | None:
     lines = head.decode("latin-1").split("\r\n")
     length = next(int(line.partition(":")[2]) for line in lines if line.lower().startswith("content-length:"))
     while len(body) < length:
-        body += connection.recv(65536)
+        more = connection.recv(65536)
+        if not more:
+            return None
+        body += more
     return head.decode("latin-1"), body
