@@ -70,10 +70,9 @@ def advance(rows: int) -> None:
 
 
 class Workers:
-    """Runs tasks in `jobs` processes, or in this one when it is one. Results are kept in a folder, for who resumes."""
+    """Runs tasks in the processes of a pool, or in this one where there is no pool. Results are kept in a folder, for who resumes."""
 
-    def __init__(self, jobs: int, kept: Path, tally: Tally, pool: ProcessPoolExecutor | None) -> None:
-        self._jobs = jobs
+    def __init__(self, kept: Path, tally: Tally, pool: ProcessPoolExecutor | None) -> None:
         self._kept = kept
         self._tally = tally
         self._pool = pool
@@ -129,12 +128,12 @@ def foresee_workers() -> None:
 def workers(jobs: int, kept: Path, tally: Tally) -> Iterator[Workers]:
     """The processes, until the block is left."""
     if jobs == 1:
-        yield Workers(jobs, kept, tally, None)
+        yield Workers(kept, tally, None)
         return
     foresee_workers()
     pool = ProcessPoolExecutor(jobs, mp_context=get_context(START), initializer=_begin, initargs=(tally.shared,))
     try:
-        yield Workers(jobs, kept, tally, pool)
+        yield Workers(kept, tally, pool)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

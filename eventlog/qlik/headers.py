@@ -1,7 +1,7 @@
 """Header columns: their names and types, and what stands in them for a change.
 
 Numbers of transactions are written as the little-endian bytes of 128 bits in hex, as change tables have them; messages
-write the same bytes from the other end, and `swapped` turns one form into the other.
+write the same bytes from the other end.
 """
 
 from __future__ import annotations
@@ -49,11 +49,6 @@ def transaction_id(transaction: Transaction | None) -> str:
     if transaction is None:
         return ""
     return (transaction.id & _ALL_BITS).to_bytes(16, "little").hex().upper()
-
-
-def swapped(identity: str) -> str:
-    """A transaction's id of a change table as messages have it, and the other way round."""
-    return bytes.fromhex(identity)[::-1].hex().upper()
 
 
 def stream_position(change: Change) -> str:

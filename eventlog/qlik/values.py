@@ -6,14 +6,12 @@ class's own columns are told: a child table's values have no place in a row.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.errors import ExpressionError
-from eventlog.model import ABSENT, Cell, Change, Edit, Op, Value
+from eventlog.model import ABSENT, Change, Edit, Op, Value
 from eventlog.qlik.readings import Reading, reading, shown
 from eventlog.schema import Column, Table
 from eventlog.tablekey import parse, simple
@@ -32,16 +30,6 @@ class Told(NamedTuple):
     changed: int
     had: int
     has: int
-
-
-class Images(Struct, frozen=True, kw_only=True):
-    """What a change says, by the names of the columns: only those that are known stand in `before` and `after`."""
-
-    before: dict[str, Value] | None
-    after: dict[str, Value] | None
-    changed: frozenset[str]
-    present: frozenset[str]
-    """The columns that are known before it or after it."""
 
 
 class TableValues:
@@ -81,16 +69,6 @@ class TableValues:
             had |= self._filled(before, change.edits, new=False)
             return Told(before, None, self.key_bits or had, had, 0)
         return Told(None, None, 0, 0, 0)
-
-    def images(self, change: Change) -> Images:
-        """What the change says, by name."""
-        told = self.told(change)
-        return Images(
-            before=None if told.before is None else self._known(told.before, told.had),
-            after=None if told.after is None else self._known(told.after, told.has),
-            changed=frozenset(self._names_of(told.changed)),
-            present=frozenset(self._names_of(told.had | told.has)),
-        )
 
     def _modified(self, change: Change) -> Told:
         after, known = self.keyed(change.row.key)
@@ -170,28 +148,6 @@ class TableValues:
         """A child table's values are left out; anything else that is no column is a mistake that must be seen."""
         if name not in self._left_out:
             raise ExpressionError(f"{shown(name)} is no column of {self.table.name}; is the schema up to date?")
-
-    def _known(self, row: Values, bits: int) -> dict[str, Value]:
-        return {name: row[place] for place, name in enumerate(self.names) if bits >> place & 1}
-
-    def _names_of(self, bits: int) -> list[str]:
-        return [name for place, name in enumerate(self.names) if bits >> place & 1]
-
-
-def typed(cell: Cell, column: Column) -> Value:
-    """The value of the column that the cell means; ExpressionError names the column where it cannot be one."""
-    if cell is None:
-        return None
-    try:
-        return reading(column)(cell)
-    except ExpressionError as error:
-        raise named(error, column.name) from None
-
-
-@lru_cache(maxsize=1024)
-def values_of(table: Table) -> TableValues:
-    """The reader of a table's changes."""
-    return TableValues(table)
 
 
 def named(error: ExpressionError, column: str) -> ExpressionError:

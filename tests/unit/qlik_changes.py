@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 
-from eventlog.model import Change, Edit, Op, RowId
+from msgspec import Struct
+
+from eventlog.model import Change, Edit, Op, RowId, Value
+from eventlog.qlik.values import TableValues
 from eventlog.schema import Child, Column, Table
 
 USR = Table(
@@ -23,6 +26,32 @@ VIEW = Table(
     columns=(Column(name="pk_empno", type="integer"), Column(name="sv_fname"), Column(name="mv_phoneno")),
 )
 UTC = dt.UTC
+
+
+class Images(Struct, frozen=True, kw_only=True):
+    """What a change says, by the names of the columns: only those that are known stand in `before` and `after`."""
+
+    before: dict[str, Value] | None
+    after: dict[str, Value] | None
+    changed: frozenset[str]
+    present: frozenset[str]
+    """The columns that are known before it or after it."""
+
+
+def images_of(made: Change, table: Table = USR) -> Images:
+    values = TableValues(table)
+    told = values.told(made)
+
+    def names(bits: int) -> dict[str, int]:
+        return {name: place for place, name in enumerate(values.names) if bits >> place & 1}
+
+    before, after = told.before, told.after
+    return Images(
+        before=None if before is None else {name: before[place] for name, place in names(told.had).items()},
+        after=None if after is None else {name: after[place] for name, place in names(told.has).items()},
+        changed=frozenset(names(told.changed)),
+        present=frozenset(names(told.had | told.has)),
+    )
 
 
 def change(op: Op, *edits: Edit, key: str = "idu=1", table: str = "usr", whole: bool = False) -> Change:

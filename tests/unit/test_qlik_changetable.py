@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from eventlog.errors import ConfigError
 from eventlog.model import Change, Document, Edit, Op, Refusal, RowId, Transaction
 from eventlog.qlik.changetable import ChangeTableFormat
-from eventlog.qlik.headers import swapped, transaction_id
+from eventlog.qlik.headers import transaction_id
 from eventlog.qlik.rows import RowsDocument, by_column
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.schema import Catalog, Column, Table
@@ -191,8 +191,8 @@ def test_a_base_time_with_a_zone_is_taken_to_utc() -> None:
     assert ChangeTableSettings(partition_base="2026-01-01T02:00:00+02:00").base() == dt.datetime(2026, 1, 1)
 
 
-def test_a_transactions_id_can_be_turned_round() -> None:
-    assert swapped(transaction_id(TX)) == "000000000000000000000007000003E8"
+def test_a_transactions_id_has_its_lowest_byte_first() -> None:
+    assert transaction_id(TX) == "E803000007".ljust(32, "0")
     assert transaction_id(None) == ""
 
 

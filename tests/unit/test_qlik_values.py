@@ -8,14 +8,9 @@ from typing import Any
 import pytest
 
 from eventlog.errors import ExpressionError
-from eventlog.model import ABSENT, Change, Edit, Op
-from eventlog.qlik.values import Images, values_of
+from eventlog.model import ABSENT, Edit, Op
 from eventlog.schema import Column, Table
-from tests.unit.qlik_changes import USR, VIEW, change
-
-
-def images_of(made: Change, table: Table = USR) -> Images:
-    return values_of(table).images(made)
+from tests.unit.qlik_changes import VIEW, change, images_of
 
 
 def told(*edits: Edit, op: Op = Op.MODIFY, key: str = "idu=1") -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from eventlog.qlik.messages.typemap import MessageType
 from eventlog.qlik.readings import shown
 
 ToJson = Callable[[Any], Any]
-"""Takes the value that `typed` gives for the column, never None."""
+"""Takes what a reading gives for the column, never None."""
 
 
 def to_json(kind: MessageType) -> ToJson | None:
