@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Final
 
 from eventlog.errors import MachineError
@@ -20,14 +20,12 @@ def work_on(load: Refresh, stands: Sequence[Stand], jobs: int, tell: Callable[[i
     What goes wrong in one range, or whoever interrupts, ends the others after the stretch in hand; it is raised then.
     """
     crew = Crew(load, stands, tell)
-    threads = [Thread(target=crew.work, daemon=True) for _ in range(jobs)]
-    for thread in threads:
-        thread.start()
+    ends = [crew.start() for _ in range(jobs)]
     try:
-        _join(threads)
+        _await(ends)
     except BaseException:
         load.gate.close()
-        _join(threads)
+        _await(ends)
         raise
     if crew.failures:
         raise _with_the_way_out(crew.failures[0])
@@ -45,7 +43,13 @@ class Crew:
         self._telling = Lock()
         self.failures: list[BaseException] = []
 
-    def work(self) -> None:
+    def start(self) -> Event:
+        """Has a thread work; what is set when it ends, because Python may take one for ended whose join is interrupted."""
+        end = Event()
+        Thread(target=self._work, args=(end,), daemon=True).start()
+        return end
+
+    def _work(self, end: Event) -> None:
         """Takes one range after the other until none is left, or something goes wrong anywhere."""
         try:
             while (stand := self._taken()) is not None:
@@ -54,6 +58,8 @@ class Crew:
         except BaseException as failure:  # noqa: BLE001  # the thread that waits for this one raises it
             self.failures.append(failure)
             self._load.gate.close()
+        finally:
+            end.set()
 
     def _taken(self) -> Stand | None:
         with self._telling:
@@ -65,9 +71,9 @@ class Crew:
             self._tell(sum(self._rows.values()))
 
 
-def _join(threads: Sequence[Thread]) -> None:
-    for thread in threads:
-        thread.join()
+def _await(ends: Sequence[Event]) -> None:
+    for end in ends:
+        end.wait()
 
 
 def _with_the_way_out(failure: BaseException) -> BaseException:

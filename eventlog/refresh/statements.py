@@ -33,7 +33,9 @@ class Statements:
         self._order = KeyOrder(dialect, load.table, in_text(dialect.quoted(load.table.name)))
         self._holes = _holes(dialect, names, load, self._order)
         self.count = self._made("refresh_count")
-        self.keys = {bounded: self._within("refresh_keys", bounded) for bounded in product((False, True), (False, True))}
+        self.keys = {
+            bounded: self._within("refresh_keys", bounded) for bounded in product((False, True), (False, True))
+        }
         self.bound = {bounded: self._within("refresh_bound", bounded) for bounded in self.keys}
         self.row = self._made("refresh_row")
         self.waiting = self._made("refresh_waiting")

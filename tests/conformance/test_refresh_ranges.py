@@ -16,6 +16,7 @@ from eventlog.refresh import Pace, Refresh, Stand, work_on
 from eventlog.refresh.ranges import Stands
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
+from tests.conformance.event_logs import LogTable
 from tests.conformance.test_dialect_keys import any_text
 from tests.conformance.test_refresh import COMMON, KEYS, insert, keys, load_of, marks, numbered, site
 from tests.logged import run
@@ -207,6 +208,23 @@ def test_what_goes_wrong_in_one_range_ends_the_others_and_all_go_on(
     run(engine, "ALTER TABLE event_log DROP CONSTRAINT no")
     again = refresh(log, 2)
     assert finish(log, again, again.begin(jobs=3)) == 40
+    assert sorted(keys(log)) == sorted(f"k={number}" for number in range(1, 41))
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+def test_the_backlog_is_kept_by_all_jobs_together(request: pytest.FixtureRequest, database: str) -> None:
+    engine: Engine = request.getfixturevalue(database)
+    log = numbered(engine, 40)
+    run(engine, "DELETE FROM event_log")
+    waited: list[int] = []
+
+    def publish(_: float) -> None:
+        waited.append(LogTable(engine).ask("SELECT count(*) FROM event_log WHERE status = 'N'")[0][0])
+        run(engine, "UPDATE event_log SET status = 'S'")
+
+    work = Refresh(log, load_of(log), Pace(chunk=2, backlog=5), pause=publish)
+    assert finish(log, work, work.begin(jobs=4), 4) == 40
+    assert max(waited) in (5, 6)
     assert sorted(keys(log)) == sorted(f"k={number}" for number in range(1, 41))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -107,3 +108,20 @@ def test_a_stream_has_no_log_to_write_into(tmp_path: Path, capsys: pytest.Captur
     )
     assert exit_code(["refresh", "t1", "--config", str(settings)]) == 78
     assert "The source is gbase, which has no event log to write into." in capsys.readouterr().err
+
+
+def test_sqlite_has_one_writer_and_so_one_job(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert exit_code(["refresh", "usr", "--jobs", "4", "--chunk", "100", "--database", url]) == 0
+    said = capsys.readouterr()
+    assert said.err == "sqlite lets one session write at a time: --jobs 4 is taken as 1.\n"
+    assert f"usr: {COUNT} row(s) wait to be published as they are." in said.out
+    assert asked(url, "SELECT table_key FROM event_log ORDER BY record_id LIMIT 1") == [("idu=0",)]
+
+
+@pytest.mark.parametrize("jobs", ["0", "16", "many"])
+def test_a_number_of_jobs_that_makes_no_sense_is_refused(
+    url: str, jobs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["refresh", "usr", "--jobs", jobs, "--database", url]) == 64
+    assert re.search(rf"Invalid value for '--jobs': '?{jobs}'? is not ", capsys.readouterr().err)

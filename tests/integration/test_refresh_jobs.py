@@ -1,0 +1,130 @@
+"""A full load in ranges while rows change: whatever crosses a bound, consumers end with what the table holds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import pytest
+from sqlalchemy import Engine, text
+
+from eventlog.refresh import Pace, Refresh, Stand, loads, work_on
+from eventlog.refresh.ranges import Stands
+from tests.integration.test_refresh_circle import COUNT, Circle, kept, some_changes
+
+
+def refresh(circle: Circle, chunk: int) -> Refresh:
+    [load] = loads(circle.engine, circle.log.names, ["t"], None, None)
+    return Refresh(circle.log, load, Pace(chunk=chunk))
+
+
+class Walks:
+    """The ranges of a load, of which any may go on next, and which is broken off and gone on with at times."""
+
+    def __init__(self, circle: Circle, dice: random.Random) -> None:
+        self.circle = circle
+        self.dice = dice
+        self.counts: set[int] = set()
+        self.go_on()
+
+    def go_on(self) -> None:
+        self.work = refresh(self.circle, self.dice.randint(1, 4))
+        self.stands = self.work.begin(jobs=self.dice.randint(1, 4))
+        self.counts.add(len(self.stands))
+        self.walks = [self.work.stretches(stand) for stand in self.stands if not stand.done]
+
+    def step(self) -> None:
+        walk = self.dice.choice(self.walks)
+        if next(walk, None) is None:
+            self.walks.remove(walk)
+
+
+@pytest.mark.parametrize("style", ["row-back", "field", "field-back"])
+def test_keys_cross_bounds_between_stretches_of_any_range(engine: Engine, style: str) -> None:
+    circle, dice = Circle(engine, style), random.Random(7)
+    load = Walks(circle, dice)
+    while load.walks:
+        some_changes(engine, dice, 4)
+        if dice.random() < 0.1:
+            load.go_on()
+        load.step()
+        some_changes(engine, dice, 3)
+        if dice.random() < 0.5:
+            circle.publish()
+    load.work.end(load.stands)
+    circle.check()
+    assert max(load.counts) > 4
+    assert refresh(circle, 4).begin() == (Stand(total=len(circle.rows("t"))),)
+
+
+def told_and_to_come(circle: Circle) -> tuple[Refresh, Stands]:
+    """A load in four ranges of fifteen rows, of which the second and the last are through."""
+    work = refresh(circle, 15)
+    stands = work.begin(jobs=2)
+    assert [(one.after, one.upto) for one in stands] == [("", "k=14"), ("k=14", "k=29"), ("k=29", "k=44"), ("k=44", "")]
+    for place in (1, 3):
+        list(work.stretches(stands[place]))
+    return work, stands
+
+
+@pytest.mark.parametrize("old, new", [(40, 20), (20, 40), (14, 15), (15, 14), (44, 100), (50, -1), (0, 29), (29, 30)])
+def test_a_row_that_moves_into_a_range_that_is_through_is_told_there(engine: Engine, old: int, new: int) -> None:
+    circle = Circle(engine, "row-back")
+    work, stands = told_and_to_come(circle)
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM t WHERE k = :new"), {"new": new})
+        connection.execute(text("UPDATE t SET k = :new, a = 'moved' WHERE k = :old"), {"old": old, "new": new})
+    for place in (0, 2):
+        list(work.stretches(stands[place]))
+    work.end(stands)
+    circle.check()
+    assert circle.rows("t__mirror")[new][1] == "moved"
+    assert len(circle.rows("t__mirror")) in (COUNT, COUNT - 1)
+
+
+@contextmanager
+def at_work(threads: Sequence[Thread], done: Event) -> Iterator[None]:
+    """Threads that work until the block is left, and have ended then."""
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("style", ["row-back", "field"])
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+def test_writers_publisher_and_ranges_at_the_same_time(
+    request: pytest.FixtureRequest, database: str, style: str
+) -> None:
+    engine: Engine = request.getfixturevalue(database)
+    circle = Circle(engine, style)
+    done = Event()
+    failures: list[Exception] = []
+    ranges: list[int] = []
+
+    def write(seed: int) -> None:
+        dice = random.Random(seed)
+        while not done.is_set():
+            some_changes(engine, dice, 5)
+
+    def load(_: int) -> None:
+        for chunk in (1, 2, 3):
+            work = refresh(circle, chunk)
+            stands = work.begin(jobs=3)
+            ranges.append(len(stands))
+            work_on(work, stands, 3, ranges.append)
+
+    writers = [Thread(target=kept(write, failures), args=(seed,)) for seed in (1, 2)]
+    loader = Thread(target=kept(load, failures), args=(0,))
+    with at_work([*writers, loader], done):
+        while loader.is_alive():
+            circle.publish()
+    assert failures == []
+    assert ranges[0] == 12
+    circle.check()
