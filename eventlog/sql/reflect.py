@@ -14,7 +14,7 @@ from eventlog.sql.shapes import ForeignKey, Schema, Shape
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-__all__ = ["log_columns", "reflect", "reflect_table"]
+__all__ = ["Classes", "log_columns", "reflect", "reflect_table"]
 
 
 def reflect(
@@ -32,8 +32,8 @@ def reflect(
     if isinstance(where, Engine):
         with where.connect() as connection:
             return reflect(connection, names, schema, children)
-    reader = _Reader(where, schema)
-    tables = reader.everything() if names is None else reader.classes(names, children)
+    reader = Classes(where, schema)
+    tables = reader.everything() if names is None else reader.named(names, children)
     return Catalog(tables, case_sensitive=dialect_of(where).case_sensitive)
 
 
@@ -44,21 +44,27 @@ def reflect_table(
     return reflect(where, [name], schema, children).tables[0]
 
 
-class _Reader:
-    """Reads classes on one connection, each schema once."""
+class Classes:
+    """Reads classes on one connection. Each schema is asked once, however many classes are read."""
 
-    def __init__(self, connection: Connection, schema: str | None) -> None:
+    def __init__(self, connection: Connection, schema: str | None = None) -> None:
         self._connection = connection
         self._schemas: dict[str | None, Schema] = {}
         self._default = schema
 
     def everything(self) -> list[Table]:
-        schema = self._schema(self._default)
+        """Every class of the schema."""
+        schema = self.schema(self._default)
         shapes = [schema.shape(name) for name in (*schema.tables, *schema.views) if name not in schema.parts]
         tables = [self._table(schema, shape, ()) for shape in shapes]
         return [table for table in tables if table.key]
 
-    def classes(self, names: Iterable[str], children: Sequence[str]) -> list[Table]:
+    def one(self, name: str, children: Sequence[str] = ()) -> Table:
+        """One class by its name."""
+        return self.named([name], children)[0]
+
+    def named(self, names: Iterable[str], children: Sequence[str] = ()) -> list[Table]:
+        """The classes with these names; InstallError tells of one that is not there."""
         named = [self._find(name)[1] for name in children]
         found = dict.fromkeys(self._find(name) for name in names)
         tables = [
@@ -73,6 +79,12 @@ class _Reader:
                 hint="Name its parent too, or track it by itself.",
             )
         return [table for table in tables if table.key or (table.schema, table.name) not in taken]
+
+    def schema(self, name: str | None) -> Schema:
+        """One schema by its name."""
+        if name not in self._schemas:
+            self._schemas[name] = Schema(self._connection, name)
+        return self._schemas[name]
 
     def _table(self, schema: Schema, shape: Shape, named: Sequence[str]) -> Table:
         return Table(
@@ -97,17 +109,12 @@ class _Reader:
     def _find(self, name: str) -> tuple[Schema, str]:
         first, _, last = name.rpartition(".")
         for place, table in ((self._default, name), (first or self._default, last)):
-            schema = self._schema(place)
+            schema = self.schema(place)
             found = schema.find(table)
             if found is not None:
                 return schema, found
         hint = "Write it as the database does, with its schema if it has another one."
         raise InstallError(f"There is no table or view {name} in the database.", hint=hint)
-
-    def _schema(self, name: str | None) -> Schema:
-        if name not in self._schemas:
-            self._schemas[name] = Schema(self._connection, name)
-        return self._schemas[name]
 
 
 def _in_order(keys: Iterable[ForeignKey], shape: Shape) -> list[ForeignKey]:

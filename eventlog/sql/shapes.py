@@ -60,10 +60,8 @@ class Schema:
 
     def find(self, name: str) -> str | None:
         """The name of a table or view as the database reports it; upper and lower case count only to tell two apart."""
-        if name in self.tables or name in self.views:
-            return name
-        alike = [known for known in (*self.tables, *self.views) if known.casefold() == name.casefold()]
-        return alike[0] if len(alike) == 1 else None
+        alike = self._alike.get(name.casefold(), ())
+        return name if name in alike else alike[0] if len(alike) == 1 else None
 
     def key(self, table: str) -> tuple[str, ...]:
         """The primary key's columns in the order of the key."""
@@ -71,11 +69,7 @@ class Schema:
 
     def referring(self, table: str) -> list[str]:
         """The tables of this schema that have a foreign key to a table of it; its parts are spoken for by the whole."""
-        return [
-            name
-            for name, keys in self._foreign.items()
-            if name not in self.parts and any(key.table == table and key.schema == self.name for key in keys)
-        ]
+        return self._referring.get(table, [])
 
     @cached_property
     def tables(self) -> tuple[str, ...]:
@@ -93,6 +87,23 @@ class Schema:
         query = statement(self._dialect, "partitions")
         found = self._connection.execute(text(query), {"schema": self.name}).scalars() if query else ()
         return frozenset(map(str, found))
+
+    @cached_property
+    def _alike(self) -> dict[str, list[str]]:
+        """Tables and views by their names without regard to case."""
+        found: dict[str, list[str]] = {}
+        for name in (*self.tables, *self.views):
+            found.setdefault(name.casefold(), []).append(name)
+        return found
+
+    @cached_property
+    def _referring(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for name, keys in self._foreign.items():
+            if name not in self.parts:
+                for table in dict.fromkeys(key.table for key in keys if key.schema == self.name):
+                    found.setdefault(table, []).append(name)
+        return found
 
     @cached_property
     def _keys(self) -> dict[str, tuple[str, ...]]:

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from eventlog.errors import EventlogError
 from eventlog.schema import Table
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import statement
-from eventlog.sql.reflect import reflect_table
+from eventlog.sql.reflect import Classes
 from eventlog.sql.triggers.marker import Marker, read_marker
 from eventlog.sql.triggers.plan import Style, plan
 from eventlog.sql.triggers.render import Trigger, render
@@ -59,8 +59,9 @@ def installed(connection: Connection, names: LogNames) -> list[Installed]:
     from sqlalchemy import text
 
     log = f"{names.schema}.{names.table}" if names.schema else names.table
+    dialect = dialect_of(connection)
     found = []
-    for row in connection.execute(text(statement(dialect_of(connection), "our_triggers"))):
+    for row in connection.execute(text(statement(dialect, "our_triggers"))):
         marker = read_marker(row.marker)
         if marker is not None and marker.log == log:
             trigger = Installed(
@@ -68,7 +69,7 @@ def installed(connection: Connection, names: LogNames) -> list[Installed]:
                 schema=row.table_schema,
                 table=row.table_name,
                 marker=marker,
-                source=row.source,
+                source=dialect.told(row.source),
                 enabled=bool(row.enabled),
             )
             found.append(trigger)
@@ -87,30 +88,32 @@ def states(connection: Connection, names: LogNames) -> list[TriggerState]:
     by_class: dict[str, list[Installed]] = {}
     for trigger in installed(connection, names):
         by_class.setdefault(trigger.marker.table, []).append(trigger)
+    classes, dialect = Classes(connection), dialect_of(connection)
     return [
-        state for owner, standing in by_class.items() for state in _class_states(connection, names, owner, standing)
+        state
+        for owner, standing in by_class.items()
+        for state in _class_states(classes, dialect, names, owner, standing)
     ]
 
 
 def tracked(connection: Connection, names: LogNames) -> list[Table]:
     """The classes that have triggers of the log, as they are now; what `eventlog catalog` shows."""
     options = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, names)}
-    found = []
+    found, classes = [], Classes(connection)
     for table, asked in options.items():
         try:
-            found.append(reflect_table(connection, table, children=asked.children))
+            found.append(classes.one(table, asked.children))
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue
     return found
 
 
 def _class_states(
-    connection: Connection, names: LogNames, owner: str, standing: Sequence[Installed]
+    classes: Classes, dialect: Dialect, names: LogNames, owner: str, standing: Sequence[Installed]
 ) -> Iterable[TriggerState]:
     options = standing[0].marker.options
-    dialect = dialect_of(connection)
     try:
-        table = reflect_table(connection, owner, children=options.children)
+        table = classes.one(owner, options.children)
     except EventlogError as error:
         return [_told(trigger, State.STRAY, str(error)) for trigger in standing]
     try:

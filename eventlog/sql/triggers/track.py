@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
 from eventlog.sql.queries import statement
-from eventlog.sql.reflect import reflect
+from eventlog.sql.reflect import Classes, reflect
 from eventlog.sql.shapes import Schema
 from eventlog.sql.trial import try_log, try_triggers
 from eventlog.sql.triggers.installed import Installed, TriggerState, compare, installed, is_current, states
@@ -71,11 +71,11 @@ def untrack(
     """Takes the triggers of these classes off, and tells their names; InstallError where a class has none."""
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
-        found = installed(connection, log)
+        found = _by_owner(installed(connection, log))
         removed: list[Installed] = []
+        classes = Classes(connection)
         for name in tables:
-            owner = _owner(connection, name, schema)
-            mine = [trigger for trigger in found if trigger.marker.table.casefold() == owner.casefold()]
+            mine = found.get(_owner(classes, name, schema).casefold())
             if not mine:
                 raise InstallError(f"{name} is not tracked for {log.table}.", hint="`eventlog triggers` lists what is.")
             removed += mine
@@ -123,12 +123,12 @@ def _needed(
     connection: Connection, tables: Sequence[str], options: Options, names: LogNames, schema: str | None
 ) -> Iterator[str]:
     """What has to run so that the classes are tracked as asked: what stands in the way goes before what is new comes."""
-    standing = installed(connection, names)
+    standing = _by_owner(installed(connection, names), str)
     dialect = dialect_of(connection)
     for wanted in _plans(connection, tables, options, schema):
         _check(connection, wanted, names)
         triggers = render(wanted, dialect, names)
-        mine = {trigger.name: trigger for trigger in standing if trigger.marker.table == _called(wanted.table)}
+        mine = {trigger.name: trigger for trigger in standing.get(_called(wanted.table), ())}
         for trigger in triggers:
             there = mine.pop(trigger.name, None)
             if there is not None and is_current(trigger, there) and there.marker.options == wanted.options:
@@ -233,13 +233,20 @@ def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[st
 def _of_classes(
     connection: Connection, tables: Sequence[str], names: LogNames, schema: str | None, options: Options
 ) -> list[TriggerState]:
-    standing = installed(connection, names)
+    standing = _by_owner(installed(connection, names), str)
     found = []
     for wanted in _plans(connection, tables, options, schema):
         owner = _called(wanted.table)
-        mine = [trigger for trigger in standing if trigger.marker.table == owner]
-        found += compare(render(wanted, dialect_of(connection), names), mine, owner)
+        found += compare(render(wanted, dialect_of(connection), names), standing.get(owner, []), owner)
     return found
+
+
+def _by_owner(found: Iterable[Installed], spelled: Callable[[str], str] = str.casefold) -> dict[str, list[Installed]]:
+    """Triggers by the class that they belong to, whose name may be spelled in any case."""
+    by_owner: dict[str, list[Installed]] = {}
+    for trigger in found:
+        by_owner.setdefault(spelled(trigger.marker.table), []).append(trigger)
+    return by_owner
 
 
 def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> None:
@@ -252,10 +259,10 @@ def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> 
             connection.execute(log.query("mark_write"), {"name": name, "value": secrets.token_hex(8)})
 
 
-def _owner(connection: Connection, name: str, schema: str | None) -> str:
+def _owner(classes: Classes, name: str, schema: str | None) -> str:
     """The class as markers call it; a table that is gone is taken by its word, so that strays can be taken off."""
     first, _, last = name.rpartition(".")
-    place = Schema(connection, first or schema)
+    place = classes.schema(first or schema)
     found = place.find(last) or last
     return f"{place.name}.{found}" if place.name else found
 

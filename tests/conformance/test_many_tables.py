@@ -1,0 +1,86 @@
+"""Many captured tables: commands ask the database's catalog once about all of them, and not once for each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, inspect
+from sqlalchemy.engine import Inspector
+
+from eventlog.check import Level, check
+from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.daemon.publisher import Publisher
+from eventlog.sql.install import install
+from eventlog.sql.triggers import State, track, trigger_states, untrack
+from tests.logged import run
+
+FEW, MANY = 2, 9
+WHOLE_SCHEMA = ("get_table_names", "get_view_names", "get_multi_pk_constraint", "get_multi_foreign_keys")
+"""Questions whose answer is as long as there are tables."""
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each question about a whole schema was asked."""
+    counts: Counter[str] = Counter()
+    for name in WHOLE_SCHEMA:
+        monkeypatch.setattr(Inspector, name, counting(name, getattr(Inspector, name), counts))
+    return counts
+
+
+def counting(name: str, asked: Callable[..., Any], counts: Counter[str]) -> Callable[..., Any]:
+    @wraps(asked)
+    def count(*arguments: Any, **options: Any) -> Any:
+        counts[name] += 1
+        return asked(*arguments, **options)
+
+    return count
+
+
+@contextmanager
+def asking(counts: Counter[str], into: list[Counter[str]]) -> Iterator[None]:
+    """Notes what is asked meanwhile."""
+    counts.clear()
+    yield
+    into.append(Counter(counts))
+
+
+def test_the_catalog_is_asked_as_often_for_many_tables_as_for_few(
+    engine: Engine, counted: Counter[str], tmp_path: Path
+) -> None:
+    install(engine)
+    config = Config(
+        source=SourceConfig(url=engine.url.render_as_string(hide_password=False)),
+        output=(FilesOutput(path=str(tmp_path)),),
+    )
+    asked: dict[str, list[Counter[str]]] = {name: [] for name in ("track", "triggers", "check", "publisher", "untrack")}
+    for number in (FEW, MANY):
+        tables = [f"t{place}" for place in range(number)]
+        run(engine, *(f"CREATE TABLE {table} (idu INTEGER NOT NULL PRIMARY KEY, name VARCHAR(9))" for table in tables))
+        with asking(counted, asked["track"]):
+            track(engine, tables)
+        with asking(counted, asked["triggers"]):
+            assert {state.state for state in trigger_states(engine)} == {State.CURRENT}
+        with asking(counted, asked["check"]):
+            assert not [point for point in check(lambda: config) if point.level is Level.FAILURE]
+        with asking(counted, asked["publisher"]), Publisher(config) as publisher:
+            publisher.run_once()
+        with asking(counted, asked["untrack"]):
+            untrack(engine, tables)
+        run(engine, *(f"DROP TABLE {table}" for table in tables))
+    assert all(few.total() > 0 for few, _ in asked.values())
+    assert {name: many for name, (_, many) in asked.items()} == {name: few for name, (few, _) in asked.items()}
+
+
+def test_a_name_that_is_there_twice_but_for_its_case_is_meant_as_it_is_written(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, "CREATE TABLE usr (idu INTEGER PRIMARY KEY)", 'CREATE TABLE "USR" (idu INTEGER PRIMARY KEY)')
+    track(postgresql, ["usr", "USR"])
+    assert {state.owner for state in trigger_states(postgresql)} == {"public.usr", "public.USR"}
+    assert {"usr", "USR"} <= set(inspect(postgresql).get_table_names())
