@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from eventlog.sql.log import Log
+
+
+FAR: Final = 1.0
+"""Seconds beyond the longest wait from which on a wait is none that somebody asked for."""
 
 
 class Retry(Struct, frozen=True, kw_only=True, gc=False):
@@ -58,12 +62,21 @@ class Retries(Struct, frozen=True, kw_only=True):
         return {row for row in found if row is not None}
 
 
-def read_retries(connection: Connection, log: Log, numbers: Sequence[int]) -> Retries:
-    """What became of the rows that were offered before: those that somebody settled or sent off meanwhile are gone."""
+def read_retries(connection: Connection, log: Log, numbers: Sequence[int], longest: float | None = None) -> Retries:
+    """What became of the rows that were offered before: those that somebody settled or sent off meanwhile are gone.
+
+    None waits for more than the `longest` time from now on, where that is said: the database's clock was set back, or
+    the configuration was changed.
+    """
     if not numbers:
         return Retries()
     found = log.rows(connection, log.query("retried_rows"), {"ids": id_list(numbers)})
-    return Retries(rows=[_retry(*row) for row in found])
+    rows = [_retry(*row) for row in found]
+    far = [] if longest is None else [row.number for row in rows if row.seconds > longest + FAR]
+    if not far:
+        return Retries(rows=rows)
+    connection.execute(log.query("attempts_sooner"), {"ids": id_list(far), "delay": longest})
+    return read_retries(connection, log, numbers)
 
 
 def _retry(number: Any, table: str | None, key: str | None, attempts: Any, seconds: Any) -> Retry:

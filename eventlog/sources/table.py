@@ -104,7 +104,8 @@ class LogSource:
             marks = self.marks.all(connection)
             if self._seat is not None:
                 self._seat.confirm(marks.get(PUBLISHER))
-            self._retries = read_retries(connection, self.log, read_runs(marks.get(RETRIED, "")))
+            retried, longest = read_runs(marks.get(RETRIED, "")), self.settings.backoff.longest
+            self._retries = read_retries(connection, self.log, retried, longest)
             self._holds.learn(marks)
             self.outdated = marks.get(TRACKED) != self._tracked
             self._note_behind(connection, waited=BEHIND in marks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import signal
 import time
 from collections.abc import Sequence
@@ -39,7 +40,8 @@ def lease_of(log: LogTable) -> str:
 
 def steal_seat(log: LogTable) -> None:
     """What another publisher writes when it sits down."""
-    log.run("UPDATE event_log_mark SET value = '2999-01-01T00:00:00.000 somebody:else' WHERE name = 'publisher'")
+    lease = (dt.datetime.now(tz=dt.UTC) + dt.timedelta(minutes=50)).isoformat(timespec="milliseconds")[:23]
+    log.run(f"UPDATE event_log_mark SET value = '{lease} somebody:else' WHERE name = 'publisher'")
 
 
 class Thief(FileSink):
@@ -154,3 +156,15 @@ def test_when_its_session_is_cut_it_stops_publishing_and_the_standby_goes_on(
             assert second.vitals.reading().rows == {"S": 30}
             assert first.vitals.reading().rows == {}
     assert list(published(out).values()) == [[str(number)] for number in range(1, 31)]
+
+
+@pytest.mark.parametrize("seconds, free", [(-1, True), (3500, False), (3700, True)])
+def test_a_lease_that_no_lease_lasts_for_was_given_before_the_clock_was_set_back(
+    sqlite: Engine, seconds: int, free: bool
+) -> None:
+    log = site(sqlite)
+    end = (dt.datetime.now(tz=dt.UTC) + dt.timedelta(seconds=seconds)).isoformat(timespec="milliseconds")[:23]
+    log.run(f"INSERT INTO event_log_mark (name, value) VALUES ('publisher', '{end} somebody:else')")
+    seat = seat_of(log)
+    assert seat.take() is free
+    seat.leave()

@@ -113,6 +113,12 @@ ON DUPLICATE KEY UPDATE
     attempts = COALESCE(attempts, 0) + 1, status = :status, reason = :reason, note = :note,
     next_attempt = TIMESTAMPADD(MICROSECOND, :delay * 1000000, /* now */CURRENT_TIMESTAMP);
 
+-- attempts_sooner: brings attempts nearer that lie further off than any may: a clock was set back since
+UPDATE JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
+       STRAIGHT_JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = listed.id
+SET kept.next_attempt = TIMESTAMPADD(MICROSECOND, :delay * 1000000, /* now */CURRENT_TIMESTAMP)
+WHERE kept.next_attempt IS NOT NULL;
+
 -- end_attempts: closes the record of rows that were tried before, or waited for others, and now ended well
 UPDATE JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
        STRAIGHT_JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = listed.id

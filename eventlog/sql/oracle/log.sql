@@ -117,6 +117,12 @@ BEGIN
 END;
 /
 
+-- attempts_sooner: brings attempts nearer that lie further off than any may: a clock was set back since
+UPDATE /* outcomes */event_log_outcome
+SET next_attempt = SYS_EXTRACT_UTC(SYSTIMESTAMP) + NUMTODSINTERVAL(:delay, 'SECOND')
+WHERE next_attempt IS NOT NULL
+  AND record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);
+
 -- end_attempts: closes the record of rows that were tried before, or waited for others, and now ended well
 UPDATE /* outcomes */event_log_outcome
 SET status = :status, reason = :reason, note = NULL, next_attempt = NULL, settled_at = SYS_EXTRACT_UTC(SYSTIMESTAMP)

@@ -99,7 +99,8 @@ WHEN NOT MATCHED THEN INSERT (name, value) VALUES (given.name, :value);
 
 -- seat_lock: the package that locks for a session needs a grant of its own; the mark below is a lease
 
--- seat_enter: becomes the one publisher for :lease seconds, if nobody is or the lease of who was has run out
+-- seat_enter: becomes the one publisher for :lease seconds, if nobody is or the lease of who was has run out; one that
+-- ends further off than any lease lasts was given before the clock was set back
 MERGE INTO /* marks */event_log_mark kept
 USING (SELECT 'publisher' AS name,
               TO_CHAR(SYS_EXTRACT_UTC(SYSTIMESTAMP) + NUMTODSINTERVAL(:lease, 'SECOND'), 'YYYY-MM-DD"T"HH24:MI:SS.FF3')
@@ -107,6 +108,8 @@ USING (SELECT 'publisher' AS name,
 ON (kept.name = given.name)
 WHEN MATCHED THEN UPDATE SET kept.value = given.value
     WHERE DBMS_LOB.SUBSTR(kept.value, 23, 1) < TO_CHAR(SYS_EXTRACT_UTC(SYSTIMESTAMP), 'YYYY-MM-DD"T"HH24:MI:SS.FF3')
+       OR DBMS_LOB.SUBSTR(kept.value, 23, 1)
+          > TO_CHAR(SYS_EXTRACT_UTC(SYSTIMESTAMP) + NUMTODSINTERVAL(3601, 'SECOND'), 'YYYY-MM-DD"T"HH24:MI:SS.FF3')
        OR kept.value LIKE '% ' || :token
 WHEN NOT MATCHED THEN INSERT (name, value) VALUES (given.name, given.value);
 

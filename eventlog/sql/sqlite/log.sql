@@ -97,6 +97,11 @@ ON CONFLICT (record_id) DO UPDATE
 SET status = excluded.status, reason = excluded.reason, note = excluded.note, next_attempt = excluded.next_attempt,
     attempts = coalesce(kept.attempts, 0) + 1;
 
+-- attempts_sooner: brings attempts nearer that lie further off than any may: a clock was set back since
+UPDATE /* outcomes */event_log_outcome
+SET next_attempt = strftime('%Y-%m-%d %H:%M:%f', /* now */CURRENT_TIMESTAMP, :delay || ' seconds')
+WHERE next_attempt IS NOT NULL AND record_id IN (SELECT value FROM json_each(:ids));
+
 -- end_attempts: closes the record of rows that were tried before, or waited for others, and now ended well
 UPDATE /* outcomes */event_log_outcome
 SET status = :status, reason = :reason, note = NULL, next_attempt = NULL, settled_at = /* now */CURRENT_TIMESTAMP

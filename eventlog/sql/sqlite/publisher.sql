@@ -85,11 +85,13 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- seat_lock: no lock lives and dies with a session here; the mark below is a lease
 
--- seat_enter: becomes the one publisher for :lease seconds, if nobody is or the lease of who was has run out
+-- seat_enter: becomes the one publisher for :lease seconds, if nobody is or the lease of who was has run out; one that
+-- ends further off than any lease lasts was given before the clock was set back
 INSERT INTO /* marks */event_log_mark AS former (name, value)
 VALUES ('publisher', strftime('%Y-%m-%dT%H:%M:%f', 'now', :lease || ' seconds') || ' ' || :token)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
-WHERE former.value < strftime('%Y-%m-%dT%H:%M:%f', 'now') OR former.value LIKE '% ' || :token;
+WHERE former.value < strftime('%Y-%m-%dT%H:%M:%f', 'now') OR former.value LIKE '% ' || :token
+   OR former.value > strftime('%Y-%m-%dT%H:%M:%f', 'now', '3601 seconds');
 
 -- seat_keep: renews the lease of the one publisher if it is still this one; nobody else changes it before the commit
 UPDATE /* marks */event_log_mark
