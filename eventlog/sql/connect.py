@@ -33,12 +33,22 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
         arguments["timeout"] = LOCK_WAIT_SECONDS
         _refuse_missing_file(parsed, may_create=may_create)
     try:
-        return create_engine(parsed, connect_args=arguments)
+        engine = create_engine(parsed, connect_args=arguments)
     except ModuleNotFoundError as error:
         raise _without_driver(parsed.drivername, dialect.name, error.name) from None
     except NoSuchModuleError:
         hint = f"Write {DRIVERS.get(dialect.name, dialect.name)}: in its place."
         raise ConfigError(f"No driver is called as the URL begins, {parsed.drivername}:.", hint=hint) from None
+    if dialect.untaught_words:
+        _teach(engine, dialect.untaught_words)
+    return engine
+
+
+def _teach(engine: Engine, words: frozenset[str]) -> None:
+    """Lets SQLAlchemy quote words that it does not know to be reserved; it may make another preparer when it connects."""
+    usual = engine.dialect.preparer
+    engine.dialect.preparer = type(usual.__name__, (usual,), {"reserved_words": usual.reserved_words | words})
+    engine.dialect.identifier_preparer = engine.dialect.preparer(engine.dialect)
 
 
 def _without_driver(begins: str, database: str, module: str | None) -> ConfigError:

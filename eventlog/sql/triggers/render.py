@@ -75,7 +75,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             schema=self.plan.table.schema,
             create=tuple(text for text in texts.values() if text),
             drop=tuple(filter(None, (self._statement(query, **holes) for query in ("drop_trigger", "drop_function")))),
-            source="\n".join((texts["function"], texts[form])),
+            source=self.dialect.told("\n".join((texts["function"], texts[form]))),
             hash=digest,
         )
 
