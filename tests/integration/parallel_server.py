@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Condition, Thread
-from typing import Self
+from typing import Any, Self, cast
 
 from tests.integration.scripted_server import Step, read_request
 
@@ -85,13 +85,37 @@ class ParallelServer:
             self.most = max(self.most, self._here)
             self._moved.notify_all()
             step = self._fate(number, self.came.count(number))
+        noticed = Noticed(connection, lambda: self._over(number))
         try:
-            step(connection)
+            step(cast("socket.socket", noticed))
         finally:
-            with self._moved:
-                self._here -= 1
-                self.answered.append(number)
-                self._moved.notify_all()
+            noticed.tell()
+
+    def _over(self, number: int) -> None:
+        with self._moved:
+            self._here -= 1
+            self.answered.append(number)
+            self._moved.notify_all()
+
+
+class Noticed:
+    """A connection that tells, once, that it is answered: before the client can know, who may send the next at once."""
+
+    def __init__(self, connection: socket.socket, told: Callable[[], None]) -> None:
+        self._connection = connection
+        self._told: Callable[[], None] | None = told
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def sendall(self, content: bytes) -> None:
+        self.tell()
+        self._connection.sendall(content)
+
+    def tell(self) -> None:
+        told, self._told = self._told, None
+        if told is not None:
+            told()
 
 
 def number_of(head: str) -> int:
