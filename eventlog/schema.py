@@ -6,6 +6,7 @@ the parent's columns by their names, a child table's columns as `child.column` w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
@@ -157,9 +158,18 @@ class Catalog:
         key = read_column_name(column.name).refers_to if table.view else None
         if key is None:
             return None
-        owners = [one for one in self.tables if [self.fold(name) for name in one.bare_key] == [self.fold(key)]]
+        owners = self._by_key.get(self.fold(key), [])
         near = [one for one in owners if one.schema == table.schema] or owners
         return near[0] if len(near) == 1 else None
+
+    @cached_property
+    def _by_key(self) -> dict[str, list[Table]]:
+        """Classes by the one column of their key."""
+        found: dict[str, list[Table]] = {}
+        for table in self.tables:
+            if len(table.bare_key) == 1:
+                found.setdefault(self.fold(table.bare_key[0]), []).append(table)
+        return found
 
     def class_named(self, schema: str | None, name: str) -> Table | None:
         """The class of this name, of this schema if there are several; None when there is none or nobody can tell."""
@@ -207,7 +217,7 @@ def catalog_to_json(catalog: Catalog) -> bytes:
 
 def _check(table: Table, origin: str) -> None:
     names = [column.name for column in table.columns]
-    doubled = {name for name in names if names.count(name) > 1}
+    doubled = [name for name, times in Counter(names).items() if times > 1]
     if doubled:
         raise DataError(f"{origin}: table {table.name} has the column {min(doubled)} twice; name each once.")
     for child in table.children:

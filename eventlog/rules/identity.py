@@ -20,13 +20,14 @@ from eventlog.tablekey import TableKey, arranged, format_parts, parse, simple, w
 class Naming:
     """What one table_name of the log means, and what key and column names under it mean."""
 
-    __slots__ = ("_spelled", "child", "child_key", "folded", "known", "name", "own_key", "plain", "table")
+    __slots__ = ("_meant", "_spelled", "child", "child_key", "folded", "known", "name", "own_key", "plain", "table")
 
     def __init__(self, name: str, found: Found | None, catalog: Catalog | None) -> None:
         self.name = name
         self.table: Table | None = found.table if found else None
         self.child: Child | None = found.child if found else None
         self.known: dict[str | None, str] = {}
+        self._meant: list[tuple[Callable[[str], str], dict[str, str]]] = []
         self._spelled = fold = catalog.fold if catalog is not None else str.casefold
         view = self.table is not None and self.table.view
         self.folded = (lambda column: fold(read_column_name(column).column)) if view else fold
@@ -47,14 +48,26 @@ class Naming:
     def _look_up(self, column: str) -> str:
         if self.table is None:
             return column
+        if not self._meant:
+            # Two columns of a view may differ in their prefixes only.
+            folds = dict.fromkeys((self._spelled, self.folded))
+            self._meant = [(fold, _by_spelling(self.table, fold)) for fold in folds]
         named = f"{self.child.name}.{column}" if self.child else column
-        for fold in (self._spelled, self.folded):  # two columns of a view may differ in their prefixes only
-            wanted = fold(named)
-            for name, attribute in self.table.loggable.items():
-                # A child's column is only found with its table's name before it; bare, it would be the parent's.
-                if wanted == fold(name) or (attribute.child is None and wanted == fold(attribute.column.name)):
-                    return name
+        for fold, meant in self._meant:
+            if (name := meant.get(fold(named))) is not None:
+                return name
         raise DataError(f"column_name {column} is not a column of {self.name}; is the catalog up to date?")
+
+
+def _by_spelling(table: Table, fold: Callable[[str], str]) -> dict[str, str]:
+    """Attributes by whatever a column_name may call them; of two with one spelling the first is meant."""
+    found: dict[str, str] = {}
+    for name, attribute in table.loggable.items():
+        found.setdefault(fold(name), name)
+        if attribute.child is None:
+            # A child's column is only found with its table's name before it; bare, it would be the parent's.
+            found.setdefault(fold(attribute.column.name), name)
+    return found
 
 
 class Identities:

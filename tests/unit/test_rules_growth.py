@@ -1,0 +1,88 @@
+"""Work that grows with the tables: names are compared a few times each, counted, whatever the clock says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.errors import DataError
+from eventlog.rules.identity import Identities, Naming
+from eventlog.schema import Catalog, Child, Column, Table
+
+FEW, MANY = 20, 200
+A_FEW_TIMES = 8
+"""Spellings of a name that may be looked at: its own, its bare one, for each way of comparing, and the asked one's."""
+
+
+class Counting(Catalog):
+    """A catalog that counts the names which it is asked to compare."""
+
+    compared = 0
+
+    def fold(self, name: str) -> str:
+        type(self).compared += 1
+        return super().fold(name)
+
+
+def compared(work: Callable[[], object]) -> int:
+    Counting.compared = 0
+    work()
+    return Counting.compared
+
+
+def wide(columns: int, *, view: bool) -> Table:
+    made = tuple(Column(name=f"sv_c{n}" if view else f"c{n}") for n in range(columns))
+    return Table(schema="hr", name="wide", view=view, columns=(Column(name="pk_idu", key=1), *made))
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_each_column_is_compared_a_few_times_however_many_there_are(view: bool) -> None:
+    def look_up(columns: int) -> None:
+        naming = Identities(Counting([wide(columns, view=view)])).naming("wide")
+        assert [naming.attribute(f"C{n}") for n in range(columns)] == [f"c{n}" for n in range(columns)]
+
+    few, many = compared(lambda: look_up(FEW)), compared(lambda: look_up(MANY))
+    assert few < A_FEW_TIMES * FEW
+    assert many < A_FEW_TIMES * MANY
+
+
+def test_each_view_is_compared_a_few_times_however_many_refer_to_others() -> None:
+    def refer(views: int) -> None:
+        columns = [(Column(name=f"pk_k{n}"), Column(name=f"fk__k{n - 1}__other")) for n in range(views)]
+        catalog = Counting([Table(name=f"v{n}", view=True, columns=pair) for n, pair in enumerate(columns)])
+        referred = [catalog.referenced(view, view.columns[1]) for view in catalog]
+        assert referred == [None, *catalog.tables[:-1]]
+
+    few, many = compared(lambda: refer(FEW)), compared(lambda: refer(MANY))
+    assert few < A_FEW_TIMES * FEW
+    assert many < A_FEW_TIMES * MANY
+
+
+names = st.sampled_from(["a", "A", "b", "sv_a", "pk_b", "fk__a__b", "note.text", "text"])
+
+
+@given(st.lists(names, unique=True, max_size=6), st.lists(names, unique=True, max_size=2), names, st.booleans())
+def test_a_column_name_means_the_first_attribute_that_is_spelled_so(
+    columns: list[str], child_columns: list[str], asked: str, view: bool
+) -> None:
+    child = Child(name="note", parent_key=(), columns=tuple(Column(name=name) for name in child_columns))
+    table = Table(name="t", view=view, columns=tuple(Column(name=name) for name in columns), children=(child,))
+    naming = Identities(Catalog([table])).naming("t")
+    expected = _first(naming, table, asked)
+    if expected is None:
+        with pytest.raises(DataError, match="is not a column of t"):
+            naming.attribute(asked)
+    else:
+        assert naming.attribute(asked) == expected
+
+
+def _first(naming: Naming, table: Table, asked: str) -> str | None:
+    """What is found by looking at one attribute after the other: whole names first, then without prefixes."""
+    for fold in (str.casefold, naming.folded):
+        for name, attribute in table.loggable.items():
+            if fold(asked) == fold(name) or (attribute.child is None and fold(asked) == fold(attribute.column.name)):
+                return name
+    return None
