@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.check.point import Point, ok, warning
+from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import log_holes, statement
 from eventlog.sql.triggers.track import with_schema
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
+
+SORTED: Final = frozenset({"btree", "hash"})
+"""Kinds of PostgreSQL's indexes that lead to the rows of one letter, and not to the pages where some may be."""
 
 
 def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
@@ -24,7 +28,7 @@ def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         inspector = inspect(connection)
         found = [*inspector.get_indexes(log.table, schema=log.schema)]
         key = inspector.get_pk_constraint(log.table, schema=log.schema)["constrained_columns"]
-    serving = next((index for index in found if serves(index, log)), None)
+        serving = next((index for index in found if serves(connection, index, log)), None)
     if serving is not None or _is(key[:1], log):
         yield ok("index", f"polling reads {serving['name'] if serving else 'the primary key'} and not the whole log")
         return
@@ -32,11 +36,28 @@ def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     yield warning("index", said, f"Let a DBA run: {making(dialect_of(engine), log)};")
 
 
-def serves(index: Mapping[str, Any], log: LogNames) -> bool:
-    """Whether an index begins with the status, or holds only rows of one."""
+def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> bool:
+    """Whether an index leads to all rows that wait: by their status first, or because it holds those of a few letters only."""
     options = index.get("dialect_options", {})
+    if options.get("postgresql_invalid") or options.get("postgresql_using", "btree") not in SORTED:
+        return False
     condition = " ".join(str(value) for name, value in options.items() if name.endswith("_where"))
-    return _is(index["column_names"][:1], log) or log.column("status").casefold() in condition.casefold()
+    if condition:
+        return _holds_waiting(connection, condition, log)
+    return _is(index["column_names"][:1], log)
+
+
+def _holds_waiting(connection: Connection, condition: str, log: LogNames) -> bool:
+    """Whether the condition of an index is true of every waiting row; one that asks for more than the letter is not."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    status = dialect_of(connection).quoted(log.column("status"))
+    try:
+        with connection.begin_nested():
+            asked = verbatim(f"SELECT 1 FROM (SELECT 'N' AS {status}) AS waiting WHERE {condition}")
+            return connection.execute(asked).first() is not None
+    except SQLAlchemyError:
+        return False
 
 
 def making(dialect: Dialect, log: LogNames) -> str:

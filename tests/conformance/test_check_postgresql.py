@@ -172,3 +172,16 @@ def test_sessions_that_cannot_be_seen_are_counted(usr: Engine) -> None:
         points = {point.name: point for point in server_points(blind, local_time)}
     assert points["transactions"].level is Level.OK
     assert "hidden from this one" in points["transactions"].said
+
+
+def test_changes_that_another_server_sends_are_told_because_they_fire_no_trigger(usr: Engine) -> None:
+    assert found(usr, "writing") == []
+    options = "connect = false, slot_name = NONE, enabled = false, create_slot = false"
+    run(usr, f"CREATE SUBSCRIPTION from_elsewhere CONNECTION 'dbname=x' PUBLICATION p WITH ({options})")
+    (point,) = found(usr, "writing")
+    assert point.level is Level.WARNING
+    assert point.said == "What the subscription from_elsewhere repeats from another server fires no triggers."
+    with role(usr, "check_blind") as blind:
+        give_rights(usr, Roles(publisher="check_blind"))
+        assert [one.said for one in found(blind, "writing")] == [point.said]
+    run(usr, "DROP SUBSCRIPTION from_elsewhere")

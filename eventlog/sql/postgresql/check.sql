@@ -14,7 +14,13 @@ UNION ALL
 SELECT 'warning', format('Sessions%s%s run with %s, in which triggers are silent.', ' of ' || nullif(setrole, 0)::regrole,
        ' in ' || datname, setting), 'Take that setting away, unless these sessions only repeat what was captured elsewhere.'
 FROM pg_db_role_setting CROSS JOIN unnest(setconfig) AS setting LEFT JOIN pg_database ON pg_database.oid = setdatabase
-WHERE setting = 'session_replication_role=replica' AND (datname IS NULL OR datname = current_database());
+WHERE setting = 'session_replication_role=replica' AND (datname IS NULL OR datname = current_database())
+UNION ALL
+SELECT 'warning', format('What the subscription %s repeats from another server fires no triggers%s.', subname,
+       (SELECT ': ' || string_agg(srrelid::regclass::text, ', ' ORDER BY srrelid::regclass::text)
+        FROM pg_subscription_rel WHERE srsubid = pg_subscription.oid)),
+       'Publish these changes where they are made, or nowhere.'
+FROM pg_subscription JOIN pg_database ON pg_database.oid = subdbid AND datname = current_database();
 
 -- making_triggers: no setting of the server keeps triggers from being made
 
