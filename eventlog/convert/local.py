@@ -24,7 +24,8 @@ from eventlog.convert.conflicts import FindConflicts, SortNumbers, find_conflict
 from eventlog.convert.forms import SentForm
 from eventlog.convert.inputs import Unit, units
 from eventlog.convert.order import ranges
-from eventlog.convert.plan import Span, bucket_count, fingerprint, part_spans, range_count
+from eventlog.convert.parttasks import PartTasks
+from eventlog.convert.plan import bucket_count, fingerprint, range_count
 from eventlog.convert.readback import PlacedTable
 from eventlog.convert.scatter import Scatter, Scattered, scatter
 from eventlog.convert.sending import Sent, is_sending, reach, refuse_other, send
@@ -51,8 +52,6 @@ from eventlog.convert.stages import (
 )
 from eventlog.convert.streams import Piece, pieces_of, read_piece
 from eventlog.convert.summaries import (
-    counted_changes,
-    latest_before,
     stream_summary,
     summary_of,
     tables_of,
@@ -239,13 +238,20 @@ class _Run:
         outcomes = WriteOutcomes(
             name="outcomes", ended=ended, folder=self._folder, staged=self._staged, streamed=tables is not None
         )
+        tasks = PartTasks(
+            conversion=self._conversion,
+            decided=tuple(decided),
+            tables=tables,
+            folder=self._folder,
+            staged=self._staged,
+        )
         target = self._conversion.format
         if isinstance(target, SentTables | SentMessages):
-            sent = self._sent(target, decided, tables)
+            sent = self._sent(target, tasks)
             outcomes = replace(outcomes, refused=sent.refused)
             self._produced([outcomes], summary.rows)
             return with_refused(replace(summary, parts=sent.documents), len(sent.refused))
-        return replace(summary, parts=self._produced([outcomes, *self._parts(decided, tables)], summary.rows))
+        return replace(summary, parts=self._produced([outcomes, *tasks.each()], summary.rows))
 
     def _produced(self, tasks: Sequence[Write | WriteOutcomes], rows: int) -> int:
         """Writes the outcomes, and parts; says how many parts."""
@@ -253,16 +259,13 @@ class _Run:
         # The staged files go with an interrupted run, so their tasks are none that could be taken as done.
         return sum(self._crew.run(produce, tasks, int, keep=False)[1:])
 
-    def _sent(
-        self, target: SentTables | SentMessages, decided: Sequence[DecidedBucket], tables: dict[int, Table] | None
-    ) -> Sent:
+    def _sent(self, target: SentTables | SentMessages, tasks: PartTasks) -> Sent:
         """Sends all changes, from this process."""
-        changes = counted_changes(decided)
-        self._watch.begin("sending", sum(changes.values()), self._tally)
-        form = form_of(self._conversion, tables)
+        whole = tasks.whole()
+        self._watch.begin("sending", whole.last, self._tally)
+        form = form_of(self._conversion, tasks.tables)
         assert isinstance(form, SentForm)
-        span = Span(first=0, last=sum(changes.values()), range=min(changes, default=0), skipped=0)
-        rendered = InTheirOrder(self._part(0, span, decided, tables)).batches()
+        rendered = InTheirOrder(whole).batches()
         return send(target, form, self._told(rendered), Path(self._folder))
 
     def _told(self, rendered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -270,27 +273,6 @@ class _Run:
         for batch in rendered:
             self._tally.add(len(batch))
             yield batch
-
-    def _parts(self, decided: Sequence[DecidedBucket], tables: dict[int, Table] | None) -> list[Write]:
-        spans = part_spans(counted_changes(decided), self._conversion.part_events)
-        return [self._part(number, span, decided, tables) for number, span in enumerate(spans)]
-
-    def _part(
-        self, number: int, span: Span, decided: Sequence[DecidedBucket], tables: dict[int, Table] | None
-    ) -> Write:
-        return Write(
-            name=f"parts-{number:06d}",
-            conversion=self._conversion,
-            rendered=tuple(one.rendered for one in decided),
-            first=span.first,
-            last=span.last,
-            range=span.range,
-            skipped=span.skipped,
-            stamp=latest_before(decided, span.range),
-            tables=tables,
-            folder=self._folder,
-            staged=self._staged,
-        )
 
 
 def _remove(sheaves: Iterable[Sheaf]) -> None:

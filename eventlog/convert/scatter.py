@@ -91,14 +91,17 @@ def scatter(task: Scatter) -> Scattered:
     )
 
 
-def gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows in larger batches."""
+def gathered(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, most_rows: int | None = None, most_bytes: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows in larger batches, each of so many rows or bytes or a few more."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
+    most_rows, most_bytes = most_rows or GATHERED_ROWS, most_bytes or GATHERED_BYTES
     for batch in batches:
         held.append(batch)
         rows, size = rows + len(batch), size + batch.nbytes
-        if rows >= GATHERED_ROWS or size >= GATHERED_BYTES:
+        if rows >= most_rows or size >= most_bytes:
             yield one_batch(held, schema)
             held, rows, size = [], 0, 0
     if rows:

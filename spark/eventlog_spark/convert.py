@@ -25,7 +25,7 @@ from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.conflicts import may_conflict
 from eventlog.convert.lanes import Plan
 from eventlog.convert.local import Unwatched, Watch
-from eventlog.convert.plan import part_spans
+from eventlog.convert.parttasks import PartTasks
 from eventlog.convert.scatter import Scattered
 from eventlog.convert.sending import SENDING, is_sending, reach, refuse_other
 from eventlog.convert.settings import Conversion, FilesInput, SentMessages, SentTables, SnapshotRows, StreamInput
@@ -33,8 +33,6 @@ from eventlog.convert.sheaf import Sheaf
 from eventlog.convert.stages import DecidedBucket, Write, WriteOutcomes
 from eventlog.convert.streams import Piece, pieces_of
 from eventlog.convert.summaries import (
-    counted_changes,
-    latest_before,
     stream_summary,
     summary_of,
     tables_of,
@@ -168,7 +166,14 @@ class Run:
         self, summary: Summary, buckets: Sequence[DecidedBucket], tables: dict[int, Table] | None = None
     ) -> Summary:
         """Writes everything, or sends it; the summary knows then how many parts there are, or documents."""
-        parts = list(self._parts(buckets, tables))
+        tasks = PartTasks(
+            conversion=self._conversion,
+            decided=tuple(buckets),
+            tables=tables,
+            folder=self._folder,
+            staged=self._staged,
+        )
+        parts = list(tasks.each())
         if isinstance(self._conversion.format, SentMessages):
             return self._sent(self._sending().planned(summary, buckets, parts, tables))
         return replace(summary, parts=self._produced(tuple(one.ended for one in buckets), parts))
@@ -196,23 +201,6 @@ class Run:
         found = self._collected("writing", len(tasks), partial(produced, tasks))
         counts = [msgspec.json.decode(answer, type=int) for answer in found]
         return sum(counts) - sum(sum(sheaf.rows) for sheaf in ended)
-
-    def _parts(self, buckets: Sequence[DecidedBucket], tables: dict[int, Table] | None) -> Iterator[Write]:
-        rendered = tuple(one.rendered for one in buckets)
-        for number, span in enumerate(part_spans(counted_changes(buckets), self._conversion.part_events)):
-            yield Write(
-                name=f"parts-{number:06d}",
-                conversion=self._conversion,
-                rendered=rendered,
-                first=span.first,
-                last=span.last,
-                range=span.range,
-                skipped=span.skipped,
-                stamp=latest_before(buckets, span.range),
-                tables=tables,
-                folder=self._folder,
-                staged=self._staged,
-            )
 
     def _collected(self, stage: str, count: int, step: Step, rows: int | None = None) -> list[bytes]:
         """What the tasks of a step answer, a few bytes each."""

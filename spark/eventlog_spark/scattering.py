@@ -11,12 +11,11 @@ from msgspec import Struct
 
 from eventlog.convert.columns import OBJECT
 from eventlog.convert.columns import ROWS as ROWS_SCHEMA
-from eventlog.convert.events import one_batch
 from eventlog.convert.inputs import Unit
 from eventlog.convert.place import Placing, bucket_of
 from eventlog.convert.readfiles import read
 from eventlog.convert.readlog import read_log, without_held
-from eventlog.convert.scatter import Numbers, write_by
+from eventlog.convert.scatter import Numbers, gathered, write_by
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
 from eventlog.convert.shape import shaped
 from eventlog.convert.snapshot import SnapshotFile, placed_rows
@@ -80,7 +79,8 @@ def _rows(work: Scattering, piece: Unit | Stretch | WholeLog) -> Iterator[pa.Rec
     placing = Placing(work.conversion.catalog)
     numbers = Numbers()
     bundle = Bundle(ROWS)
-    for rows in _gathered(rows_of(work.conversion, piece, work.held)):
+    read = rows_of(work.conversion, piece, work.held)
+    for rows in gathered(read, ROWS_SCHEMA, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES):
         placed = placing.place(rows)
         numbers.take(placed.column("record_id"))
         _write(bundle, placed, work.buckets)
@@ -128,20 +128,6 @@ def _copied(source: LogInput, stretch: Stretch, held: frozenset[int]) -> Iterato
     for batch in batches(BulkLog(log_options(source)), stretch, TEXTS):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         yield without_held(shaped(columns), held)
-
-
-def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows in batches so large that a bucket's share of them is worth a blob."""
-    held: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        held.append(batch)
-        rows, size = rows + len(batch), size + batch.nbytes
-        if rows >= GATHERED_ROWS or size >= GATHERED_BYTES:
-            yield one_batch(held, ROWS_SCHEMA)
-            held, rows, size = [], 0, 0
-    if rows:
-        yield one_batch(held, ROWS_SCHEMA)
 
 
 def _write(bundle: Bundle, rows: pa.RecordBatch, buckets: int) -> None:
