@@ -26,7 +26,7 @@ def main() -> int:
     machine = this_machine()
     missed = False
     for name in chosen(arguments.names):
-        benchmark = load(name, quick=arguments.quick, full=arguments.full)
+        benchmark = load(name, quick=arguments.quick)
         found = _run(benchmark, QUICK_RUNS if arguments.quick else arguments.runs, machine)
         print(markdown(found), end="\n\n", flush=True)
         if not arguments.quick:
@@ -36,10 +36,9 @@ def main() -> int:
     return 1 if missed else 0
 
 
-def load(name: str, *, quick: bool, full: bool = False) -> Benchmark:
-    """The benchmark of that name; its module makes the data only now. `full` asks for its largest sizes, if it has such."""
-    module = import_module(f"bench.{name}")
-    made = module.full() if full and hasattr(module, "full") else module.benchmark(quick=quick)
+def load(name: str, *, quick: bool) -> Benchmark:
+    """The benchmark of that name; its module makes the data only now."""
+    made = import_module(f"bench.{name}").benchmark(quick=quick)
     assert isinstance(made, Benchmark)
     return made
 
@@ -57,7 +56,6 @@ def _arguments() -> argparse.Namespace:
         help=f"one of {', '.join(NAMES)}, or what stands before a point; all without a name",
     )
     parser.add_argument("--quick", action="store_true", help="small data, one run, no result kept: does it run at all?")
-    parser.add_argument("--full", action="store_true", help="where something grows: up to ten million rows")
     parser.add_argument("--fetch", action="store_true", help="get the peers that are packages (200 MB) into a cache")
     parser.add_argument("--readme", action="store_true", help="write the README's figures anew from the kept results")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each contestant runs (default {RUNS})")

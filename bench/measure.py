@@ -22,7 +22,8 @@ class Contestant(Struct, frozen=True, kw_only=True):
     """Something that does `units` of work when it is called. The floor is the least that anybody would have to do.
 
     `prepare` is called before every run and `done` after it; neither is measured. A run that does its own measuring
-    returns its seconds. Where something grows, contestants of one `series` differ in the `size` of it.
+    returns its seconds. Where something grows, contestants of one `series` differ in the `size` of it; the largest may
+    run `once` only, because the size before it tells the noise.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Contestant(Struct, frozen=True, kw_only=True):
     floor: bool = False
     series: str = ""
     size: int = 0
+    once: bool = False
 
 
 class Timing(Struct, frozen=True, kw_only=True):
@@ -88,9 +90,9 @@ class Benchmark(Struct, frozen=True, kw_only=True):
 
 
 def measure(contestants: Sequence[Contestant], runs: int) -> Timings:
-    """Each contestant once to warm up, then all of them in turn, `runs` times."""
+    """Each contestant once to warm up, then all of them in turn, `runs` times; what runs once is not warmed up."""
     if runs > QUICK_RUNS:
-        for contestant in contestants:
+        for contestant in _repeated(contestants):
             contestant.prepare()
             contestant.run()
             contestant.done()
@@ -114,8 +116,13 @@ def measure(contestants: Sequence[Contestant], runs: int) -> Timings:
 
 def _in_turn(contestants: Sequence[Contestant], runs: int) -> Iterator[Contestant]:
     """Every second round goes backwards, so that nobody always comes after the one that heats the caches."""
-    for number in range(runs):
-        yield from contestants if number % 2 == 0 else reversed(contestants)
+    yield from contestants
+    for number in range(1, runs):
+        yield from _repeated(contestants) if number % 2 == 0 else reversed(_repeated(contestants))
+
+
+def _repeated(contestants: Sequence[Contestant]) -> list[Contestant]:
+    return [contestant for contestant in contestants if not contestant.once]
 
 
 def _time(run: Callable[[], object]) -> float:

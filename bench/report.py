@@ -75,12 +75,17 @@ def _lines(found: Report) -> Iterator[str]:
     yield ""
     for target in found.targets:
         yield f"* {'reached' if target.reached else 'NOT REACHED'}: {target.promise}; measured {target.measured}"
-    yield f"\n{found.day}, {len(found.timings[0].seconds)} run(s) each, in turn, on {found.machine}"
+    runs = max(len(timing.seconds) for timing in found.timings)
+    yield f"\n{found.day}, {runs} run(s) each, in turn, on {found.machine}"
 
 
 def _row(timing: Timing, floor: Timing | None) -> str:
     against = "" if floor is None else "floor" if timing is floor else f"{timing.each / floor.each:.2f}×"
     return (
-        f"| {timing.name} | {timing.units:,} | {duration(timing.median)} | {timing.spread:.0%} "
+        f"| {timing.name} | {timing.units:,} | {duration(timing.median)} | {_spread(timing)} "
         f"| {duration(timing.each)} | {timing.rate:,.0f} | {against} |"
     )
+
+
+def _spread(timing: Timing) -> str:
+    return f"{timing.spread:.0%}" if len(timing.seconds) > 1 else "one run"

@@ -1,4 +1,4 @@
-"""Logs of any length on SQLite and PostgreSQL: some rows were published long ago, some wait, and a publisher takes them."""
+"""Logs of any length on SQLite and PostgreSQL, filled by statements, and the publisher that takes what waits in them."""
 
 from __future__ import annotations
 
@@ -7,85 +7,135 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import Engine, create_engine, text
 
 from bench.backlog import BATCH_SIZE, LIMIT, temporary_folder
+from bench.growth.shape import Shape
 from bench.postgresql import url
 from eventlog.config import Config, FilesOutput, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 
-COLUMNS: Final = 6
-TABLE: Final = f"CREATE TABLE thing (idu integer PRIMARY KEY, {', '.join(f'c{n} text' for n in range(COLUMNS))})"
 AT_ONCE: Final = 500_000
+COUNTED: Final = {
+    "postgresql": "counted (n) AS (SELECT generate_series(:first, :last - 1))",
+    "sqlite": (
+        "RECURSIVE counted (n) AS (SELECT CAST(:first AS integer) UNION ALL SELECT n + 1 FROM counted WHERE n + 1 < :last)"
+    ),
+}
 FILL: Final = """
 INSERT INTO {log} (table_key, status, event_type, event_time, perpetrator, table_name, column_name, old_value, new_value)
-WITH RECURSIVE counted (n) AS (SELECT CAST(:first AS integer) UNION ALL SELECT n + 1 FROM counted WHERE n + 1 < :last)
-SELECT 'idu=' || (n / 8), :status, CASE WHEN n % 8 < 6 THEN 1 ELSE 2 END, CURRENT_TIMESTAMP, 'app', 'thing',
-       'c' || (n % 8 % 6), CASE WHEN n % 8 < 6 THEN NULL ELSE 'old ' || n END, 'new ' || n FROM counted ORDER BY n
+WITH {counted}
+SELECT 'idu=' || (n % :objects), :status, CASE WHEN n / :objects < :columns THEN 1 ELSE 2 END, CURRENT_TIMESTAMP, 'app',
+       :table || (n % :objects % :tables), 'c' || (n / :objects % :columns),
+       CASE WHEN n / :objects < :columns THEN NULL ELSE CAST(:former AS text) END, CAST(:latter AS text) FROM counted ORDER BY n
 """
-"""An object is inserted, six columns, and two of them are updated; both databases understand it."""
+"""The rows of a shape; both databases understand it."""
 
 
 class GrownLog:
-    """A log in which so many rows are processed and so many wait; its publisher stays open, as a daemon does."""
+    """A log in which rows of a shape wait, beside others that were processed; its publisher is there when it is wanted."""
 
-    def __init__(self, address: str, name: str, *, processed: int, waiting: int) -> None:
-        self._name = name
+    def __init__(self, address: str, name: str, waiting: Shape, processed: int = 0) -> None:
+        self.name = name
+        self.engine = engine_of(address)
+        self._address = address
         self._waiting = waiting
-        self._engine = create_engine(address)
-        atexit.register(self._engine.dispose)
-        install(self._engine, LogNames(table=name))
-        self._fill(processed, "S")
-        self._boundary = self._number(f"SELECT coalesce(max(record_id), 0) FROM {name}")
+        self._processed = Shape(rows=processed)
         self._folder = temporary_folder() / "out"
-        self._publisher = Publisher(self._config(address))
-        atexit.register(self._publisher.close)
+        self._boundary: int | None = None
+        self._publisher: Publisher | None = None
 
-    def refill(self) -> None:
-        """The processed rows stay, others make way for rows that wait."""
-        for document in self._folder.glob("*"):
-            document.unlink()
-        with self._engine.begin() as connection:
-            connection.execute(text(f"DELETE FROM {self._name} WHERE record_id > {self._boundary}"))
+    def ready(self) -> None:
+        """What is processed stays, other rows make way for rows that wait, and a publisher has seen the tables."""
+        self.clear()
+        self._publisher = Publisher(self._config())
+        self._publisher.run_once()
         self._fill(self._waiting, "N")
-        postgresql = self._engine.dialect.name == "postgresql"
-        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            for statement in (f"VACUUM ANALYZE {self._name}", "CHECKPOINT") if postgresql else ("ANALYZE",):
-                connection.execute(text(statement))
+        self.settle()
 
     def publish(self) -> None:
         """Publishes what waits."""
+        assert self._publisher is not None  # ready opens it
         published = sum(report.settled for report in self._publisher.rounds(until_empty=True))
-        if published != self._waiting:
-            raise AssertionError(f"{published} of {self._waiting} rows were published")
+        if published != self._waiting.rows:
+            raise AssertionError(f"{published} of {self._waiting.rows} rows were published")
 
-    def _config(self, address: str) -> Config:
+    def close(self) -> None:
+        """Ends the publisher and removes what it wrote."""
+        if self._publisher is not None:
+            self._publisher.close()
+            self._publisher = None
+        for document in self._folder.glob("*"):
+            document.unlink()
+
+    def clear(self) -> None:
+        """Leaves only what was processed before anything else; the first time it makes the log."""
+        if self._boundary is None:
+            self._make()
+        empty = f"TRUNCATE {self.name}" if self.postgresql and not self._processed.rows else None
+        with self.engine.begin() as connection:
+            connection.execute(text(empty or f"DELETE FROM {self.name} WHERE record_id > {self._boundary}"))
+
+    def settle(self) -> None:
+        """Brings the log into the state that it has after a while, and everything to the disk."""
+        statements = (f"VACUUM ANALYZE {self.name}", "CHECKPOINT") if self.postgresql else ("ANALYZE",)
+        with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            for statement in statements:
+                connection.execute(text(statement))
+
+    @property
+    def postgresql(self) -> bool:
+        return self.engine.dialect.name == "postgresql"
+
+    def _make(self) -> None:
+        install(self.engine, LogNames(table=self.name))
+        make_tables(self.engine, self._waiting)
+        with self.engine.begin() as connection:
+            if self.postgresql:  # it would run meanwhile
+                connection.execute(text(f"ALTER TABLE {self.name} SET (autovacuum_enabled = false)"))
+        self._fill(self._processed, "S")
+        with self.engine.connect() as connection:
+            self._boundary = int(
+                connection.execute(text(f"SELECT coalesce(max(record_id), 0) FROM {self.name}")).scalar_one()
+            )
+
+    def _config(self) -> Config:
         return Config(
-            source=SourceConfig(url=address, log=self._name, tables=("thing",)),
+            source=SourceConfig(url=self._address, log=self.name, tables=self._waiting.names),
             publisher=PublisherConfig(batch_size=BATCH_SIZE, query_limit=LIMIT),
             output=(FilesOutput(path=str(self._folder)),),
         )
 
-    def _fill(self, count: int, status: str) -> None:
-        for first in range(0, count, AT_ONCE):
-            bounds = {"first": first, "last": min(first + AT_ONCE, count), "status": status}
-            with self._engine.begin() as connection:
-                connection.execute(text(FILL.format(log=self._name)), bounds)
+    def _fill(self, shape: Shape, status: str) -> None:
+        former, latter = shape.texts
+        sizes = {"objects": shape.objects, "columns": shape.columns, "tables": shape.tables, "table": shape.table}
+        sql = FILL.format(log=self.name, counted=COUNTED[self.engine.dialect.name])
+        for first in range(0, shape.rows, AT_ONCE):
+            bounds = {"first": first, "last": min(first + AT_ONCE, shape.rows)}
+            with self.engine.begin() as connection:
+                values = {"status": status, "former": former, "latter": latter}
+                connection.execute(text(sql), {**sizes, **bounds, **values})
 
-    def _number(self, question: str) -> int:
-        with self._engine.connect() as connection:
-            return int(connection.execute(text(question)).scalar_one())
+
+def make_tables(engine: Engine, shape: Shape) -> None:
+    """The tables that rows of the shape speak of."""
+    columns = ", ".join(f"c{number} text" for number in range(shape.columns))
+    with engine.begin() as connection:
+        for name in shape.names:
+            connection.execute(text(f"CREATE TABLE IF NOT EXISTS {name} (idu integer PRIMARY KEY, {columns})"))
 
 
 @cache
-def databases() -> dict[str, str]:
-    """A database of each kind that has the table which the rows speak of: its name for people, and its URL."""
-    found = {"PostgreSQL": url(), "SQLite": f"sqlite:///{Path(temporary_folder()) / 'grown.db'}"}
-    for address in found.values():
-        engine = create_engine(address)
-        with engine.begin() as connection:
-            connection.execute(text(TABLE))
-        engine.dispose()
-    return found
+def engine_of(address: str) -> Engine:
+    """An engine on it, closed at the end."""
+    engine = create_engine(address)
+    atexit.register(engine.dispose)
+    return engine
+
+
+@cache
+def addresses() -> dict[str, str]:
+    """A database of each kind: its name for people, and its URL."""
+    return {"PostgreSQL": url(), "SQLite": f"sqlite:///{Path(temporary_folder()) / 'grown.db'}"}

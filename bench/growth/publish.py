@@ -1,53 +1,51 @@
-"""What publishing a row costs when more rows wait, and when more were published before, on SQLite and PostgreSQL."""
+"""What publishing a row costs when there is more of everything, on PostgreSQL, and when more rows wait, on SQLite."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
-from bench.growth.logs import GrownLog, databases
+from bench.growth.logs import GrownLog, addresses
 from bench.growth.series import powers, targets
+from bench.growth.shape import CHARACTERS, Series, Shape, shapes
 from bench.measure import Benchmark, Contestant
 
-FEW: Final = 2_000
-"""Rows that wait in a log that holds many."""
+ROWS: Final = 100_000
+QUICK: Final = 40
+ONCE: Final = 1_000_000
 
 
 def benchmark(*, quick: bool) -> Benchmark:
-    """From a thousand rows to a million; where so many wait, SQLite would take longer than all others together."""
-    most = {"PostgreSQL": 2 if quick else 6, "SQLite": 2 if quick else 5}
-    return _benchmark(1 if quick else 3, most, 20 if quick else FEW)
-
-
-def full() -> Benchmark:
-    """From a thousand rows to ten million."""
-    return _benchmark(3, {"PostgreSQL": 7, "SQLite": 7}, FEW)
-
-
-def _benchmark(least: int, most: Mapping[str, int], few: int) -> Benchmark:
+    """From a thousand rows to ten million; SQLite to one million, which takes it as long."""
+    rows = shapes(QUICK, most=2, least=1) if quick else shapes(ROWS, most=7, once_from=ONCE)
+    fewer = [Shape(rows=n, size=n, once=n >= ONCE) for n in (powers(1, 2) if quick else powers(3, 6))]
+    found = {"PostgreSQL": rows, "SQLite": {"waiting rows": fewer}}
     return Benchmark(
         name="growth.publish",
-        question="what does publishing a row cost, the more wait and the more were published before?",
+        question="what does publishing a row cost, the more of everything there is?",
         unit="row",
-        contestants=list(_contestants(least, most, few)),
+        contestants=[one for database, series in found.items() for one in _contestants(database, series)],
         targets=targets,
         note=(
-            "Per-field rows into XDS files, the publisher standing open as a daemon does. PostgreSQL is vacuumed and has written a"
-            f" checkpoint before each run. In a log of processed rows {few:,} wait."
+            "Per-field rows into XDS files, by a publisher that has seen the tables, in cycles of 10,000 rows. Objects take turns, row"
+            f" by row. Where it is not the rows that grow there are {ROWS:,}; for values the unit is {CHARACTERS} characters."
+            f" {ONCE:,} and more ran once. PostgreSQL is vacuumed and has written a checkpoint before each run. Rows of one object are"
+            " never cut in two: a million of them are one batch, and ten million have no room in memory."
         ),
     )
 
 
-def _contestants(least: int, most: Mapping[str, int], few: int) -> Iterator[Contestant]:
-    for database, address in databases().items():
-        for size in powers(least, most[database]):
-            waiting = GrownLog(address, f"waiting_{size}", processed=0, waiting=size)
-            yield _contestant(f"waiting rows, {database}", size, waiting, size)
-        for size in powers(least, max(most.values())):
-            processed = GrownLog(address, f"processed_{size}", processed=size, waiting=few)
-            yield _contestant(f"processed rows in the log, {database}", size, processed, few)
-
-
-def _contestant(series: str, size: int, log: GrownLog, rows: int) -> Contestant:
-    name = f"{series}: {size:,}"
-    return Contestant(name=name, prepare=log.refill, run=log.publish, units=rows, series=series, size=size)
+def _contestants(database: str, series: Series) -> Iterator[Contestant]:
+    for number, (name, sizes) in enumerate(series.items()):
+        for shape in sizes:
+            log = GrownLog(addresses()[database], f"grown{number}_{shape.size}", shape)
+            yield Contestant(
+                name=f"{name}, {database}: {shape.size:,}",
+                prepare=log.ready,
+                run=log.publish,
+                done=log.close,
+                units=shape.units,
+                series=f"{name}, {database}",
+                size=shape.size,
+                once=shape.once,
+            )

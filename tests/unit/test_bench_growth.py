@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sqlite3
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,13 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.curves import draw_growth, short
+from bench.growth.capture import written
 from bench.growth.fit import Point, from_the_cheapest, growth, slope
-from bench.growth.rules import CHARACTERS, Shape, shapes
+from bench.growth.logs import COUNTED, FILL
 from bench.growth.series import by_series, powers, targets
+from bench.growth.shape import CHARACTERS, Shape, long_values, shapes
 from bench.machine import this_machine
-from bench.measure import Benchmark, Timing
+from bench.measure import Benchmark, Contestant, Timing, measure
 from bench.names import NAMES, chosen
 from bench.report import report
+from eventlog.sql.triggers import Style
 
 SIZES = powers(3, 6)
 
@@ -83,26 +88,72 @@ def test_every_series_has_its_target_and_contestants_without_one_have_none() -> 
 def test_rows_have_the_shape_that_was_asked_for(shape: Shape) -> None:
     rows = list(shape.log_rows())
     assert [row[0] for row in rows] == list(range(1, shape.rows + 1))
-    assert len({row[1] for row in rows}) <= max(1, shape.rows // shape.each)
+    assert len({row[1] for row in rows}) <= shape.objects
     assert all(len(row[9] or "") == shape.characters for row in rows)
-    assert {row[6] for row in rows} <= {table.name for table in shape.catalog}
+    assert {row[6] for row in rows} <= {table.name for table in shape.catalog} == set(shape.names)
     inserted = [(row[1], row[7]) for row in rows if row[3] == 1]
     assert len(inserted) == len(set(inserted))
 
 
-@pytest.mark.parametrize("quick", [True, False])
-def test_what_grows_is_what_the_shape_has_more_of(quick: bool) -> None:
-    found = shapes(quick=quick)
-    assert all(shape.rows == size for size, shape in found["waiting rows"])
-    assert all(shape.tables == size for size, shape in found["tables"])
-    assert all(shape.characters == size for size, shape in found["characters of a value"])
-    assert all(len(sizes) >= 2 and sizes == sorted(sizes, key=lambda one: one[0]) for sizes in found.values())
-    assert CHARACTERS > 0
+@given(
+    st.builds(
+        Shape, rows=st.integers(1, 40), each=st.integers(1, 9), columns=st.integers(1, 5), tables=st.integers(1, 3)
+    )
+)
+def test_statements_fill_a_log_with_the_rows_of_the_shape(shape: Shape) -> None:
+    former, latter = shape.texts
+    sizes = {"objects": shape.objects, "columns": shape.columns, "tables": shape.tables, "table": shape.table}
+    values = {"status": "N", "former": former, "latter": latter, "first": 0, "last": shape.rows}
+    columns = "table_key, status, event_type, event_time, perpetrator, table_name, column_name, old_value, new_value"
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute(f"CREATE TABLE log (record_id INTEGER PRIMARY KEY, {columns})")
+        connection.execute(FILL.format(log="log", counted=COUNTED["sqlite"]), sizes | values)
+        filled = connection.execute("SELECT * FROM log ORDER BY record_id").fetchall()
+    assert [(*row[:4], *row[5:]) for row in filled] == [(*row[:4], *row[5:]) for row in shape.log_rows()]
+
+
+@pytest.mark.parametrize("most", [2, 7])
+def test_what_grows_is_what_the_shape_has_more_of(most: int) -> None:
+    found = shapes(10, most=most, once_from=1_000_000, least=1)
+    rows, objects, one, columns, tables, characters = found.values()
+    assert all(shape.rows == shape.size for shape in rows)
+    assert all(shape.objects == shape.size for shape in objects)
+    assert all(shape.each == shape.size for shape in one)
+    assert all(shape.columns == shape.size for shape in columns)
+    assert all(shape.tables == shape.size for shape in tables)
+    assert all(shape.characters == shape.size and shape.in_characters for shape in characters)
+    for sizes in found.values():
+        assert len(sizes) >= 2
+        assert [shape.size for shape in sizes] == sorted({shape.size for shape in sizes})
+    assert [shape.size for shape in rows if shape.once] == [size for size in (10**6, 10**7) if size <= 10**most]
+
+
+def test_where_values_grow_characters_are_counted() -> None:
+    shape = long_values(10_000_000)
+    assert (shape.rows, shape.units) == (2, 2 * 10_000_000 // CHARACTERS)
+    assert long_values(10).units == long_values(10).rows * 10 // CHARACTERS
+
+
+def test_what_runs_once_is_neither_warmed_up_nor_repeated() -> None:
+    ran: list[str] = []
+    contestants = [Contestant(name=name, run=partial(ran.append, name), once=name == "l") for name in "sl"]
+    timings = measure(contestants, runs=3)
+    assert "".join(ran) == "s" + "sl" + "s" + "s"
+    assert {name: len(one.seconds) for name, one in timings.items()} == {"s": 3, "l": 1}
+
+
+@pytest.mark.parametrize("style,logged", [(Style.FIELD, 2), (Style.ROW_BACK, 1)])
+def test_what_a_statement_writes_is_what_grows(style: Style, logged: int) -> None:
+    rows, columns, long = written(style, quick=True).values()
+    assert [(one.rows, one.units) for one in rows] == [(one.size, one.size * logged) for one in rows]
+    assert all(one.columns == one.size and one.rows * one.columns == one.units for one in columns)
+    assert all(one.characters == one.size for one in long)
 
 
 def test_a_word_before_a_point_means_all_that_follow_it() -> None:
     assert chosen([]) == list(NAMES)
-    assert chosen(["growth"]) == ["growth.rules", "growth.publish"]
+    assert chosen(["growth"]) == [name for name in NAMES if name.startswith("growth.")]
+    assert len(chosen(["growth"])) > 2
     assert chosen(["spark.growth"]) == ["spark.growth"]
     assert chosen(["grow"]) == []
 

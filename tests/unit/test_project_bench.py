@@ -43,8 +43,8 @@ def test_a_figure_is_the_median_with_its_spread() -> None:
 
 def test_the_table_compares_by_unit_with_the_floor() -> None:
     text = markdown(found(timing("least", 1.0, units=10, floor=True), timing("ours", 6.0, units=20)))
-    assert "| least | 10 | 1 s | 0% | 100 ms | 10 | floor |" in text
-    assert "| ours | 20 | 6 s | 0% | 300 ms | 3 | 3.00× |" in text
+    assert "| least | 10 | 1 s | one run | 100 ms | 10 | floor |" in text
+    assert "| ours | 20 | 6 s | one run | 300 ms | 3 | 3.00× |" in text
 
 
 @pytest.mark.parametrize("reached,said", [(True, "* reached: a promise"), (False, "* NOT REACHED: a promise")])
