@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from eventlog.errors import DamageError, EventlogError, SourceError
 from eventlog.model import Image, Op
+from eventlog.sources.gbase.emulator import Emulator
 from eventlog.sources.gbase.encode import record, row_record, table_record
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import Record
@@ -55,6 +56,18 @@ def before_damage(chunks: Iterable[bytes], own: GbaseSettings = OWN) -> tuple[li
     except (DamageError, SourceError) as error:
         return found, error
     return found, None
+
+
+def captured(server: Emulator, columns: Mapping[str, str], *, most: int = 256) -> list[bytes]:
+    """The reads of a session as version (1, 1) has it, from the beginning of the log to a heartbeat."""
+    session = server.opensess("", 0, 0, most, 1, 1)
+    for label, table in enumerate(columns, start=1):
+        server.startcapture(session, 0, table, columns[table], label)
+    server.activatesess(session, 1)
+    found = []
+    while not server.idle(session):
+        found.append(server.read(session, 65_536))
+    return [*found, server.read(session, 65_536)]
 
 
 GOOD = table_record(T1) + begin(1) + insert(2, 1) + commit(3)

@@ -72,6 +72,13 @@ def test_a_varchar_of_informix_has_one_byte_for_its_length() -> None:
     assert [own.decode(data) for data in (b"\0", b"\1\0", b"\1a")] == ["", None, "a"]
 
 
+@pytest.mark.parametrize("written", ["0100", "01FF", "00FF"])
+def test_a_boolean_is_null_by_its_flag_or_by_its_value(written: str) -> None:
+    layout = layout_of(1, "c1 boolean")
+    row = row_record(Record.INSERT, 1, 1, layout, {"c1": True})[:36] + bytes.fromhex(written)
+    assert SlowReader(layout, TextRules(), "auto")(row, 36) == compiled(layout, TextRules())(row, 36) == {"c1": None}
+
+
 @pytest.mark.parametrize(
     "kind, written, told",
     [

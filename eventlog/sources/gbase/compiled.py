@@ -183,8 +183,8 @@ def _expression(kind: ColumnType, name: str, slowly: str, texts: TextRules, know
             # Every date of the last thousand years; a century of 100 or more makes a year that there is none of.
             return f"{quick} if {name}a == 0xC7 and {name}c < 100 else {slowly}"
         case Form.BOOLEAN:
-            known["truth"] = {b"\0\0": False, b"\0\1": True, b"\1\0": None}
-            return f"truth[{name}]"  # another byte than 1 for true is read slowly
+            known["truth"] = {b"\0\0": False, b"\0\1": True, b"\1\0": None, b"\1\xff": None}
+            return f"truth[{name}]"  # what is neither is read slowly
         case Form.CHAR:
             trimmed = f"{name}.rstrip(b' ')" if texts.trim else name
             return f"None if {name}[0] == 0 else text({trimmed})"

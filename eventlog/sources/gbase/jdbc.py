@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from eventlog.errors import ConfigError, SourceError
 from eventlog.extras import require
-from eventlog.sources.gbase.session import CAPTURES, parts_of
+from eventlog.sources.gbase.session import BIGINTS, CAPTURES, parts_of
 from eventlog.sources.gbase.settings import GbaseSettings
 
-_LARGEST_INT: Final = 2**31 - 1
 _OWN_SIGNALS: Final = "-Xrs"
 """Without it Java ends the process on SIGTERM and Ctrl-C, before a session could be closed."""
 
@@ -33,7 +32,8 @@ class JdbcDriver:
 
     def call(self, function: str, *arguments: object) -> int:
         marks = ", ".join("?" * len(arguments))
-        return self._number(f"EXECUTE FUNCTION {function}({marks})", arguments)
+        position = 2 if function.rpartition("cdc_")[2] in BIGINTS else 0
+        return self._number(f"EXECUTE FUNCTION {function}({marks})", arguments, position)
 
     def read(self, session: int, most: int) -> bytes:
         if len(self._buffer) != most:
@@ -49,12 +49,13 @@ class JdbcDriver:
     def close(self) -> None:
         self._asked("closing the connection", self._connection.close)
 
-    def _number(self, statement: str, arguments: tuple[object, ...]) -> int:
+    def _number(self, statement: str, arguments: tuple[object, ...], position: int = 0) -> int:
         doing = statement.partition("(")[0]
         prepared = self._asked(doing, self._connection.prepareStatement, statement)
         try:
             for place, argument in enumerate(arguments, start=1):
-                self._asked(doing, _setter(prepared, argument), place, argument)
+                bind = prepared.setLong if place == position else _setter(prepared, argument)
+                self._asked(doing, bind, place, argument)
             rows = self._asked(doing, prepared.executeQuery)
             self._asked(doing, rows.next)
             return int(self._asked(doing, rows.getLong, 1))
@@ -69,10 +70,7 @@ class JdbcDriver:
 
 
 def _setter(prepared: Any, argument: object) -> Any:
-    """Binds the argument as the server's functions declare it: texts, INTEGER, and positions, which are longer."""
-    if isinstance(argument, int):
-        return prepared.setInt if abs(argument) <= _LARGEST_INT else prepared.setLong
-    return prepared.setString
+    return prepared.setInt if isinstance(argument, int) else prepared.setString
 
 
 def _first_line(error: Exception) -> str:

@@ -14,6 +14,8 @@ READ: Final = 65_536
 """Bytes that are asked for at once."""
 POSITION_GONE: Final = -83713
 MAJOR: Final = 1
+BIGINTS: Final = frozenset(("startcapture", "endcapture", "activatesess"))
+"""The functions whose second argument is a position, a BIGINT; every other number is an INTEGER."""
 CAPTURES: Final = "SELECT count(*) FROM syscdctabs WHERE dbname = ? AND owner = ? AND tabname = ? AND sessid <> ?"
 """How many other sessions capture a table; it is asked for by `parts_of` its name and the own session."""
 

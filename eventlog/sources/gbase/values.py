@@ -154,9 +154,10 @@ def _write_date(value: dt.date | None) -> bytes:
 
 
 def _read_boolean(data: bytes) -> Value:
+    """NULL by the flag before it, or by a value of FF, which is all that IBM's client in Java looks at."""
     if data[0] > 1:
         raise ValueError(f"its null flag is {data[0]}")
-    return None if data[0] else data[1] != 0
+    return None if data[0] or data[1] == 0xFF else data[1] != 0
 
 
 def _write_boolean(value: bool | None) -> bytes:

@@ -1,0 +1,84 @@
+"""IBM's change stream client for Informix as a second reader of streams: its jars, Java that gives it bytes, its answers.
+
+No server is needed: the client gets a connection of the driver's own class that never connected. The jars are in the
+folder that EVENTLOG_CLIENT_JARS names or in the user's cache, else Maven fetches them once if EVENTLOG_REQUIRE=jdbc asks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.maven import fetched
+from tests.servers import absent, required
+
+HERE = Path(__file__).parent
+JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8")
+Told = dict[str, Any]
+
+
+def classpath(folder: Path) -> str:
+    """The jars, and the classes that are compiled into the folder."""
+    compiler = shutil.which("javac")
+    if compiler is None:
+        absent("jdbc", "there is no javac")
+    jars = ":".join(map(str, sorted(_jars().glob("*.jar"))))
+    subprocess.run([compiler, "-cp", jars, "-d", folder, *(HERE / "java" / "client").glob("*.java")], check=True)
+    return f"{folder}:{jars}"
+
+
+class OtherReader:
+    """A running Java program that answers each piece of bytes with a line of JSON."""
+
+    def __init__(self, classes: str, program: str) -> None:
+        pipe = subprocess.PIPE
+        command = [*JAVA, "-cp", classes, f"client.{program}"]
+        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+
+    def tell(self, *pieces: bytes) -> Told:
+        """The answer to the last of the pieces, before which none is answered."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(framed(pieces))
+        self._process.stdin.flush()
+        told: Told = json.loads(self._process.stdout.readline())
+        return told
+
+    def read(self, records: Iterable[bytes]) -> list[Told]:
+        """What it says of each record of a stream that begins here."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(framed([b""]))
+        return [self.tell(record) for record in records]
+
+    def close(self) -> None:
+        """Ends the program."""
+        self._process.communicate(timeout=60)
+
+
+def session(classes: str, tables: Sequence[str], reads: Iterable[bytes]) -> list[Told]:
+    """What a whole session of the client tells: its calls, the transactions that it reads, and how it ends."""
+    command = [*JAVA, "-cp", classes, "client.Session", *tables]
+    run = subprocess.run(command, input=framed(reads), capture_output=True, check=True, timeout=120)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def framed(pieces: Iterable[bytes]) -> bytes:
+    """Each piece with its length before it."""
+    return b"".join(struct.pack(">I", len(piece)) + piece for piece in pieces)
+
+
+def _jars() -> Path:
+    """The folder of the jars, filled by Maven where nobody has done so before and the test must run."""
+    named = os.environ.get("EVENTLOG_CLIENT_JARS")
+    folder = Path(named or Path.home() / ".cache" / "eventlog" / "ifx-changestream-client-1.1.3")
+    if folder.is_dir():
+        return folder
+    if "jdbc" not in required():
+        absent("jdbc", "EVENTLOG_CLIENT_JARS names no folder of jars, and EVENTLOG_REQUIRE does not ask Maven for them")
+    return fetched("jdbc", HERE / "pom.xml", folder)
