@@ -34,14 +34,22 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empt
     console = Console()
     table = _table(columns, cells, console)
     if not console.is_terminal:
-        Console(width=_natural_width(table)).print(table)
+        _print(Console(width=_natural_width(table)), table)
         return
     if _natural_width(table) > console.width:
         filled = [place for place in range(len(columns)) if any(row[place] for row in cells)]
         table = _table(
             [columns[place] for place in filled], [[row[place] for place in filled] for row in cells], console
         )
-    console.print(table)
+    _print(console, table)
+
+
+def _print(console: Any, table: Any) -> None:
+    """Without the blanks at the ends of lines, which show where somebody copies them."""
+    with console.capture() as printed:
+        console.print(table)
+    for line in printed.get().splitlines():
+        click.echo(line.rstrip())
 
 
 def _table(columns: Sequence[str], cells: Iterable[Sequence[str]], console: Any) -> Any:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eventlog.errors import ConfigError, InstallError
 from eventlog.schema import Column
-from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames
+from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames, no_log
 from eventlog.sql.shapes import Schema
 from eventlog.sqltypes import Category
 
@@ -30,8 +30,7 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
     schema = _schema(where, names)
     table = schema.find(names.table)
     if table is None:
-        whole = names.table if names.schema is None else f"{names.schema}.{names.table}"
-        raise InstallError(f"There is no log table {whole}.", hint="`eventlog install` makes it.")
+        raise no_log(names)
     found = chosen(schema.shape(table).columns, wanted, table)
     return replace(names, columns=found)
 

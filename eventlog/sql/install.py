@@ -11,7 +11,7 @@ from eventlog.errors import ConfigError, InstallError
 from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import has_log, log_columns
-from eventlog.sql.names import NEW_ORDER, STANDARD, LogNames
+from eventlog.sql.names import NEW_ORDER, STANDARD, LogNames, no_log
 from eventlog.sql.queries import log_holes, statement
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _waiting(connection: Connection, names: LogNames) -> int:
 def _revision(connection: Connection, names: LogNames) -> str:
     revision = _found_revision(connection, names)
     if revision is None:
-        raise InstallError(f"There is no event log {names.table} here.", hint="`eventlog install` makes it.")
+        raise no_log(names)
     return revision
 
 

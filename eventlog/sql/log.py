@@ -12,7 +12,7 @@ import msgspec
 from eventlog.errors import InstallError
 from eventlog.sql.access import fetched, in_text, transaction
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.names import LogNames
+from eventlog.sql.names import LogNames, no_log
 from eventlog.sql.queries import log_holes, statement
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Log:
         self.engine = engine
         self.names = names
         self.dialect = dialect_of(engine)
-        self.name = f"{names.schema}.{names.table}" if names.schema else names.table
+        self.name = names.whole
         self._holes = {hole: in_text(text) for hole, text in log_holes(self.dialect, names).items()}
         self._holes |= {"now": self.dialect.now, "clock": clock or self.dialect.now}
         self._queries: dict[tuple[str, ...], TextClause] = {}
@@ -92,8 +92,7 @@ class Log:
         try:
             columns = inspector.get_columns(self.names.table, schema=self.names.schema)
         except NoSuchTableError as error:
-            message = f"There is no event log {self.name} in this database."
-            raise InstallError(message, hint=f"`eventlog install --log {self.name}` makes it.") from error
+            raise no_log(self.names) from error
         present = {column["name"].casefold() for column in columns}
         missing = [name for name in self.names.columns if name.casefold() not in present]
         if missing:

@@ -6,7 +6,7 @@ import hashlib
 
 from msgspec import Struct
 
-from eventlog.errors import ConfigError
+from eventlog.errors import ConfigError, InstallError
 
 STANDARD = (
     "record_id",
@@ -85,6 +85,11 @@ class LogNames(Struct, frozen=True, kw_only=True):
         """The tables that are eventlog's: the log and its companions."""
         return frozenset((self.table, self.outcomes, self.marks, self.version))
 
+    @property
+    def whole(self) -> str:
+        """The log's name as people write it: with its schema, if it has one."""
+        return self.table if self.schema is None else f"{self.schema}.{self.table}"
+
     def column(self, standard: str) -> str:
         """The actual name of the column that STANDARD calls so."""
         return self.columns[STANDARD.index(standard)]
@@ -96,3 +101,11 @@ def read_log_name(text: str) -> LogNames:
     if not table.strip() or (point and not schema.strip()):
         raise ConfigError(f"{text!r} is no name of a log table.", hint="It is written as event_log or app.event_log.")
     return LogNames(table=table, schema=schema or None)
+
+
+def no_log(names: LogNames) -> InstallError:
+    """The error of whoever looked for a log that is not there."""
+    told = "" if names.whole == LogNames().table else f" --log {names.whole}"
+    return InstallError(
+        f"There is no event log {names.whole} in this database.", hint=f"`eventlog install{told}` makes it."
+    )

@@ -173,7 +173,7 @@ def test_a_foreign_log_that_lacks_a_column_is_refused_by_name(engine: Engine) ->
 
 def test_what_is_not_installed_cannot_be_upgraded_or_taken_off(engine: Engine) -> None:
     for act in (upgrade, upgrade_sql, uninstall, uninstall_sql):
-        with pytest.raises(InstallError, match="no event log event_log here"):
+        with pytest.raises(InstallError, match="no event log event_log in this database"):
             act(engine)
 
 

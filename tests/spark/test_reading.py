@@ -72,7 +72,7 @@ def test_an_empty_log_is_read_as_no_rows(log: LogTable) -> None:
 
 
 def test_a_log_that_is_not_there_is_an_error(log: LogTable) -> None:
-    with pytest.raises(InstallError, match="no log table nowhere"):
+    with pytest.raises(InstallError, match="no event log nowhere"):
         planned(options(log.engine, log="nowhere"))
 
 

@@ -39,7 +39,7 @@ def test_a_log_is_a_table_of_ten_columns(spark: SparkSession, database: str, req
 
 def test_what_is_wrong_with_the_log_arrives_as_what_it_is(spark: SparkSession, sqlite: Engine) -> None:
     installed(sqlite)
-    with pytest.raises(InstallError, match="no log table nowhere"), arriving():
+    with pytest.raises(InstallError, match="no event log nowhere"), arriving():
         loaded(spark, sqlite, log="nowhere").count()
     with pytest.raises(EventlogError, match="There is no option tabel"), arriving():
         loaded(spark, sqlite, tabel="event_log").count()

@@ -58,7 +58,7 @@ def installed(connection: Connection, names: LogNames) -> list[Installed]:
     """Our triggers that write to this log; names must carry the log's schema where the database has schemas."""
     from sqlalchemy import text
 
-    log = f"{names.schema}.{names.table}" if names.schema else names.table
+    log = names.whole
     dialect = dialect_of(connection)
     found = []
     for row in connection.execute(text(statement(dialect, "our_triggers"))):

@@ -155,7 +155,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         return self.plan.key + tuple(watched.column for watched in self.plan.watched)
 
     def _mark(self, digest: str) -> str:
-        log = f"{self.names.schema}.{self.names.table}" if self.names.schema else self.names.table
+        log = self.names.whole
         table = self.plan.table
         called = f"{table.schema}.{table.name}" if table.schema else table.name
         text = write_marker(Marker(log=log, table=called, options=self.plan.options, hash=digest))
