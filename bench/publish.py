@@ -35,6 +35,7 @@ FLOOR = "COPY and UPDATE BETWEEN in one snapshot"
 OURS = "eventlog into XDS files"
 SHARED = "the same, workers = 2"
 WHOLE = "eventlog into XDS files, whole rows read back"
+WRITTEN = "bare write of the same bytes, one file"
 PARSED = "PgQ consumer, payload parsed"
 PUBLISHED = "PgQ consumer, into XDS files"
 WHOLE_ROWS: Final = """
@@ -59,13 +60,15 @@ def benchmark(*, quick: bool) -> Benchmark:
     log, shared = (backlog(name, QUICK if quick else ROWS) for name in ("publish_log", "shared_log"))
     whole = _whole_rows(log.count // PER_CHANGE)
     queue = filled_queue(log.count // PER_CHANGE, temporary_folder())
+    ours, same = Standing(log), Written(log)
     return Benchmark(
         name="publish",
         question="how fast do waiting rows become durable documents?",
         unit="row",
         contestants=[
             Contestant(name=FLOOR, prepare=log.refill, run=partial(bare, log), units=log.count, floor=True),
-            Contestant(name=OURS, prepare=log.refill, run=Standing(log).publish, units=log.count),
+            Contestant(name=OURS, prepare=log.refill, run=ours.publish, done=same.keep, units=log.count),
+            Contestant(name=WRITTEN, run=same.write, units=log.count),
             Contestant(name=SHARED, prepare=shared.refill, run=Standing(shared, 2).publish, units=log.count),
             Contestant(name=WHOLE, prepare=whole.refill, run=Standing(whole).publish, units=log.count),
             *_peers(queue, log.count),
@@ -74,7 +77,8 @@ def benchmark(*, quick: bool) -> Benchmark:
         note=(
             "Per-field rows of a table with seven columns: an object is inserted (six rows of type 1) and updated (two of"
             f" type 2), one value in ten needs escaping; cycles of {LIMIT:,} rows, {BATCH_SIZE} changes to a document. The"
-            " floor reads the same rows in the same cycles and marks them, and does nothing with them. Two workers share"
+            " floor reads the same rows in the same cycles and marks them, and does nothing with them. The bare write has the bytes of"
+            " those documents in memory and brings them to the disk. Two workers share"
             f" {len(os.sched_getaffinity(0))} cores with the server and the process that reads, writes and marks."
             f" 'Whole rows' is a log of types 5 and 6 with the same {whole.count:,} row changes, one row each, whose values"
             " are read back from the table; two changes of an object in one cycle become one element."
@@ -88,6 +92,26 @@ def benchmark(*, quick: bool) -> Benchmark:
             )
         ),
     )
+
+
+class Written:
+    """The bytes of the documents that a log became, and how long a disk takes for them alone."""
+
+    def __init__(self, log: Backlog) -> None:
+        self._log = log
+        self._bytes = b""
+
+    def keep(self) -> None:
+        """Remembers what stands in the log's folder."""
+        if not self._bytes:
+            self._bytes = b"".join(document.read_bytes() for document in sorted(self._log.folder.glob("*")))
+
+    def write(self) -> None:
+        """Writes it into one file, as durable as documents are."""
+        with (self._log.folder.parent / "bytes").open("wb") as file:
+            file.write(self._bytes)
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def _whole_rows(changes: int) -> Backlog:

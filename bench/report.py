@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -48,11 +49,20 @@ def markdown(found: Report) -> str:
 
 
 def save(found: Report, folder: Path = RESULTS) -> Path:
-    """Writes the report into the folder as JSON; the newest stands under the benchmark's name."""
+    """Writes the report into the folder as JSON, and as Markdown beside it; the newest stands under the benchmark's name."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{found.name}.json"
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(_told(found)), indent=2) + b"\n")
+    path.with_suffix(".md").write_text(markdown(found) + "\n", encoding="utf-8")
     return path
+
+
+def _told(found: Report) -> dict[str, Any]:
+    """The report with the median and the spread of every contestant, which follow from its runs."""
+    told: dict[str, Any] = msgspec.to_builtins(found)
+    for timing, written in zip(found.timings, told["timings"], strict=True):
+        written |= {"median": timing.median, "spread": timing.spread}
+    return told
 
 
 def duration(seconds: float) -> str:
