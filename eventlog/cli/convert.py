@@ -41,6 +41,7 @@ PART_EVENTS = 100_000
 @click.option("--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables, types and keys as JSON.")
 @click.option("--key", "keys", multiple=True, metavar="TABLE=COL,…", help="A table's key, of a stream that names none.")
 @click.option("--tables", multiple=True, metavar="LABEL=TABLE,…", help="What labels of a stream mean: 111=shop.t1.")
+@click.option("--code-page", metavar="NAME", help="The code page of a stream's text, as cp1251 or gb18030.")
 @click.option("--database", metavar="URL", help="The database that answers read-backs.")
 @click.option("--snapshot", metavar="DIR", type=click.Path(path_type=Path), help="Files that answer read-backs.")
 @click.option(

@@ -25,6 +25,7 @@ class Order(Struct, frozen=True, kw_only=True):
     schema: Path | None
     keys: tuple[str, ...]
     tables: tuple[str, ...]
+    code_page: str | None
     database: str | None
     snapshot: Path | None
     file_format: str | None

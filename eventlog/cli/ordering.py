@@ -66,6 +66,8 @@ def _refuse(order: Order) -> None:
         _refuse_for_stream(order)
     if order.source != "gbase" and (order.keys or order.tables):
         raise UsageError("--key and --tables go with --from gbase; other tables come from --schema.")
+    if order.source == "log" and order.code_page is not None:
+        raise UsageError("--code-page goes with --from gbase and --from linter; a log's files are UTF-8.")
     refuse_target(order)
     if order.mark and not order.from_database:
         raise UsageError("--mark marks the rows of a database, and INPUT is none.")
@@ -102,8 +104,10 @@ def _stream(order: Order, config: Config) -> StreamInput:
     """The files of a stream, and how they are read: as the configuration says, and the command line over it."""
     places = [path for place in order.inputs for path in _files_at(place)]
     if order.source == "linter":
-        return StreamInput(places=tuple(places), settings=config.source.linter)
+        queue = config.source.linter
+        return StreamInput(places=tuple(places), settings=replace(queue, code_page=order.code_page or queue.code_page))
     settings = config.source.gbase
+    settings = replace(settings, encoding=order.code_page or settings.encoding)
     tables = {**settings.tables, **dict(_pair("--tables", one) for said in order.tables for one in _labels(said))}
     keys = {**settings.keys, **{table: tuple(names.split(",")) for table, names in map(_key_pair, order.keys)}}
     return StreamInput(places=tuple(places), settings=replace(settings, tables=tables, keys=keys))
@@ -168,7 +172,7 @@ def _catalog(order: Order, config: Config, read_back: DatabaseRows | SnapshotRow
             raise DataError(f"{order.schema} cannot be read: {error.strerror}.") from None
     url = read_back.url if isinstance(read_back, DatabaseRows) else order.inputs[0] if order.from_database else None
     if url is None:
-        return None
+        return _told_by_rows(order)
     from eventlog.assembly import catalog_of
     from eventlog.sql.connect import connect
     from eventlog.sql.names import read_log_name
@@ -178,6 +182,15 @@ def _catalog(order: Order, config: Config, read_back: DatabaseRows | SnapshotRow
         return catalog_of(engine, read_log_name(order.log or config.source.log), config)
     finally:
         engine.dispose()
+
+
+def _told_by_rows(order: Order) -> Catalog | None:
+    """Without a schema: XDS asks for none, streams describe themselves, and rows in files name keys and columns."""
+    if order.target == "xds" or order.source != "log" or order.snapshot is not None:
+        return None
+    from eventlog.convert.inferred import catalog_of_files
+
+    return catalog_of_files(_files(order))
 
 
 def _options(order: Order, config: Config) -> Options:

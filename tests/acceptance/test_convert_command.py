@@ -110,6 +110,19 @@ def test_files_are_read_back_from_a_database_or_a_snapshot(tmp_path: Path, schem
     assert [outcome["status"] for outcome in outcomes_of(tmp_path / "nobody")] == ["E"]
 
 
+def test_without_a_schema_rows_say_what_tables_have_and_every_value_is_text(tmp_path: Path) -> None:
+    rows = [log_row(1, column_name="age", new_value="7"), log_row(2)]
+    file = write_lines(tmp_path / "a.jsonl", rows)
+    ok("convert", file, "--to", "change-tables", "--format", "csv", "--out", tmp_path / "rows", *HERE)
+    (part,) = (tmp_path / "rows").glob("*__ct/part-*.csv")
+    head, row = part.read_text().splitlines()
+    assert head.split(",")[-3:] == ["idu", "age", "fname"]
+    assert row.split(",")[-3:] == ["1", "7", "Jack"]
+    ok("convert", file, "--to", "messages", "--out", tmp_path / "told", *HERE)
+    (part,) = (tmp_path / "told").glob("*/part-*.jsonl")
+    assert json.loads(part.read_text())["data"] == {"idu": "1", "age": "7", "fname": "Jack"}
+
+
 def test_archives_of_purge_are_input(tmp_path: Path) -> None:
     url = database(tmp_path)
     ok("convert", url, "--out", tmp_path / "one", "--mark", *HERE)
@@ -123,8 +136,7 @@ def test_archives_of_purge_are_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words,code,said",
     [
-        (["--to", "messages"], 78, "Say --schema FILE"),
-        (["--to", "change-tables"], 78, "Say --schema FILE"),
+        (["--code-page", "cp1251"], 64, "--code-page goes with --from gbase and --from linter"),
         (["--mark"], 64, "--mark marks the rows of a database"),
         (["--log", "event_log"], 64, "--log names a table of a database"),
         (["--database", "sqlite://", "--snapshot", "."], 64, "not by both"),

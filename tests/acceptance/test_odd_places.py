@@ -69,6 +69,24 @@ def test_labels_may_be_said_in_one_go(tmp_path: Path) -> None:
     assert "table=t1,schema=shop" in (tmp_path / "out" / "part-00000.xml").read_text()
 
 
+def test_a_code_page_is_said_where_a_queue_is_converted_as_where_it_is_looked_at(tmp_path: Path) -> None:
+    """The worked example of the reference: a row of T in the code page 1251."""
+    image = "08070000000400d1f2eeeb0200000000000000012345678000000000" + "00"
+    row = {"OPER_DATE": "4055836e8000", "EXTDATA": 0, "DBNODE": "DB", "TRANSACT_ID": 1, "SYSLOG_ADDR": 12884978240}
+    row |= {"TYP": 2, "BLOBATR": 0, "CHANNEL": 1, "TABNUM_SRC": 17, "ROWID_SRC": 5, "LEN1": 29, "LEN2": 0}
+    row |= {"DST_SERVER": "S", "DST_OWNER": "O", "DST_TABLE": "T", "DATA": image}
+    commit = row | {"SYSLOG_ADDR": 12884978300, "TYP": 4, "LEN1": 0, "DATA": ""}
+    (tmp_path / "queue.jsonl").write_text(f"{json.dumps(row)}\n{json.dumps(commit)}\n")
+    types = {"ID": "int", "NAME": "varchar(20)", "PRICE": "decimal", "N": "smallint"}
+    columns = [{"name": name, "type": kind, "key": 1 if name == "ID" else None} for name, kind in types.items()]
+    (tmp_path / "schema.json").write_text(json.dumps({"tables": [{"name": "T", "number": 17, "columns": columns}]}))
+    words = ("--from", "linter", "--schema", "schema.json", "--code-page", "cp1251", "--out", "out")
+    assert ok("convert", "queue.jsonl", *words, cwd=tmp_path) == "1 row, 1 change, 1 part (S 1).\n"
+    told = (tmp_path / "out" / "part-00000.xml").read_text(encoding="utf-8")
+    assert '<add-attr attr-name="NAME"><value type="string">Стол</value></add-attr>' in told
+    assert '<add-attr attr-name="PRICE"><value type="string">12345.678</value></add-attr>' in told
+
+
 @pytest.mark.parametrize("name", ["", ".", "app."])
 def test_a_log_has_a_name(name: str, tmp_path: Path) -> None:
     done = eventlog("install", "--database", f"sqlite:///{tmp_path / 'app.db'}", "--log", name)
