@@ -222,7 +222,7 @@ def _container(name: str) -> Iterator[URL]:
     from testcontainers.community.mysql import MySqlContainer
 
     def make() -> MySqlContainer:
-        # Without a binary log, as in the server of our own: with one, whoever makes triggers needs SUPER.
+        # Without a binary log, as in MariaDB's server of our own: with one, whoever makes triggers needs SUPER.
         packed = MySqlContainer(_images[name], username="root", password="test", dialect="pymysql")
         return packed.with_command("--skip-log-bin")
 

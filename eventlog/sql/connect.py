@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eventlog.errors import ConfigError, EventlogError, SourceError
 from eventlog.extras import EXTRAS, missing
@@ -32,6 +32,8 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
     if dialect.embedded:
         arguments["timeout"] = LOCK_WAIT_SECONDS
         _refuse_missing_file(parsed, may_create=may_create)
+    if dialect.latin_driver and parsed.drivername.endswith(dialect.latin_driver) and parsed.password:
+        arguments["password"] = str(parsed.password).encode()
     try:
         engine = create_engine(parsed, connect_args=arguments)
     except ModuleNotFoundError as error:
@@ -41,6 +43,8 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
         raise ConfigError(f"No driver is called as the URL begins, {parsed.drivername}:.", hint=hint) from None
     if dialect.untaught_words:
         _teach(engine, dialect.untaught_words)
+    if dialect.login_package:
+        _say_what_is_missing(engine, dialect.login_package)
     return engine
 
 
@@ -97,8 +101,23 @@ def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
     return SourceError(f"{doing}: {first}.", may_pass=may_pass)
 
 
+def _say_what_is_missing(engine: Engine, package: str) -> None:
+    """Tells in a sentence that the driver needs a package for the login that this server asks for."""
+    from sqlalchemy import event
+
+    def log_in(compiler: Any, _record: object, positional: list[Any], named: dict[str, Any]) -> Any:
+        try:
+            return compiler.connect(*positional, **named)
+        except RuntimeError as error:
+            hint = f"pip install {package} brings it; a connection with TLS does without."
+            raise ConfigError(f"The driver cannot log in: {str(error).rstrip('.')}.", hint=hint) from None
+
+    event.listen(engine, "do_connect", log_in)
+
+
 def _refuse_missing_file(url: URL, *, may_create: bool) -> None:
     name = url.database
     if may_create or not name or name == ":memory:" or name.startswith("file:") or Path(name).exists():
         return
-    raise ConfigError(f"There is no database file {name}.", hint="`eventlog install` makes it.")
+    hint = "Name one that is there; for a new log `eventlog install` makes it."
+    raise ConfigError(f"There is no database file {name}.", hint=hint)

@@ -171,6 +171,8 @@ MYSQL = Dialect(
     unquoted_types=_MYSQL_EXACT,
     untaught_types=frozenset({"vector"}),
     tells_roughly=True,
+    latin_driver="+pymysql",
+    login_package="cryptography",
     untaught_words=frozenset({"external", "library", "tablesample"}),  # of MySQL 9
     type_texts={"bit": "text_of_int", "timestamp": "text_of_zoned", "vector": "text_of_octet"}
     | dict.fromkeys(_MYSQL_SHAPES, "text_of_shape")

@@ -102,6 +102,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Statements that are transactions of their own are two round trips cheaper than one in a transaction."""
     refusals: tuple[str, ...] = ()
     """Words with which a server turns somebody away at its door, where its driver has no number for that."""
+    latin_driver: str | None = None
+    """A driver that would send a password in Latin-1 to a server that keeps it in UTF-8."""
+    login_package: str | None = None
+    """What a driver may need besides itself to log in."""
     connect_arguments: Mapping[str, int] = {}
     """What keeps a connection that nobody answers on from being waited for, in the words of the driver."""
     answer_argument: str | None = None

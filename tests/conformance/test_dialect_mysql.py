@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Options, State, Style, track, trigger_states
 from tests.logged import USR, Logged, left_by, logged, run
 from tests.servers import mysqls
 
@@ -103,6 +103,11 @@ TYPES = [
     ("BINARY(3)", "x'ff'", "/wAA"),
     ("LONGBLOB", "REPEAT(x'aa', 60)", "qqqq" * 20),
     ("POINT", "ST_GeomFromText('POINT(1 2)')", "POINT(1 2)"),
+    (
+        "GEOMETRYCOLLECTION",
+        "ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 2))')",
+        "GEOMETRYCOLLECTION(POINT(1 2))",
+    ),
 ]
 
 
@@ -121,6 +126,32 @@ def test_types_of_mariadb_alone(mariadb: Engine, type_: str, text: str) -> None:
     track(mariadb, ["t"], Options(style=Style.FIELD))
     run(mariadb, f"INSERT INTO t VALUES ('{text}', '{text}')")
     assert logged(mariadb) == [(1, f"k={text}", "v", None, text)]
+
+
+CONDITIONS = ["v <> 'it''s \\'", "v <> 'ä😀 :x %s %%'", "v <> '' AND v <> ''''", "v NOT IN ('a;b', 'c -- d')"]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_trigger_is_known_again_whatever_texts_stand_in_it(server: Engine, condition: str) -> None:
+    run(server, "CREATE TABLE t (k VARCHAR(9) NOT NULL PRIMARY KEY, v VARCHAR(9))")
+    with session(server) as usual:
+        made = track(usual, ["t"], Options(style=Style.FIELD, when=condition))
+    assert {state.state for state in made} == {State.CURRENT}
+    assert left_by(server, "INSERT INTO t VALUES ('it''s', 'a')") == [(1, 'k="it\'s"', "v", None, "a")]
+    marker = _marker_of(server, "event_log_t_insert")
+    run(server, "DROP TRIGGER event_log_t_insert")
+    run(
+        server, f"CREATE TRIGGER event_log_t_insert AFTER INSERT ON t FOR EACH ROW BEGIN DO '{marker}'; SET @a = 1; END"
+    )
+    assert State.OUTDATED in {state.state for state in trigger_states(server)}
+
+
+def _marker_of(engine: Engine, trigger: str) -> str:
+    """The words of a trigger's marker."""
+    query = "SELECT action_statement FROM information_schema.triggers WHERE trigger_name = %s AND trigger_schema = DATABASE()"
+    with engine.connect() as connection:
+        told = str(connection.exec_driver_sql(query, (trigger,)).scalar_one())
+    return told.partition("DO '")[2].partition("'")[0]
 
 
 def test_zero_dates_are_told_and_harm_no_writer(server: Engine) -> None:

@@ -46,6 +46,11 @@ def test_a_collation_decides_which_key_is_meant(server: Engine, collation: str) 
     assert found(server, "Ann", "漢") == [0, None]
 
 
+def test_a_key_without_a_collation_of_its_own_is_compared_as_mysql_compares_names(mysql: Engine) -> None:
+    made(mysql, "VARCHAR(9) COLLATE utf8mb4_0900_ai_ci", "'Ann'", "'Zoë'", "'Ann '")
+    assert found(mysql, "ANN", "zoe", "ann ", "ann  ") == [0, 1, 2, None]
+
+
 def test_a_binary_collation_tells_cases_apart(server: Engine) -> None:
     made(server, "VARCHAR(9) COLLATE utf8mb4_bin", "'Ann'", "'ann'")
     assert found(server, "ann", "Ann", "ANN") == [1, 0, None]

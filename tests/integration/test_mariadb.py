@@ -17,12 +17,13 @@ from eventlog.errors import InstallError, SourceError
 from eventlog.model import Outcome
 from eventlog.sources.table import LogSettings, LogSource
 from eventlog.sql.access import transaction
-from eventlog.sql.install import install
+from eventlog.sql.install import install, install_sql, uninstall_sql
 from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import Options, State, Style, track, track_sql, trigger_states
 from tests.logged import USR, left_by, logged, run
 from tests.servers import mysqls
+from tests.servers_mysql import mysql_shell
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
 
@@ -34,6 +35,26 @@ def usr(request: pytest.FixtureRequest) -> Engine:
     install(found)
     run(found, *USR)
     return found
+
+
+@pytest.fixture(params=mysqls())
+def server(request: pytest.FixtureRequest) -> Engine:
+    """An engine on each of the two with nothing in its database."""
+    found: Engine = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def shell(server: Engine) -> list[str]:
+    """The words that call the server's own shell on that database."""
+    with server.connect() as connection:
+        version = str(connection.exec_driver_sql("SELECT VERSION()").scalar_one())
+    own = ["mariadb"] if "MariaDB" in version else mysql_shell()
+    if shutil.which(own[0]) is None:
+        pytest.skip(f"the shell {own[0]} is not installed")
+    url = server.url
+    place = [f"--host={url.host}", f"--port={url.port}", f"--user={url.username}", f"--password={url.password or ''}"]
+    return [*own, "--no-defaults", *place, str(url.database)]
 
 
 @pytest.fixture
@@ -95,19 +116,22 @@ def test_triggers_of_others_on_the_same_table_are_left_alone(usr: Engine) -> Non
     assert states(usr) == [State.CURRENT] * 6  # the child table's three, too
 
 
-def test_a_script_run_by_the_shell_makes_current_triggers(mariadb: Engine) -> None:
-    shell = shutil.which("mariadb")
-    if shell is None:
-        pytest.skip("the shell `mariadb` is not installed")
-    install(mariadb)
-    run(mariadb, *USR)
-    script = track_sql(mariadb, ["usr"], Options(style=Style.FIELD, when="fname <> 'it''s \\\\'"))
-    url = mariadb.url
-    place = [f"--host={url.host}", f"--port={url.port}", f"--user={url.username}", str(url.database)]
-    subprocess.run([shell, "--no-defaults", *place], input=script, text=True, check=True, capture_output=True)
-    assert states(mariadb) == [State.CURRENT] * 6
-    run(mariadb, JACK)
-    assert [row[2] for row in logged(mariadb)] == ["fname", "lname"]
+def test_scripts_run_by_the_shell_make_a_log_and_current_triggers_and_take_them_off(
+    server: Engine, shell: list[str]
+) -> None:
+    def by_shell(script: str) -> None:
+        subprocess.run(shell, input=script, text=True, check=True, capture_output=True)
+
+    by_shell(install_sql("mysql://"))
+    run(server, *USR)
+    by_shell(track_sql(server, ["usr"], Options(style=Style.FIELD, when="fname <> 'it''s \\\\'")))
+    assert states(server) == [State.CURRENT] * 6
+    run(server, JACK)
+    assert [row[2] for row in logged(server)] == ["fname", "lname"]
+    by_shell(uninstall_sql(server, purge=True))
+    with server.connect() as connection:
+        assert connection.exec_driver_sql("SHOW TABLES").scalars().all() == ["usr", "usr_phone"]
+        assert connection.exec_driver_sql("SHOW TRIGGERS").all() == []
 
 
 def test_no_change_is_lost_while_triggers_are_replaced(usr: Engine) -> None:

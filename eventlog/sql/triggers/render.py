@@ -157,8 +157,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
     def _mark(self, digest: str) -> str:
         log = self.names.whole
         table = self.plan.table
-        called = f"{table.schema}.{table.name}" if table.schema else table.name
-        text = write_marker(Marker(log=log, table=called, options=self.plan.options, hash=digest))
+        text = write_marker(Marker(log=log, table=table.whole, options=self.plan.options, hash=digest))
         return self.dialect.marked(text)
 
     def _name(self, child: ChildPlan | None, what: str) -> str:

@@ -1,0 +1,43 @@
+"""What a dialect is asked about texts: triggers as a catalog tells them, words and types that SQLAlchemy does not know."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.sql.dialect import MYSQL, ORACLE, POSTGRESQL
+from eventlog.sql.mysqlkeys import selected
+
+texts = st.text(st.sampled_from("'a\\\"ä😀;\n"), max_size=12)
+
+
+def as_mysql_tells(source: str) -> str:
+    """A trigger's text with one quote where two stand, and '?' for what 16 bits do not hold."""
+    return source.replace("''", "'").replace("😀", "?")
+
+
+@given(source=texts)
+def test_a_text_is_the_same_before_and_after_the_catalog(source: str) -> None:
+    assert MYSQL.told(source) == MYSQL.told(as_mysql_tells(source))
+
+
+@given(source=texts)
+def test_where_the_catalog_is_exact_a_text_stays_as_it_is(source: str) -> None:
+    assert POSTGRESQL.told(source) == source
+
+
+@pytest.mark.parametrize(
+    "name, quoted", [("library", "`library`"), ("External", "`External`"), ("rank", "`rank`"), ("usr", "usr")]
+)
+def test_words_that_newer_servers_reserve_are_quoted(name: str, quoted: str) -> None:
+    assert MYSQL.quoted(name) == quoted
+
+
+def test_words_of_the_language_of_triggers_are_upper_case_where_names_are() -> None:
+    assert (ORACLE.quoted("type"), ORACLE.quoted("Type")) == ('"TYPE"', '"Type"')
+
+
+def test_a_vector_is_read_as_base64() -> None:
+    assert selected("t.v", "VECTOR(3)") == "REPLACE(TO_BASE64(t.v), CHAR(10 USING utf8mb4), '')"
+    assert selected("t.v", "VARBINARY(3)") == "t.v"
