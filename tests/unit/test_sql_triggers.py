@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eventlog.errors import InstallError, UsageError
 from eventlog.schema import Child, Column, Table
@@ -15,6 +16,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Options, Plan, Style, plan, render
 from eventlog.sql.triggers.installed import Installed, State, compare
 from eventlog.sql.triggers.marker import Marker, read_marker, write_marker
+from eventlog.sql.triggers.render import Trigger
 from eventlog.sqltypes import bare_type
 
 USR = Table(
@@ -43,6 +45,22 @@ def test_everything_but_keys_is_watched_unless_said_otherwise() -> None:
 def test_options_that_leave_nothing_are_refused() -> None:
     with pytest.raises(UsageError, match="nothing of usr is watched"):
         plan(USR, Options(exclude=("fname", "photo", "usr_phone.phoneno")))
+
+
+@pytest.mark.parametrize("dialect", [SQLITE, POSTGRESQL], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("options", [Options(columns=("usr_phone.phoneno",)), Options(exclude=("fname", "photo"))])
+@pytest.mark.parametrize("style", Style)
+def test_where_only_child_tables_are_of_interest_a_new_parent_is_still_told(
+    dialect: Dialect, options: Options, style: Style
+) -> None:
+    found = plan(USR, replace(options, style=style))
+    assert watched(found) == ["idu", "usr_phone.phoneno"]
+    texts = [text for rows in (False, True) for trigger in _rendered(found, dialect, rows) for text in trigger.create]
+    assert not [text for text in texts if "()" in re.sub(r"\w\(\)", "", text)], "a condition of nothing is no SQL"
+
+
+def _rendered(found: Plan, dialect: Dialect, rows: bool) -> list[Trigger]:
+    return list(render(replace(found, options=replace(found.options, rows=rows)), dialect, NAMES))
 
 
 @pytest.mark.parametrize("name", ["a=b", "a+b", 'a"b', " a", "a ", "a,b", "a\\b"])

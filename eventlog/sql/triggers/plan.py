@@ -78,9 +78,12 @@ def plan(table: Table, options: Options | None = None) -> Plan:
 
 
 def _own(table: Table, chosen: Iterable[Attribute]) -> tuple[Watched, ...]:
-    """The class's own columns; of a table that is all key, the first key column, or nothing would tell of an insert."""
+    """The class's own columns; where only its key or its child tables are of interest, the first key column.
+
+    Nothing else would tell of an insert.
+    """
     watched = tuple(Watched(name=found.name, column=found.column) for found in chosen if found.child is None)
-    if watched or any(attribute.child is None for attribute in table.attributes.values()):
+    if watched:
         return watched
     first = table.key_columns[0]
     return (Watched(name=first.name, column=first),)
