@@ -60,6 +60,11 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     children: tuple[Child, ...] = ()
     view: bool = False
 
+    @property
+    def whole(self) -> str:
+        """The table's name as people write it: with its schema, if it has one."""
+        return f"{self.schema}.{self.name}" if self.schema else self.name
+
     @cached_property
     def key(self) -> tuple[str, ...]:
         """Names of the key columns in the order of the key."""

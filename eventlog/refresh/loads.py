@@ -48,7 +48,7 @@ def loads(engine: Engine, names: LogNames, tables: Sequence[str], schema: str | 
     with engine.connect() as connection:
         options = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, names)}
         for table in reflect(connection, tables, schema):
-            asked = options.get(f"{table.schema}.{table.name}" if table.schema else table.name)
+            asked = options.get(table.whole)
             found.append(
                 Load(
                     table=table,

@@ -17,7 +17,7 @@ from eventlog.sources.gbase.place import Place, read_place, write_place
 from eventlog.sources.gbase.records import name_of
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.gbase.source import gbase_source
-from eventlog.sources.gbase.tables import full_name, spelled_as, table_of
+from eventlog.sources.gbase.tables import spelled_as, table_of
 from eventlog.sources.gbase.types import read_type
 from eventlog.sources.gbase.values import TextRules, codec
 from tests.gbase_streams import GOOD, read
@@ -66,7 +66,7 @@ def test_a_table_is_found_by_its_name_in_the_schema_file() -> None:
     own = GbaseSettings(tables={"5": "stores:shop.t1"}, keys={"stores:shop.t1": ("c2", "c9")})
     layout = layout_of(5, "c1 integer, c2 date")
     table = table_of(5, layout, own, known)
-    assert (full_name(table), table.key) == ("shop.t1", ("c2", "c9"))
+    assert (table.whole, table.key) == ("shop.t1", ("c2", "c9"))
     assert [column.name for column in spelled_as(layout, table).columns] == ["C1", "c2"]
 
 

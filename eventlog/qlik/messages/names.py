@@ -31,11 +31,6 @@ def topic_of(table: Table, settings: MessageSettings) -> str:
     return found
 
 
-def title(table: Table) -> str:
-    """Schema and table, as a key has them and as people read them."""
-    return f"{table.schema}.{table.name}" if table.schema else table.name
-
-
 def namespace(table: Table, settings: MessageSettings) -> str:
     """The namespace of a table's schemas in a registry; what Avro cannot hold becomes an underscore."""
     parts = [settings.task, table.schema or "", table.name]

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from eventlog.qlik.messages.names import field_names, namespace, title, topic_of
+from eventlog.qlik.messages.names import field_names, namespace, topic_of
 from eventlog.qlik.messages.schemas import Schema, data_schema, key_schema, metadata_schema, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.typemap import MessageType, message_type
@@ -41,7 +41,7 @@ class Shape(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def title(self) -> str:
         """Schema and table."""
-        return title(self.table)
+        return self.table.whole
 
     @cached_property
     def lobs(self) -> int:

@@ -12,7 +12,7 @@ from eventlog.sources.gbase.making import Described, Making, Stretch
 from eventlog.sources.gbase.reader import Committed, RecordReader
 from eventlog.sources.gbase.rows import Reader, Values
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.tables import full_name, spelled_as, table_of
+from eventlog.sources.gbase.tables import spelled_as, table_of
 
 
 class ImageMaker:
@@ -50,7 +50,7 @@ class ImageMaker:
         if found is None:
             found = self._described[generation, label] = self._describe(generation, label)
         self._current[label] = found
-        shown = {full_name(table): table for table in self._known or ()}
+        shown = {table.whole: table for table in self._known or ()}
         shown |= {one.name: one.table for one in self._current.values()}
         self._catalog = Catalog(shown.values(), case_sensitive=bool(self._known and self._known.case_sensitive))
         return found
@@ -62,17 +62,17 @@ class ImageMaker:
                 break
         else:
             table = table_of(label, None, self._settings, self._known)
-            return Described(table, full_name(table), _refusing(f"nothing has described the columns of label {label}."))
+            return Described(table, table.whole, _refusing(f"nothing has described the columns of label {label}."))
         layout = layouts[at]
         same = self._described.get((at + 1, label))
         if same is not None:
             return same  # another table was described meanwhile
         table = table_of(label, None if isinstance(layout, str) else layout, self._settings, self._known)
         if isinstance(layout, str):
-            made = Described(table, full_name(table), _refusing(layout))
+            made = Described(table, table.whole, _refusing(layout))
         else:
             read = compiled(spelled_as(layout, table), self._settings.texts, self._settings.sizes)
-            made = Described(table, full_name(table), read)
+            made = Described(table, table.whole, read)
         self._described[at + 1, label] = made
         return made
 

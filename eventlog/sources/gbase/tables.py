@@ -32,11 +32,6 @@ def spelled_as(layout: Layout, table: Table) -> Layout:
     return replace(layout, columns=tuple(columns))
 
 
-def full_name(table: Table) -> str:
-    """The table's name with its schema."""
-    return f"{table.schema}.{table.name}" if table.schema else table.name
-
-
 def _named(label: int, settings: GbaseSettings, known: Catalog | None) -> Table:
     """The table of a schema file that has the label's name or number; else an empty one of that name."""
     given = settings.tables.get(str(label))
@@ -53,7 +48,7 @@ def _named(label: int, settings: GbaseSettings, known: Catalog | None) -> Table:
 
 def _with_key(table: Table, settings: GbaseSettings) -> Table:
     keys = {name.rpartition(":")[2].casefold(): key for name, key in settings.keys.items()}
-    key = keys.get(full_name(table).casefold()) or keys.get(table.name.casefold())
+    key = keys.get(table.whole.casefold()) or keys.get(table.name.casefold())
     if key is None:
         return table
     places = {name.casefold(): place for place, name in enumerate(key, start=1)}

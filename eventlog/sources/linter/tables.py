@@ -89,7 +89,7 @@ def _described(table: Table, chosen: str, settings: ReadingSettings) -> SourceTa
     blobs = frozenset(field.name for field in layout.fields if field.type is Type.BLOB)
     return SourceTable(
         table=published(table),
-        name=_name(table),
+        name=table.whole,
         codec=made,
         layout=layout,
         blobs=blobs,
@@ -99,11 +99,7 @@ def _described(table: Table, chosen: str, settings: ReadingSettings) -> SourceTa
 
 def _raw(table: Table) -> SourceTable:
     made = codec(RAW)(RecordLayout(table=table, fields=()))
-    return SourceTable(table=table, name=_name(table), codec=made)
-
-
-def _name(table: Table) -> str:
-    return f"{table.schema}.{table.name}" if table.schema else table.name
+    return SourceTable(table=table, name=table.whole, codec=made)
 
 
 def _by_table(named: Mapping[str, str]) -> dict[str, str]:

@@ -220,4 +220,4 @@ def logged_name(plan: Plan, names: LogNames) -> str:
     table = plan.table
     if table.schema is None or names.schema is None or table.schema == names.schema:
         return table.name
-    return f"{table.schema}.{table.name}"
+    return table.whole
