@@ -39,8 +39,8 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
     except ModuleNotFoundError as error:
         raise _without_driver(parsed.drivername, dialect.name, error.name) from None
     except NoSuchModuleError:
-        hint = f"Write {DRIVERS.get(dialect.name, dialect.name)}: in its place."
-        raise ConfigError(f"No driver is called as the URL begins, {parsed.drivername}:.", hint=hint) from None
+        hint = f"Begin the URL with {DRIVERS.get(dialect.name, dialect.name)}: instead."
+        raise ConfigError(f"There is no driver {parsed.drivername}.", hint=hint) from None
     if dialect.untaught_words:
         _teach(engine, dialect.untaught_words)
     if dialect.login_package:

@@ -58,7 +58,7 @@ def test_an_output_says_what_it_lacks_before_anything_is_published(
     [
         ("mysql+pymysql://x@localhost/y", r"pymysql, which is not installed\. .*'eventlog\[mysql\]'"),
         ("mysql+mysqldb://x@localhost/y", r"MySQLdb, which is .*, or write mysql\+pymysql: .*'eventlog\[mysql\]'"),
-        ("mysql+nobody://x@localhost/y", r"called as the URL begins, mysql\+nobody:\. Write mysql\+pymysql: in"),
+        ("mysql+nobody://x@localhost/y", r"no driver mysql\+nobody\. Begin the URL with mysql\+pymysql: "),
         ("sqlite+pysqlcipher:///x.db", r"sqlcipher3, which is not installed\. Install it where eventlog runs\."),
     ],
 )
