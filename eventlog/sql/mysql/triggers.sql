@@ -96,7 +96,7 @@ CREATE TRIGGER /* trigger */event_log_usr_insert /* time */AFTER /* event */INSE
 END;
 
 -- after_trigger: the session has its own sql_mode again
-SET SESSION sql_mode = @eventlog_sql_mode;
+SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode);
 
 -- statement_trigger: there are none
 -- truncate_trigger: there are none

@@ -48,7 +48,8 @@ def track(
                 _execute(connection, statement_text)
             _tell_publisher(connection, engine, log)
         finally:
-            _execute(connection, statement(dialect_of(connection), "release_table"))
+            for query in ("after_trigger", "release_table"):
+                _execute(connection, statement(dialect_of(connection), query))
         return _of_classes(connection, tables, log, schema, options or Options())
 
 
@@ -128,14 +129,14 @@ def _needed(
     for wanted in _plans(connection, tables, options, schema):
         _check(connection, wanted, names)
         triggers = render(wanted, dialect, names)
-        mine = {trigger.name: trigger for trigger in standing.get(_called(wanted.table), ())}
+        mine = {trigger.name: trigger for trigger in standing.get(wanted.table.whole, ())}
         for trigger in triggers:
             there = mine.pop(trigger.name, None)
             if there is not None and is_current(trigger, there) and there.marker.options == wanted.options:
                 continue
             held = _held(dialect, wanted, trigger) if there is not None else ""
             in_the_way = trigger.drop if there and not dialect.procedural_triggers else ()
-            yield from filter(None, [held, *in_the_way, *trigger.create])
+            yield from filter(None, [held, *(_tried(dialect, trigger) if held else ()), *in_the_way, *trigger.create])
             if held:
                 yield statement(dialect, "release_table")
         for stray in mine.values():
@@ -145,6 +146,14 @@ def _needed(
 def _held(dialect: Dialect, wanted: Plan, trigger: Trigger) -> str:
     """Keeps writers from the table while its trigger is replaced, where that is not one transaction."""
     return statement(dialect, "hold_table", target=dialect.qualified(wanted.table.schema, trigger.table))
+
+
+def _tried(dialect: Dialect, trigger: Trigger) -> Iterator[str]:
+    """Makes it under another name and takes that off: who may not make it has not lost the former one."""
+    schema = trigger.schema if dialect.triggers_in_schemas else None
+    name, other = (dialect.qualified(schema, one) for one in (trigger.name, dialect.shortened(f"{trigger.name}_tried")))
+    for text in (*trigger.create, *trigger.drop):
+        yield text.replace(name, other, 1)
 
 
 def _plans(connection: Connection, tables: Sequence[str], options: Options, schema: str | None) -> list[Plan]:
@@ -236,7 +245,7 @@ def _of_classes(
     standing = _by_owner(installed(connection, names), str)
     found = []
     for wanted in _plans(connection, tables, options, schema):
-        owner = _called(wanted.table)
+        owner = wanted.table.whole
         found += compare(render(wanted, dialect_of(connection), names), standing.get(owner, []), owner)
     return found
 
@@ -265,10 +274,6 @@ def _owner(classes: Classes, name: str, schema: str | None) -> str:
     place = classes.schema(first or schema)
     found = place.find(last) or last
     return f"{place.name}.{found}" if place.name else found
-
-
-def _called(table: Table) -> str:
-    return f"{table.schema}.{table.name}" if table.schema else table.name
 
 
 def _execute(connection: Connection, sql: str) -> None:
