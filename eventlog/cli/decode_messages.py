@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,9 @@ def messages(file: Path, avro_schema: Path | None, registry: str | None, as_json
 
 def _read(content: bytes, reader: MessageReader) -> Iterator[tuple[str, Read | DataError]]:
     """Where each message stands, and what it says or why it cannot be read."""
+    content = content.removeprefix(BOM_UTF8)
+    if not content.strip():
+        return
     if content.startswith(b"Obj\x01"):
         yield from _contained(content, reader)
     elif content.startswith(b"atMSG") or content[:1] not in (b"{", b" ", b"\n"):

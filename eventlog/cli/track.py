@@ -108,6 +108,7 @@ def triggers(site: Site, as_json: bool) -> None:
 
 @click.command()
 @click.argument("tables", nargs=-1)
+@click.option("--json", is_flag=True, expose_value=False, help="Report as JSON, as it does anyway.")
 @site_options
 def catalog(site: Site, tables: tuple[str, ...]) -> None:
     """Prints what tables look like as JSON: the schema.json that `convert` takes. Without names, the tracked ones.

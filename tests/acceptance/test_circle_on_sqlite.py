@@ -170,7 +170,7 @@ def test_the_catalog_is_a_schema_file(database: Path) -> None:
     assert [(table["name"], [child["name"] for child in table.get("children", [])]) for table in tables] == [
         ("usr", ["usr_phone"])
     ]
-    assert [table["name"] for table in json.loads(ok("catalog", "grp", *where))["tables"]] == ["grp"]
+    assert [table["name"] for table in json.loads(ok("catalog", "--json", "grp", *where))["tables"]] == ["grp"]
 
 
 def test_explain_says_what_is_not_due(database: Path) -> None:

@@ -47,6 +47,22 @@ def test_a_stream_is_decoded_from_standard_input() -> None:
     assert done.stdout.endswith(b"6 entries, 0 of them damaged.\n")
 
 
+@pytest.mark.parametrize("content", [b"", b"\r\n", b"\xef\xbb\xbf"])
+def test_a_topic_without_messages_is_not_damaged(content: bytes) -> None:
+    done = piped(content, "decode", "messages", "-")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_messages_may_come_from_another_system() -> None:
+    done = piped(
+        b'\xef\xbb\xbf{"data":{"id":1},"beforeData":null,"headers":{"operation":"REFRESH"}}\r\n',
+        "decode",
+        "messages",
+        "-",
+    )
+    assert done.stdout.startswith(b"line 1: REFRESH"), done.stderr
+
+
 def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:
     (tmp_path / "bad.xml").write_text(DOCUMENT.replace("<association>a=1</association>", ""))
     done = eventlog("validate", "nothing.xml", "bad.xml", cwd=tmp_path)
