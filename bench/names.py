@@ -10,6 +10,7 @@ NAMES = (
     "rules",
     "growth.rules",
     "growth.publish",
+    "growth.shapes",
     "growth.log",
     "growth.capture",
     "growth.tables",

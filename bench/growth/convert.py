@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from bench.backlog import temporary_folder
 from bench.growth.series import targets
-from bench.growth.shape import CHARACTERS, Shape, shapes
+from bench.growth.shape import CHARACTERS, WAITING, Shape, shapes
 from bench.measure import Benchmark, Contestant
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, TableFiles, Target
@@ -88,8 +88,8 @@ def _contestants(*, quick: bool) -> Iterator[Contestant]:
         for shape in sizes:
             yield _contestant(f"{series}, XDS", shape, XdsFormat())
     for form, target in OTHERS.items():
-        for shape in found["waiting rows"][:-1]:
-            yield _contestant(f"waiting rows, {form}", shape, target)
+        for shape in found[WAITING][:-1]:
+            yield _contestant(f"{WAITING}, {form}", shape, target)
 
 
 def _contestant(series: str, shape: Shape, target: Target) -> Contestant:

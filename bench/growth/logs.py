@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -10,7 +11,8 @@ from typing import Final
 from sqlalchemy import Engine, create_engine, text
 
 from bench.backlog import BATCH_SIZE, LIMIT, temporary_folder
-from bench.growth.shape import Shape
+from bench.growth.shape import Series, Shape
+from bench.measure import Contestant
 from bench.postgresql import url
 from eventlog.config import Config, FilesOutput, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
@@ -32,6 +34,12 @@ SELECT 'idu=' || (n % :objects), :status, CASE WHEN n / :objects < :columns THEN
        CASE WHEN n / :objects < :columns THEN NULL ELSE CAST(:former AS text) END, CAST(:latter AS text) FROM counted ORDER BY n
 """
 """The rows of a shape; both databases understand it."""
+
+
+CYCLES: Final = (
+    "Per-field rows into XDS files, by a publisher that has seen the tables, in cycles of 10,000 rows. Objects take turns, row by row."
+    " PostgreSQL is vacuumed and has written a checkpoint before each run."
+)
 
 
 class GrownLog:
@@ -117,6 +125,27 @@ class GrownLog:
             with self.engine.begin() as connection:
                 values = {"status": status, "former": former, "latter": latter}
                 connection.execute(text(sql), {**sizes, **bounds, **values})
+
+
+def published(database: str, series: Series) -> Iterator[Contestant]:
+    """What publishes the rows of each shape."""
+    for name, sizes in series.items():
+        for shape in sizes:
+            log = GrownLog(
+                addresses()[database],
+                f"grown_{shape.rows}_{shape.each}_{shape.columns}_{shape.tables}_{shape.characters}",
+                shape,
+            )
+            yield Contestant(
+                name=f"{name}, {database}: {shape.size:,}",
+                prepare=log.ready,
+                run=log.publish,
+                done=log.close,
+                units=shape.units,
+                series=f"{name}, {database}",
+                size=shape.size,
+                once=shape.once,
+            )
 
 
 def make_tables(engine: Engine, shape: Shape) -> None:

@@ -17,6 +17,8 @@ LONG: Final = 20_000_000
 """Characters of all values together, where they grow."""
 ONE_BATCH: Final = 6
 """A power of ten: so many rows of one object, which are never cut in two, still have room in memory."""
+WAITING: Final = "waiting rows"
+OBJECTS: Final = "objects, each in one row"
 Series = dict[str, list["Shape"]]
 """What grows, and the rows at each of its sizes."""
 
@@ -85,8 +87,8 @@ def shapes(rows: int, *, most: int, once_from: int | None = None, least: int = 3
         return once_from is not None and size >= once_from
 
     return {
-        "waiting rows": [Shape(rows=n, size=n, once=once(n)) for n in many],
-        "objects, each in one row": [Shape(rows=n, size=n, each=1, once=once(n)) for n in many],
+        WAITING: [Shape(rows=n, size=n, once=once(n)) for n in many],
+        OBJECTS: [Shape(rows=n, size=n, each=1, once=once(n)) for n in many],
         "rows of one object": [
             Shape(rows=max(rows, n), size=n, each=n, once=once(n)) for n in powers(0, min(most, ONE_BATCH))
         ],
