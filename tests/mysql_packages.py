@@ -118,9 +118,9 @@ def _apt(making: Path) -> list[str]:
 
 
 def _mirror() -> str:
-    """The mirror of Debian that this machine's own lists come from."""
-    told = _run(["apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages"])
-    mirrors = [uri for label, _, uri in (line.partition(" ") for line in told.splitlines()) if label == "Debian"]
+    """The mirror of Debian that this machine uses, which is known by how mirrors end, also before lists were fetched."""
+    told = _run(["apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI)", "Created-By: Packages"])
+    mirrors = [uri for uri in told.splitlines() if uri.endswith("/debian/")]
     if not mirrors:
         raise UnfetchedError("apt-get knows no mirror of Debian")
     return mirrors[0]
