@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from eventlog.model import ABSENT, Change, Edit, Event, Op, Outcome, Reason, Row, RowId, Status
 from eventlog.rules import MEANING, Options, decide
 from tests.strategies import CATALOG, PHONE, History, histories
+from tests.unit.cost import seconds
 
 ONE = RowId(None, "usr", "idu=1")
 JACK: Row = {"fname": "Jack", "lname": None, PHONE: ("1", "2")}
@@ -279,13 +279,7 @@ def test_deciding_many_events_of_one_object_is_linear(made: Callable[[int], list
 
 
 def _seconds(events: list[Event], options: Options) -> float:
-    """The best of three, because a shared machine stutters."""
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        decide(events, {ONE: JACK}, catalog=CATALOG, options=options)
-        times.append(time.perf_counter() - start)
-    return min(times)
+    return seconds(lambda: decide(events, {ONE: JACK}, catalog=CATALOG, options=options))
 
 
 def _place(change: Change) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from eventlog.errors import KeySyntaxError
 from eventlog.tablekey import SPECIAL, TableKey, arranged, format_parts, parse, quoted
 from tests.strategies import anything, key_columns, tricky
+from tests.unit.cost import seconds
 
 DOCUMENTED = r'pkey=", ; \' + \" = \\ < >"'.replace(r"\'", "'")
 blanks = st.text(" ", max_size=3)
@@ -203,11 +203,8 @@ def _carelessly(data: st.DataObject, name: str, value: str) -> str:
 
 
 def _seconds(text: str) -> float:
-    """The best of three, because a shared machine stutters."""
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
+    def read() -> None:
         with suppress(KeySyntaxError):
             parse(text)
-        times.append(time.perf_counter() - start)
-    return min(times)
+
+    return seconds(read)
