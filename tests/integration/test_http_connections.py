@@ -6,10 +6,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.errors import SinkError
+from eventlog.model import Document
+from eventlog.sinks.address import HttpSettings
+from eventlog.sinks.http import HttpLane, HttpSink
 from tests.conformance.event_logs import LogTable
 from tests.integration.parallel_server import ParallelServer, after
 from tests.integration.posting import always, at_first, fill, letters, publisher, running, said, threads_end
@@ -49,6 +54,33 @@ def test_modules_are_there_before_threads_ask_for_them() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False", "True", "True"]
+
+
+def test_who_breaks_off_waits_for_no_answer_and_can_begin_again() -> None:
+    document = Document(id="1", body=b"<n/>", covers={})
+    raised: list[SinkError] = []
+
+    def write(lane: HttpLane) -> None:
+        try:
+            lane.write([document])
+        except SinkError as error:
+            raised.append(error)
+
+    with ParallelServer(lambda _, attempt: silence if attempt == 1 else answer()) as server, threads_end():
+        sink = HttpSink(HttpSettings(url=server.url, connections=2))
+        lane = sink.lanes[1]
+        thread = Thread(target=write, args=(lane,))
+        thread.start()
+        assert server.until(lambda: len(server.came) == 1)
+        lane.break_off()
+        thread.join(10)
+        assert not thread.is_alive()
+        write(lane)
+        assert [error.may_pass for error in raised] == [True, True]
+        assert server.came == [1], "nothing is begun until it is closed"
+        lane.close()
+        assert list(lane.write([document])) == []
+        sink.close()
 
 
 def test_one_object_takes_one_connection(log: LogTable) -> None:

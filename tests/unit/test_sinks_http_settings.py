@@ -66,6 +66,20 @@ def test_limits_are_more_than_nothing(name: str) -> None:
     assert f"output.{name} is 0" in refused(**{name: 0})
 
 
+@pytest.mark.parametrize("number", [0, 65, -1])
+def test_there_are_as_many_connections_as_a_receiver_can_bear(number: int) -> None:
+    assert f"output.connections is {number}; it must be between 1 and 64" in refused(connections=number)
+    (output,) = outputs_of(configured(url=URL, connections=64))
+    assert isinstance(output.sink, HttpSink)
+    assert len(output.sink.lanes) == 64
+
+
+def test_one_connection_is_what_nobody_has_to_ask_for() -> None:
+    (output,) = outputs_of(configured(url=URL))
+    assert isinstance(output.sink, HttpSink)
+    assert output.sink.lanes == (output.sink,)
+
+
 def test_a_time_that_is_no_number_is_refused() -> None:
     assert "output.read_timeout" in refused(read_timeout=float("nan"))
 
