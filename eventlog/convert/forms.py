@@ -74,7 +74,7 @@ class Rendering(Protocol):
         """What was written since this was last asked."""
 
 
-def places_of(catalog: Catalog | None, first: int) -> Mapping[tuple[str | None, str], int]:
+def table_numbers(catalog: Catalog | None, first: int) -> Mapping[tuple[str | None, str], int]:
     """The numbers by which what was written names its tables: schema and name, numbered from `first`."""
     return {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
 

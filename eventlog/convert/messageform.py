@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from eventlog.convert.forms import STAMP, Cells, Parts, in_parts, places_of
+from eventlog.convert.forms import STAMP, Cells, Parts, in_parts, table_numbers
 from eventlog.convert.messagefiles import PartFiles, Place
 from eventlog.convert.parts import cannot_write
 from eventlog.convert.settings import MessageFiles
@@ -51,7 +51,7 @@ class MessageForm:
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
         """What writes changes one by one."""
-        places = places_of(catalog, first)
+        places = table_numbers(catalog, first)
         renderer = Renderer(self._settings, catalog)
 
         def write(change: Change) -> tuple[object, ...] | None:

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from eventlog.convert.forms import STAMP, Cells, Parts, in_parts, places_of
+from eventlog.convert.forms import STAMP, Cells, Parts, in_parts, table_numbers
 from eventlog.convert.parts import cannot_write
 from eventlog.convert.settings import TableFiles
 from eventlog.errors import DataError, ExpressionError
@@ -46,7 +46,7 @@ class TableForm:
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
         """What writes changes one by one."""
-        places = places_of(catalog, first)
+        places = table_numbers(catalog, first)
         tables = ChangeTables(self._target.settings, catalog)
         fittings: dict[int, Fitting] = {}
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 from msgspec.structs import replace
 
-from eventlog.convert.forms import COVERS, STAMP, Cells, places_of
+from eventlog.convert.forms import COVERS, STAMP, Cells, table_numbers
 from eventlog.convert.messageform import SCHEMA as MESSAGES
 from eventlog.convert.messageform import writer_of
 from eventlog.convert.rowform import SCHEMA as ROWS
@@ -45,7 +45,7 @@ class TableDocuments:
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
         """What writes changes one by one."""
-        places = places_of(catalog, first)
+        places = table_numbers(catalog, first)
         tables = ChangeTables(self._settings, catalog)
 
         def write(change: Change) -> tuple[object, ...] | None:
@@ -88,7 +88,7 @@ class MessageDocuments:
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
         """What writes changes one by one."""
-        places = places_of(catalog, first)
+        places = table_numbers(catalog, first)
         renderer = Renderer(self._settings, catalog)
 
         def write(change: Change) -> tuple[object, ...] | None:

@@ -112,7 +112,12 @@ def test_columns_that_come_are_added_and_masks_follow_the_target(engine: Engine)
     assert (bytes(mask), nick) == (b"\x80\x10", "x")  # the sixth column of the target, after seven headers
     kinds = rows(engine, "SELECT ddl_type, table_version, details FROM attrep_ddl_history ORDER BY table_version")
     assert [kind[:2] for kind in kinds] == [("CREATE_TABLE", 1), ("ALTER_TABLE", 2)]
-    assert json.loads(kinds[1][2])["columns"]["nick"]["action"] == "ADD"
+    nick_told = json.loads(kinds[1][2])["columns"]["nick"]
+    assert {fact: nick_told[fact] for fact in ("action", "type", "length")} == {
+        "action": "ADD",
+        "type": "STRING",
+        "length": 9,
+    }
 
 
 def test_columns_that_go_stay_in_the_target(engine: Engine) -> None:

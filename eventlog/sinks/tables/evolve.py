@@ -7,30 +7,19 @@ than the source, because columns came in the middle or went, masks are put into 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from eventlog.errors import ExpressionError, shortened
 from eventlog.qlik.changeseq import START
+from eventlog.qlik.dfm import described
 from eventlog.qlik.rows import ChangeColumn, RowBlock
 from eventlog.sinks.tables.control import Control, Record
 from eventlog.sinks.tables.types import target_type
-from eventlog.sqltypes import Category, category
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
-
-REPLICATE_TYPES: Final = {
-    Category.STRING: "STRING",
-    Category.OCTET: "BYTES",
-    Category.INT: "INT8",
-    Category.STATE: "BOOLEAN",
-    Category.NUMBER: "NUMERIC",
-    Category.DATE: "DATE",
-    Category.TIME: "TIME",
-    Category.TIMESTAMP: "DATETIME",
-}
 
 
 class Shape(Struct, frozen=True, kw_only=True):
@@ -211,14 +200,12 @@ def _all_added(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
 
 def _told(column: ChangeColumn, action: str, place: int) -> dict[str, Any]:
     """A column as the DDL history tells it."""
+    said = described(column, place + 1)
     return {
         "columnNewName": None,
         "action": action,
-        "type": REPLICATE_TYPES[category(column.type)],
-        "length": 0,
-        "precision": 0,
-        "scale": 0,
-        "primaryKeyPosition": column.key,
+        **{fact: said[fact] for fact in ("type", "length", "precision", "scale")},
+        "primaryKeyPosition": said["primaryKeyPos"],
         "nullable": True,
-        "ordinal": place + 1,
+        "ordinal": said["ordinal"],
     }
