@@ -150,7 +150,7 @@ class Delivery:
             return
         size = 1 if self.output.answers else len(documents)
         for start in range(0, len(documents), size):
-            ready = [document for document in documents[start : start + size] if not self._verdicts.holds(document)]
+            ready = self._due(start, documents[start : start + size])
             if ready:
                 self.taken = self._take(start, ready, self.output.sink.write(ready)) or self.taken
             pulse()
@@ -162,7 +162,7 @@ class Delivery:
         front = Front(self.taken)
 
         def holds(number: int) -> bool:
-            held = verdicts.holds(documents[number])
+            held = not self._due(number, documents[number : number + 1])
             if held and skipping:
                 front.passed(number, None)
             return held
@@ -175,6 +175,11 @@ class Delivery:
             pulse()
 
         crew.deliver(documents, Turns([verdicts.objects(document) for document in documents]), holds, take)
+
+    def _due(self, first: int, documents: Sequence[Document]) -> list[Document]:
+        """Those that nothing holds, of documents of which the first has that number among those that were planned."""
+        numbered = enumerate(documents, self._handed + first)
+        return [document for number, document in numbered if not self._verdicts.holds(number, document)]
 
     def _take(
         self, first: int, documents: Sequence[Document], outcomes: Sequence[Outcome]

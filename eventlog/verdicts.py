@@ -52,7 +52,7 @@ class Verdicts:
 
     @property
     def waiting(self) -> list[Planned]:
-        """The documents that have to be sent again, in their order, and the events in them that were not taken."""
+        """The documents that are still to be sent, in their order, and the events in them that were not taken."""
         return [planned for _, planned in sorted(self._waiting.items())]
 
     @property
@@ -76,8 +76,12 @@ class Verdicts:
         rows = [self._row(position) for position in covered(document)]
         return frozenset() if None in rows else frozenset(row for row in rows if row is not None)
 
-    def holds(self, document: Document) -> bool:
-        """Whether a document has to wait, and everything of its objects behind it."""
+    def holds(self, number: int, document: Document) -> bool:
+        """Whether a document has to wait, and everything of its objects behind it.
+
+        What waits for its object only stays planned, because others go on: were it forgotten when one of them fails,
+        those of its object that were planned behind it would come before it.
+        """
         if not self.stopping:
             return False
         objects = self.objects(document)
@@ -85,6 +89,8 @@ class Verdicts:
             return False
         self._block(objects)
         self._hold(covered(document))
+        if not self._ended:
+            self._waiting[number] = Planned(document.id, write_positions(covered(document)))
         return True
 
     def judge(self, number: int, document: Document, said: Mapping[Position, Outcome]) -> None:

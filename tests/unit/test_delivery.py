@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from eventlog import delivery
 from eventlog.delivery import Strictness
 from eventlog.endings import given_up
 from eventlog.errors import DataError, SinkError, SourceError
@@ -143,6 +144,18 @@ def test_what_an_answer_stops(status: Status, strictness: Strictness, sent: list
     assert letters(source) == settled
     waiting = {outcome.reason for outcome in source.settled.values() if outcome.status is Status.NEW}
     assert waiting <= {Reason.RETRY, Reason.HELD}
+
+
+def test_what_was_held_comes_before_what_was_planned_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "ANSWERED_CHUNK", 2)
+    source, sink = MemorySource([], of_objects(1, 1, 2, 1)), AskingSink({1: Status.NEW})
+    sink.fails_at = "3"
+    with pytest.raises(SinkError):
+        round_with(source, sink, strictness=BY_OBJECT).go_round()
+    sink.answers, sink.fails_at = {}, None
+    round_with(source, sink, strictness=BY_OBJECT).go_round()
+    assert list(sink.taken) == ["1", "2", "3", "4"]
+    assert letters(source) == "SSSS"
 
 
 def test_a_change_that_overtook_a_retried_one_is_sent_once_more() -> None:
