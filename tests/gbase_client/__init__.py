@@ -36,9 +36,9 @@ def classpath(folder: Path) -> str:
 class OtherReader:
     """A running Java program that answers each piece of bytes with a line of JSON."""
 
-    def __init__(self, classes: str, program: str) -> None:
+    def __init__(self, classes: str, program: str, encoding: str = "UTF-8") -> None:
         pipe = subprocess.PIPE
-        command = [*JAVA, "-cp", classes, f"client.{program}"]
+        command = [*JAVA, f"-Dclient.encoding={encoding}", "-cp", classes, f"client.{program}"]
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
 
     def tell(self, *pieces: bytes) -> Told:

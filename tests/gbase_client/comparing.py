@@ -35,7 +35,7 @@ def split(stream: Iterable[bytes]) -> list[Frame]:
     return list(chain.from_iterable(frames(stream)))
 
 
-def read_by_us(frame: Frame, layouts: dict[int, Layout]) -> Told:
+def read_by_us(frame: Frame, layouts: dict[int, Layout], texts: TextRules | None = None) -> Told:
     """What eventlog reads in a record, in the client's words."""
     fields = (*COMMON, *FIELDS[frame.number])
     numbers = struct.unpack_from(">" + "".join(field.form for field in fields), frame.data)
@@ -54,17 +54,17 @@ def read_by_us(frame: Frame, layouts: dict[int, Layout]) -> Told:
             layout = layouts[label] = read_layout(frame.data, frame.header_size)
             told["columns"] = [column.name for column in layout.columns]
     if kind in ROWS:
-        read = compiled(layouts[label], TextRules(), "auto")
+        read = compiled(layouts[label], texts or TextRules(), "auto")
         told["values"] = plain(layouts[label], read(frame.data, frame.header_size))
     return told
 
 
-def read_by_both(client: OtherReader, stream: list[Frame]) -> list[tuple[Told, Told]]:
+def read_by_both(client: OtherReader, stream: list[Frame], texts: TextRules | None = None) -> list[tuple[Told, Told]]:
     """Each record as eventlog reads it, and as the client does."""
     layouts: dict[int, Layout] = {}
     found = []
     for frame, other in zip(stream, client.read(frame.data for frame in stream), strict=True):
-        own = read_by_us(frame, layouts)
+        own = read_by_us(frame, layouts, texts)
         if "values" in other:
             other["values"] = plain(layouts[int(other["label"])], other["values"])
         found.append((own, other))

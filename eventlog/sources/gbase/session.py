@@ -94,7 +94,8 @@ class Session:
         self._undo.callback(self._undoing, "deactivatesess", self.number)
 
     def _call(self, function: str, *arguments: object, doing: str) -> int:
-        answer = self._driver.call(f"{self._settings.owner}.cdc_{function}", *arguments)
+        owner = self._settings.owner and f"{self._settings.owner}."
+        answer = self._driver.call(f"{owner}cdc_{function}", *arguments)
         if answer < 0:
             raise SourceError(f"The server refuses {doing}: {in_words(answer)}", may_pass=answer == -83790)
         return answer
@@ -137,7 +138,7 @@ class _Emulated:
         self._emulator = emulator
 
     def call(self, function: str, *arguments: object) -> int:
-        return int(getattr(self._emulator, function.partition(".cdc_")[2])(*arguments))
+        return int(getattr(self._emulator, function.rpartition("cdc_")[2])(*arguments))
 
     def read(self, session: int, most: int) -> bytes:
         return bytes(self._emulator.read(session, most))

@@ -30,7 +30,7 @@ class Unconnected extends IfxSqliConnect {
 
     @Override
     public String getdbEncoding() {
-        return "UTF-8";
+        return System.getProperty("client.encoding", "UTF-8");
     }
 
     @Override
