@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.discreet import Discreet
 from eventlog.errors import ConfigError
@@ -22,6 +23,7 @@ from eventlog.givens import fitted, with_environment
 from eventlog.outputs import KINDS, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.linter.settings import LinterSettings
+from eventlog.sql.names import LogNames, read_log_name
 from eventlog.suggest import did_you_mean
 from eventlog.timetable import read_times
 from eventlog.websettings import WebConfig
@@ -71,6 +73,11 @@ class SourceConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def marks(self) -> Path:
         """The file that keeps the position of a stream."""
         return Path(self.gbase.marks if self.kind == "gbase" else self.linter.marks)
+
+    @property
+    def wanted_names(self) -> LogNames:
+        """The log's names as they are asked for; what the table really holds is only known when it is looked at."""
+        return replace(read_log_name(self.log), sequence=self.sequence)
 
     def __post_init__(self) -> None:
         for name in ("statement_timeout", "lock_timeout"):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eventlog.config import Config, load
 from eventlog.errors import ConfigError
-from eventlog.sql.names import LogNames, read_log_name
+from eventlog.sql.names import LogNames
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -63,8 +63,8 @@ class Site:
 
     @property
     def wanted_names(self) -> LogNames:
-        """The log's names as they were asked for; what the table really holds is only known when it is looked at."""
-        return replace(read_log_name(self.config.source.log), sequence=self.config.source.sequence)
+        """The log's names as the configuration, or the command line, asks for them."""
+        return self.config.source.wanted_names
 
     @property
     def schema(self) -> str | None:

@@ -24,7 +24,6 @@ from eventlog.sql.access import in_our_words
 from eventlog.sql.connect import connect
 from eventlog.sql.limits import limit_sessions
 from eventlog.sql.log import Log
-from eventlog.sql.names import read_log_name
 from eventlog.sql.reflect import log_columns
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class LogPost:
         self.engine = _engine_of(config) if engine is None else engine
         try:
             with in_our_words(self.engine, f"The event log {config.source.log}"):
-                self._names = log_columns(self.engine, read_log_name(config.source.log), config.source.columns)
+                self._names = log_columns(self.engine, config.source.wanted_names, config.source.columns)
         except EventlogError:
             self.engine.dispose()
             raise

@@ -7,13 +7,10 @@ from threading import Event as Flag
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from eventlog.config import Config
 from eventlog.errors import ConfigError
 from eventlog.sql.connect import connect
 from eventlog.sql.limits import limit_sessions
-from eventlog.sql.names import read_log_name
 from eventlog.sql.reflect import log_columns
 from eventlog.web.collector import Collector
 from eventlog.web.desk import Desk
@@ -89,8 +86,7 @@ class Reception:
     def _open(self) -> Desk:
         source = self.config.source
         self._engine = self._engine or page_engine(source.url)
-        wanted = replace(read_log_name(source.log), sequence=source.sequence)
-        names = log_columns(self._engine, wanted, source.columns)
+        names = log_columns(self._engine, source.wanted_names, source.columns)
         collector = Collector(self._engine, names, self.config, self._vitals, self._samples)
         desk = Desk(self._engine, names, self.config, collector)
         collector.start()
