@@ -14,7 +14,7 @@ from msgspec import Struct
 SINKS: Final = {
     "files": "eventlog.sinks.files:FileSink",
     "database": "eventlog.sinks.database:DatabaseSink",
-    "http": "eventlog.sinks.http:HttpSink",
+    "http": "eventlog.sinks.http:HttpLane",
     "kafka": "eventlog.sinks.kafka:KafkaSink",
 }
 BROKER: Final = "broker"

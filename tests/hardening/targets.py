@@ -71,15 +71,15 @@ class Receiver:
     style = "field-replace"
     changes = 3
 
-    def __init__(self, found: Inbox) -> None:
-        self.inbox, self.port = found, found.port
+    def __init__(self, found: Inbox, connections: int = 1) -> None:
+        self.inbox, self.port, self.connections = found, found.port, connections
 
     def through(self, port: int) -> None:
         """Lets the publisher send through this port of a proxy."""
         self.port = port
 
     def output(self) -> str:
-        return f'sink = "http"\nurl = "http://127.0.0.1:{self.port}/"\n'
+        return f'sink = "http"\nurl = "http://127.0.0.1:{self.port}/"\nconnections = {self.connections}\n'
 
     def check(self, source: Engine) -> Store:
         store, told = replay_xds(self.inbox.documents.values())
@@ -217,7 +217,7 @@ def target(sink: str, source: Engine, folder: Path, seed: int, servers: str = ""
     """The sink of this name, in this folder; `servers` are those of a Kafka."""
     if sink == "http":
         with inbox(seed) as found:
-            yield Receiver(found)
+            yield Receiver(found, connections=1 if source.dialect.name == "sqlite" else 4)
     elif sink in ("kafka", BROKER):
         yield Kafka(servers, f"hardening.{source.dialect.name}.{seed}", real=sink == BROKER)
     else:
