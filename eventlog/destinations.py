@@ -49,11 +49,20 @@ def xds_of(config: Config) -> XdsFormat:
     )
 
 
+def require_packages(output: OutputConfig) -> None:
+    """ConfigError where a package is missing without which nothing can go to the output."""
+    if isinstance(output, KafkaOutput):
+        require('An output with sink = "kafka"', "confluent_kafka")
+    if isinstance(output, FilesOutput) and (output.format, output.file_format) == ("change-tables", "parquet"):
+        require('An output with file_format = "parquet"', "pyarrow")
+
+
 def _output(output: OutputConfig, config: Config) -> Output:
     from eventlog.sinks.files import FileSink
     from eventlog.sinks.http import HttpSink
     from eventlog.sinks.stdout import StdoutSink
 
+    require_packages(output)
     form = _format(output, config)
     if isinstance(output, DatabaseOutput):
         return _into_tables(output, form)
@@ -76,7 +85,6 @@ def _into_tables(output: DatabaseOutput, form: Format) -> Output:
 
 
 def _into_kafka(output: KafkaOutput, form: Format) -> Output:
-    require('An output with sink = "kafka"', "confluent_kafka")
     from eventlog.sinks.kafka import KafkaSink
 
     return Output(format=form, sink=KafkaSink(output), name=name_of(output))
@@ -85,8 +93,6 @@ def _into_kafka(output: KafkaOutput, form: Format) -> Output:
 def _into_row_files(output: FilesOutput, folder: Path, form: Format) -> Output:
     from eventlog.sinks.changefiles import ChangeTableFiles
 
-    if output.file_format == "parquet":
-        require('An output with file_format = "parquet"', "pyarrow")
     stop = output.on_refused == "stop"
     sink = ChangeTableFiles(folder, output.file_format, output.task, stop=stop)
     return Output(format=form, sink=sink, name=name_of(output))
