@@ -78,7 +78,8 @@ def _units_of(path: Path) -> Iterator[Unit]:
         yield from _row_groups(path)
     elif kind == "lines" and not packed:
         for start in range(0, max(size, 1), UNIT_BYTES):
-            yield Unit(path=str(path), kind=kind, start=start, end=min(start + UNIT_BYTES, size), size=UNIT_BYTES)
+            end = min(start + UNIT_BYTES, size)
+            yield Unit(path=str(path), kind=kind, start=start, end=end, size=end - start)
     else:
         yield Unit(path=str(path), kind=kind, packed=packed, size=size * 4 if packed else size)
 
