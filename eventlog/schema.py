@@ -19,13 +19,17 @@ from eventlog.sqltypes import Category, category
 
 
 class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One column. `key` is its place in the primary key, from 1; `references` the table whose key it holds."""
+    """One column. `key` is its place in the primary key, from 1; `references` the table whose key it holds.
+
+    `formula` is SQL for a column that is not stored, in the names of the others, where a trigger cannot read it.
+    """
 
     name: str
     type: str = "varchar"
     key: int | None = None
     references: str | None = None
     nullable: bool = True
+    formula: str | None = None
 
     @property
     def category(self) -> Category:

@@ -44,6 +44,7 @@ POSTGRESQL = Dialect(
     identifier_bytes=63,
     transition_tables=True,
     truncate_triggers=True,
+    hides_virtual_columns=True,
     declared_constants=True,
     comments_on_triggers=True,
     instead_of_triggers=True,
@@ -155,7 +156,7 @@ MYSQL = Dialect(
             1317,
             1836,
         ]
-        + [1927, 1969, 2002, 2003, 2005, 2006, 2013, 2055, 3024, 3168, 4031]
+        + [1927, 1969, 2002, 2003, 2005, 2006, 2013, 2055, 3024, 3032, 3101, 3168, 4031]
     ),
     concat=("CONCAT(", ", ", ")"),
     answer_argument="read_timeout",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -145,10 +145,17 @@ class Schema:
                 key=key.index(column) + 1 if column in key else None,
                 references=self._referred(name, column),
                 nullable=bool(described["nullable"]),
+                formula=self._formula(described.get("computed")),
             )
             for described in found
             for column in self._reported([described["name"]])
         )
+
+    def _formula(self, computed: Mapping[str, Any] | None) -> str | None:
+        """How a virtual column is computed, where triggers do not see its value."""
+        if computed is None or computed.get("persisted") or not self._dialect.hides_virtual_columns:
+            return None
+        return str(computed["sqltext"])
 
     def _referred(self, table: str, column: str) -> str | None:
         for key in self._foreign.get(table, ()):

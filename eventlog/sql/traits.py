@@ -40,6 +40,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     transition_tables: bool = False
     """Statement triggers see all rows of their statement."""
     truncate_triggers: bool = False
+    hides_virtual_columns: bool = False
+    """A trigger cannot read a column that is computed when it is read; its formula stands for it."""
     instead_of_triggers: bool = False
     qualified_in_triggers: bool = True
     """A trigger's text may name the schema of the tables it writes to."""

@@ -26,6 +26,7 @@ SUITES = (
     "conformance/test_dialect_postgresql.py",
     "conformance/test_dialect_postgresql_partitions.py",
     "conformance/test_dialect_postgresql_statements.py",
+    "conformance/test_dialect_postgresql_virtual.py",
     "conformance/test_dialect_replay.py",
     "conformance/test_dialect_views.py",
     "conformance/test_source.py",

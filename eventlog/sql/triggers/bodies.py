@@ -63,7 +63,7 @@ class RowBodies(Struct, frozen=True, kw_only=True):
 
     def _taken_over(self, clauses: Clauses) -> str:
         """Tells anew of a row that took the key which this one left: its own arrival was logged before our delete."""
-        taken = Row(dialect=self.dialect, alias="taken")
+        taken = Row(dialect=self.dialect, alias="taken", columns=self.plan.table.columns)
         match = (f"{taken.value(column)} = {clauses.old.value(column)}" for column in self.plan.key)
         target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
         holes = {"target": target, "match": " AND ".join(match), "condition": clauses.moved()}
@@ -229,11 +229,12 @@ def _without(side: str, other: str, when: When) -> str:
 def _clauses(
     dialect: Dialect, plan: Plan, child: ChildPlan | None, old: str, new: str, *, outer: bool = False
 ) -> Clauses:
+    columns = child.child.columns if child else plan.table.columns
     return Clauses(
         dialect=dialect,
         plan=plan,
         child=child,
-        old=Row(dialect=dialect, alias=old),
-        new=Row(dialect=dialect, alias=new),
+        old=Row(dialect=dialect, alias=old, columns=columns),
+        new=Row(dialect=dialect, alias=new, columns=columns),
         outer=outer,
     )

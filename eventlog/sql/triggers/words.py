@@ -77,13 +77,25 @@ def _is_zoned(column: Column) -> bool:
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A row as SQL can speak of it: by the name `alias`, a column at a time."""
+    """A row as SQL can speak of it: by the name `alias`, a column at a time; `columns` are all that it has."""
 
     dialect: Dialect
     alias: str
+    columns: tuple[Column, ...] = ()
 
     def value(self, column: Column) -> str:
+        return self._stored(column) if column.formula is None else self._computed(column.formula)
+
+    def _stored(self, column: Column) -> str:
         return f"{self.alias}.{self.dialect.quoted(column.name)}"
+
+    def _computed(self, formula: str) -> str:
+        """What a formula gives; NULL where an outer join found no row, whatever the formula makes of NULLs."""
+        stored = [column for column in self.columns if column.formula is None]
+        names = ", ".join(f"{self._stored(column)} AS {self.dialect.quoted(column.name)}" for column in stored)
+        there = [f"{self._stored(column)} IS NOT NULL" for column in stored if column.key is not None]
+        condition = f" WHERE {' AND '.join(there)}" if there else ""
+        return f"(SELECT {formula} FROM (SELECT {names}) AS stored{condition})"
 
     def text(self, column: Column) -> str:
         return value_text(self.dialect, column, self.value(column))
