@@ -1,4 +1,4 @@
-"""Change capture by triggers: events from a log table, rules, and documents for whoever wants to know.
+"""Change capture: events from a log table or a stream, one set of rules, and documents for whoever wants to know.
 
 Names are imported when they are first used, so that `eventlog --version` and a Spark worker pay for nothing else.
 """

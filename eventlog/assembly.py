@@ -1,4 +1,4 @@
-"""Builds what a configuration names: the catalog, the source, the formats and the sinks."""
+"""Puts together what a configuration names where changes come from a log: catalog, rules' options, the way of a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eventlog convert`: any number of log rows to files, in one go."""
+"""`eventlog convert`: any number of log rows or captured records, in one go to files, a database or Kafka."""
 
 from __future__ import annotations
 

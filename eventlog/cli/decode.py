@@ -1,4 +1,4 @@
-"""`eventlog decode`: annotated dumps of what other databases' change capture delivers, record by record."""
+"""`eventlog decode`: annotated dumps, record by record, of what other databases' change capture and Kafka deliver."""
 
 from __future__ import annotations
 

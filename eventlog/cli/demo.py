@@ -43,7 +43,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 def _show(folder: Path) -> None:
-    """The five steps, each said and done."""
+    """The six steps, each said and done."""
     from eventlog.config import Config, PublisherConfig, SourceConfig, StdoutOutput
     from eventlog.daemon import Publisher
     from eventlog.sql.connect import connect

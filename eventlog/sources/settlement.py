@@ -74,7 +74,7 @@ def by_status(outcomes: Sequence[Outcome]) -> dict[Status, list[int]]:
 
 
 def is_noted(outcome: Outcome) -> bool:
-    """Whether the companion table must say more than the letter does (reference 4.8)."""
+    """Whether the companion table must say more than the letter does."""
     return outcome.status is not Status.NEW and (outcome.reason is not Reason.PUBLISHED or outcome.note is not None)
 
 

@@ -1,4 +1,4 @@
-"""Finds the ten columns of a log table: by name, then by position, or as configuration names them (reference 1.2)."""
+"""Finds the ten columns of a log table: by name, then by position, or as configuration names them."""
 
 from __future__ import annotations
 

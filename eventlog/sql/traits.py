@@ -28,7 +28,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     folder: str
     identifier_bytes: int
     case_sensitive: bool = False
-    """Whether undelimited identifiers are (reference 8.2)."""
+    """Whether undelimited identifiers are."""
     oldest_server: tuple[int, ...] = ()
     """The oldest version that the tests run on; empty where only one was tried."""
     embedded: bool = False
@@ -165,7 +165,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
         return opening + text.replace("'", "''").replace("\\", backslash) + "'"
 
     def reported(self, name: str) -> str:
-        """The name as the database itself reports it, which is how it stands in a table_key (reference 5.1)."""
+        """The name as the database itself reports it, which is how it stands in a table_key."""
         compiler = _compiler(self.name)
         return compiler.denormalize_name(name) if compiler.requires_name_normalize else name
 

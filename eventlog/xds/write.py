@@ -97,7 +97,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
             )
 
     def heartbeat(self) -> Document:
-        """The document that says that the publisher is alive (reference 7.4)."""
+        """The document that says that the publisher is alive."""
         opening, closing = self.wrapping()
         indent = "    " if self.envelope else "  "
         body = _body(opening, [f'{indent}<status level="success" type="heartbeat"/>\n'], closing)

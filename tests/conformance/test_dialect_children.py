@@ -1,4 +1,4 @@
-"""A change in a child table is logged under its parent's key, as the parent's (reference 5.4), on every database."""
+"""A change in a child table is logged under its parent's key, as the parent's, on every database."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def _changes(plan: Plan) -> list[Fact]:
 
 
 def child_facts(plan: Plan, child: ChildPlan, when: When) -> list[Fact]:
-    """What a statement on a child table writes, all of it under the parent's key (reference 5.4)."""
+    """What a statement on a child table writes, all of it under the parent's key."""
     style = plan.options.style
     if style == Style.ROW_BACK:
         return _child_read_back(Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, watched=child.watched), when)

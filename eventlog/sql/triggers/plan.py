@@ -13,7 +13,7 @@ from eventlog.tablekey import SPECIAL
 
 
 class Style(StrEnum):
-    """What a change is logged as (reference 2.1): the row to read back, or its fields, with or without values."""
+    """What a change is logged as: the row to read back, or its fields, with or without values."""
 
     ROW_BACK = "row-back"
     FIELD = "field"
