@@ -30,6 +30,9 @@ def classpath(folder: Path) -> str:
         absent("jdbc", "there is no javac")
     jars = ":".join(map(str, sorted(_jars().glob("*.jar"))))
     subprocess.run([compiler, "-cp", jars, "-d", folder, *(HERE / "java" / "client").glob("*.java")], check=True)
+    services = folder / "META-INF" / "services"
+    services.mkdir(parents=True)
+    (services / "java.sql.Driver").write_text("client.Offline\n")
     return f"{folder}:{jars}"
 
 

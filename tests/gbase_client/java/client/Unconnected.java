@@ -1,10 +1,7 @@
 package client;
 
-import com.informix.jdbc.IfxProtocol;
 import com.informix.jdbc.IfxSqliConnect;
-import java.sql.CallableStatement;
 import java.sql.SQLException;
-import java.sql.Statement;
 
 /** A connection of IBM's driver to no server: it says of itself what a server of our days says. */
 class Unconnected extends IfxSqliConnect {
@@ -31,21 +28,6 @@ class Unconnected extends IfxSqliConnect {
     @Override
     public String getdbEncoding() {
         return System.getProperty("client.encoding", "UTF-8");
-    }
-
-    @Override
-    public CallableStatement prepareCall(String text) {
-        throw new IllegalStateException(text);
-    }
-
-    @Override
-    public Statement createStatement() {
-        throw new IllegalStateException();
-    }
-
-    @Override
-    public IfxProtocol createProto() {
-        throw new IllegalStateException();
     }
 
     @Override
