@@ -9,12 +9,15 @@ import datetime as dt
 import struct
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from eventlog.cli.main import main
 from eventlog.model import Value
 from eventlog.sources.gbase.compiled import compiled
 from eventlog.sources.gbase.encode import GBASE, INFORMIX, Dialect, record, row_record, table_record
@@ -96,6 +99,19 @@ def test_a_shop_is_read_alike(client: OtherReader) -> None:
     found = read_by_both(client, stream)
     assert [other for _, other in found] == [own for own, _ in found]
     assert {frame.number for frame in stream} == set(Record) - {Record.TRUNCATE, Record.ERROR}
+
+
+def test_a_file_of_emulate_is_read_alike_but_for_rows_with_an_interval(client: OtherReader, tmp_path: Path) -> None:
+    file = tmp_path / "capture.bin"
+    done = CliRunner().invoke(main, ["emulate", "gbase", "--dialect", "informix", "--rows", "200", "--out", str(file)])
+    assert done.exit_code == 0
+    found = read_by_both(client, split([file.read_bytes()]))
+    refused = [(own, other) for own, other in found if "failed" in other]
+    assert {own["label"] for own, _ in refused} == {"2"}
+    assert {other["failed"].partition(":")[0] for _, other in refused} == {"Unsupported column type"}
+    alike = [pair for pair in found if pair not in refused]
+    assert [other for _, other in alike] == [own for own, _ in alike]
+    assert len(alike) > len(refused) > 50
 
 
 def test_records_of_every_number_are_read_alike(client: OtherReader) -> None:
