@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 NOISE: Final = 0.05
-"""What two neighbouring medians that lie a tenth apart look like as an exponent."""
+"""What two neighbouring medians that lie a tenth apart look like as an exponent; there is always that much."""
 
 Point = tuple[float, float]
 """A size, and what one unit costs at that size."""
@@ -31,11 +31,13 @@ class Growth(Struct, frozen=True, kw_only=True):
         return self.power <= self.allowed
 
 
-def growth(points: Sequence[Point]) -> Growth:
-    """How the time of all units together grows."""
+def growth(points: Sequence[Point], apart: float = 0.0) -> Growth:
+    """How the time of all units together grows; `apart` is how much medians of the same differ, as a part of them."""
     rising = from_the_cheapest(points)
     logarithm = [(size, math.log(size + 1)) for size, _ in rising]
-    return Growth(power=1 + slope(rising), allowed=1 + slope(logarithm) + NOISE)
+    differing = [(size, 1.0) for size, _ in rising[:-1]] + [(size, 1 + apart) for size, _ in rising[-1:]]
+    noise = max(NOISE, slope(differing))
+    return Growth(power=1 + slope(rising), allowed=1 + slope(logarithm) + noise)
 
 
 def from_the_cheapest(points: Sequence[Point]) -> list[Point]:

@@ -18,7 +18,7 @@ from eventlog.sql.triggers import Options, Style, track
 
 FEW: Final = 2_000
 QUICK: Final = 20
-POLLS: Final = 50
+POLLS: Final = 200
 LIMIT: Final = 10_000
 STATEMENT: Final = "UPDATE {table} SET c0 = c0 || 'x', c1 = 'y' || c1"
 ONE_ROW: Final = STATEMENT + " WHERE idu = {row}"

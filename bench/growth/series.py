@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Sequence
 
 from bench.growth.fit import growth
@@ -27,9 +28,14 @@ def targets(timings: Timings) -> list[Target]:
     return list(_targets(timings))
 
 
+def noise_of(timings: Sequence[Timing]) -> float:
+    """How far a median may lie beside the truth: half of what its runs spread over, as most sizes do."""
+    return statistics.median(timing.spread for timing in timings) / 2
+
+
 def _targets(timings: Timings) -> Iterator[Target]:
     for series, found in by_series(list(timings.values())).items():
-        grown = growth([(timing.size, timing.each) for timing in found])
+        grown = growth([(timing.size, timing.each) for timing in found], noise_of(found))
         yield Target(
             promise=f"{series}: no worse than n log n, which is n^{grown.allowed:.2f} here, noise included",
             measured=f"n^{grown.power:.2f}",

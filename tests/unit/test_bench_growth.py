@@ -15,7 +15,7 @@ from bench.curves import draw_growth, short
 from bench.growth.capture import written
 from bench.growth.fit import Point, from_the_cheapest, growth, slope
 from bench.growth.logs import COUNTED, FILL
-from bench.growth.series import by_series, powers, targets
+from bench.growth.series import by_series, noise_of, powers, targets
 from bench.growth.shape import CHARACTERS, Shape, long_values, shapes
 from bench.machine import this_machine
 from bench.measure import Benchmark, Contestant, Timing, measure
@@ -60,6 +60,18 @@ def test_fixed_costs_hide_no_bad_end() -> None:
 def test_what_only_gets_cheaper_is_linear() -> None:
     grown = growth(points(1.0, fixed=1e3))
     assert (grown.power, grown.bearable) == (1.0, True)
+
+
+def test_what_two_runs_of_the_same_differ_by_is_no_growth() -> None:
+    found = [(10_000.0, 1.0), (100_000.0, 0.8), (1_000_000.0, 1.1)]
+    assert not growth(found).bearable
+    assert growth(found, apart=0.4).bearable
+    assert not growth(points(1.5), apart=0.4).bearable
+
+
+def test_noise_is_half_of_what_the_runs_of_most_sizes_spread_over() -> None:
+    runs = [Timing(name=str(size), units=1, seconds=(1.0, 1.0, 1.0 + size / 10)) for size in (1, 4, 9)]
+    assert noise_of(runs) == pytest.approx(0.2)
 
 
 def test_sizes_before_the_cheapest_are_left_out_in_whatever_order_they_come() -> None:
