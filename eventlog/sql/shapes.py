@@ -73,11 +73,18 @@ class Schema:
 
     @cached_property
     def tables(self) -> tuple[str, ...]:
-        return tuple(self._reported(self._inspector.get_table_names(schema=self._asked)))
+        return tuple(self._reported(self._inspector.get_table_names(schema=self._asked))) if self._there else ()
 
     @cached_property
     def views(self) -> tuple[str, ...]:
-        return tuple(self._reported(self._inspector.get_view_names(schema=self._asked)))
+        return tuple(self._reported(self._inspector.get_view_names(schema=self._asked))) if self._there else ()
+
+    @cached_property
+    def _there(self) -> bool:
+        """Whether the schema exists; an embedded database takes any other for a file that is not attached, and fails."""
+        if self._asked is None or not self._dialect.embedded:
+            return True
+        return self._asked.casefold() in {name.casefold() for name in self._inspector.get_schema_names()}
 
     @cached_property
     def parts(self) -> frozenset[str]:

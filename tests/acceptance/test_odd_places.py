@@ -117,6 +117,16 @@ def test_a_schema_that_there_is_not_is_named(tmp_path: Path) -> None:
     ok("install", "--database", f"sqlite:///{tmp_path / 'app.db'}", "--log", "MAIN.event_log")
 
 
+def test_a_table_of_a_schema_that_there_is_not_is_no_table(tmp_path: Path) -> None:
+    where = ("--database", f"sqlite:///{tmp_path / 'app.db'}")
+    ok("install", *where)
+    for command in ("track", "catalog"):
+        done = eventlog(command, "rows.jsonl", *where)
+        assert done.returncode == 78
+        assert "There is no table or view rows.jsonl in the database." in done.stderr
+    assert "rows.jsonl is not tracked" in eventlog("untrack", "rows.jsonl", *where).stderr
+
+
 def test_a_folder_that_can_never_be_is_no_reason_to_try_again(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW))
     done = eventlog("convert", "rows.jsonl", "--out", "rows.jsonl/inside", cwd=tmp_path)
