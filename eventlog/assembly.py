@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from eventlog.backoff import Backoff
 from eventlog.config import Config
 from eventlog.delivery import Output, Strictness
 from eventlog.marks import TRACKED, Marks
@@ -117,7 +116,7 @@ def log_settings_of(config: Config) -> LogSettings:
     return LogSettings(
         handle_future_events=publisher.handle_future_events,
         delete_from_log=publisher.delete_from_log,
-        backoff=Backoff(first=publisher.retry_first, longest=publisher.retry_longest),
+        backoff=publisher.backoff,
         on_retry=publisher.on_retry,
         transactions=any(output.format != "xds" for output in config.output),
     )

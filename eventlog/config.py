@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.backoff import Backoff
 from eventlog.discreet import Discreet
 from eventlog.errors import ConfigError
 from eventlog.givens import fitted, with_environment
@@ -114,6 +115,11 @@ class PublisherConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields
     coalesce: bool = False
     time_syntax: Literal[1, 2, 3] = 1
     enable_refs: bool = True
+
+    @property
+    def backoff(self) -> Backoff:
+        """The waits between attempts at what a receiver does not take."""
+        return Backoff(first=self.retry_first, longest=self.retry_longest)
 
     def __post_init__(self) -> None:
         within("publisher.polling_interval", self.polling_interval, 1, 604_800)

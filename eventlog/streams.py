@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from eventlog.backoff import Backoff
 from eventlog.config import Config
 from eventlog.delivery import Output, Strictness
 from eventlog.errors import ConfigError
@@ -21,18 +20,17 @@ Report = Callable[[str], None]
 def stream_of(config: Config, report: Report) -> Stream:
     """The stream, opened; `report` gets what is odd about it."""
     schema = _schema(config.source.schema_file)
+    backoff = config.publisher.backoff
     if config.source.kind == "gbase":
         from eventlog.sources.gbase.source import gbase_source
 
-        settings = config.publisher
-        backoff = Backoff(first=settings.retry_first, longest=settings.retry_longest)
         return gbase_source(config.source.gbase, schema, report=report, backoff=backoff)
     from eventlog.sources.linter.queue import open_session
     from eventlog.sources.linter.source import LinterSource
 
     linter = config.source.linter
     marks = FileMarks(config.source.marks)
-    return LinterSource(open_session(config.source.url, linter), marks, schema, linter, report)
+    return LinterSource(open_session(config.source.url, linter), marks, schema, linter, report, backoff=backoff)
 
 
 def stream_pipeline_of(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.backoff import Backoff
 from eventlog.errors import ConfigError, SourceError
 from eventlog.marks import FileMarks
 from eventlog.model import Image, Outcome, Reason, Status
@@ -35,9 +36,10 @@ class Ground:
     def write(self, *done: Done) -> None:
         fill_queue(self.engine, [row for one in done for row in self.emulator.rows(one)])
 
-    def source(self, **settings: Any) -> LinterSource:
+    def source(self, backoff: Backoff | None = None, **settings: Any) -> LinterSource:
+        session, marks = EngineSession(self.engine), FileMarks(self.marks)
         chosen = LinterSettings(code_page="cp1251", **settings)
-        return LinterSource(EngineSession(self.engine), FileMarks(self.marks), SCHEMA, chosen, clock=lambda: self.now)
+        return LinterSource(session, marks, SCHEMA, chosen, clock=lambda: self.now, backoff=backoff)
 
     def count(self) -> int:
         with self.engine.connect() as connection:
@@ -114,7 +116,7 @@ def test_the_batch_in_hand_comes_again_until_it_is_settled(ground: Ground) -> No
 
 
 def test_what_a_receiver_did_not_take_stays_in_hand_and_is_offered_later(ground: Ground) -> None:
-    source = ground.source(retry_first=8)
+    source = ground.source(Backoff(first=8))
     ground.write(insert(1, 10), insert(1, 11), ended(1), insert(2, 20), ended(2))
     batch = source.read(2)
     held = Outcome(position=batch.events[1].position, status=Status.NEW, reason=Reason.RETRY)

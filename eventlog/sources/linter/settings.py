@@ -60,8 +60,6 @@ class LinterSettings(ReadingSettings, frozen=True, kw_only=True, forbid_unknown_
     connect: Mapping[str, str | int] = {}
     arrival: str = "ROWID"
     delete_handled: bool = False
-    retry_first: float = 1.0
-    retry_longest: float = 60.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -47,6 +47,7 @@ class LinterSource:
         settings: LinterSettings | None = None,
         report: Report = lambda _: None,
         clock: Callable[[], float] = monotonic,
+        backoff: Backoff | None = None,
     ) -> None:
         self.settings = settings or LinterSettings()
         self._schema = schema
@@ -54,7 +55,7 @@ class LinterSource:
         self._clock = clock
         self._queue = Queue(session, self.settings)
         self._hand = Hand(marks)
-        self._backoff = Backoff(first=self.settings.retry_first, longest=self.settings.retry_longest)
+        self._backoff = backoff or Backoff()
         self._due = float("-inf")
         self._committed = self._reader(self._hand.settled.at)
         self._flow: Iterator[Image] | None = None
