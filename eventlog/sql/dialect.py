@@ -9,14 +9,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from eventlog.errors import ConfigError
+from eventlog.errors import ConfigError, SourceError
 from eventlog.sql.traits import Dialect
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.engine import URL
+    from sqlalchemy.exc import DBAPIError
 
 __all__ = ["MYSQL", "ORACLE", "POSTGRESQL", "SQLITE", "Dialect", "ddl_transaction", "dialect_of"]
+
+DDL_LOCK_SECONDS = 10
+"""How long the making of tables and triggers waits for a lock: everybody who comes after it waits as well."""
 
 _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
 """PostgreSQL's types that have one text for one value, and none of the characters that a table_key quotes."""
@@ -45,6 +49,7 @@ POSTGRESQL = Dialect(
     transition_tables=True,
     truncate_triggers=True,
     hides_virtual_columns=True,
+    ddl_limits=("SET LOCAL lock_timeout = '{seconds}s'", ""),
     declared_constants=True,
     comments_on_triggers=True,
     instead_of_triggers=True,
@@ -160,6 +165,10 @@ MYSQL = Dialect(
     ),
     concat=("CONCAT(", ", ", ")"),
     answer_argument="read_timeout",
+    ddl_limits=(
+        "SET SESSION lock_wait_timeout = {seconds}, innodb_lock_wait_timeout = {seconds}",
+        "SET SESSION lock_wait_timeout = DEFAULT, innodb_lock_wait_timeout = DEFAULT",
+    ),
     comments_survive=False,  # its shell takes them out
     script_start="DELIMITER //\n\n",
     script_end="//",
@@ -224,12 +233,36 @@ def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
 
 @contextmanager
 def ddl_transaction(engine: Engine) -> Iterator[Connection]:
-    """A connection whose changes, DDL too, become visible together at the end, as far as the database can do that."""
-    begin = dialect_of(engine).begin_ddl
+    """A connection whose changes, DDL too, become visible together at the end, as far as the database can do that.
+
+    It waits for a table for DDL_LOCK_SECONDS: whoever writes to the table queues behind it meanwhile.
+    """
+    from sqlalchemy.exc import DBAPIError
+
+    dialect = dialect_of(engine)
+    limit, unlimit = dialect.ddl_limits
     with engine.begin() as connection:
-        if begin and not getattr(connection.connection.driver_connection, "in_transaction", False):
-            connection.exec_driver_sql(begin)
-        yield connection
+        if dialect.begin_ddl and not getattr(connection.connection.driver_connection, "in_transaction", False):
+            connection.exec_driver_sql(dialect.begin_ddl)
+        if limit:
+            connection.exec_driver_sql(limit.format(seconds=DDL_LOCK_SECONDS))
+        try:
+            yield connection
+        except DBAPIError as error:
+            raise _in_use(error) or error from error
+        finally:
+            if unlimit:
+                connection.exec_driver_sql(unlimit)
+
+
+def _in_use(error: DBAPIError) -> SourceError | None:
+    """What is said when a lock did not come in time."""
+    told = error.orig
+    number = told.args[0] if told is not None and told.args else None
+    if getattr(told, "sqlstate", None) != "55P03" and number != 1205:
+        return None
+    message = f"Somebody works with the table, and the lock on it did not come within {DDL_LOCK_SECONDS} s."
+    return SourceError(message, hint="Nothing was changed on it. Try again when long transactions have ended.")
 
 
 def _name(where: Any) -> str:

@@ -88,6 +88,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     transactional_ddl: bool = False
     begin_ddl: str | None = None
     """Opens a transaction where the driver would let DDL run outside of one."""
+    ddl_limits: tuple[str, str] = ("", "")
+    """Bounds the waiting for locks of what follows, and takes that back where the end of the transaction does not."""
     comments_survive: bool = True
     """A comment in a trigger's text stays there, whatever client made it; elsewhere the marker is a statement."""
     script_commit: str = ""
