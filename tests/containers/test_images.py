@@ -121,7 +121,7 @@ def test_a_service_waits_for_what_can_say_that_it_is_there(name: str) -> None:
             assert how["condition"] == "service_completed_successfully"
 
 
-def test_the_issue_named_six_services() -> None:
+def test_the_tour_has_every_database_broker_and_cluster() -> None:
     assert {"postgres", "oracle", "mariadb", "kafka", "spark-master", "spark-worker"} <= set(SERVICES)
 
 
