@@ -11,9 +11,11 @@ from sqlalchemy import Engine
 
 from eventlog.check import Level, check
 from eventlog.config import Config, SourceConfig
-from eventlog.errors import ConfigError, InstallError
+from eventlog.errors import ConfigError, InstallError, SourceError
 from eventlog.sql.connect import connect
 from eventlog.sql.install import install
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states
 from tests.logged import USR, left_by, run
@@ -64,6 +66,17 @@ def test_what_the_driver_lacks_for_a_login_is_told(
         connect(url).connect()
     *_, point = check(lambda: Config(source=SourceConfig(url=url)))
     assert (point.name, point.level) == ("connection", Level.FAILURE)
+
+
+def test_a_server_that_its_administrators_have_to_themselves_is_tried_again(mysql: Engine, account: str) -> None:
+    run(mysql, f"GRANT SELECT ON {mysql.url.database}.* TO {account}")
+    run(mysql, "SET GLOBAL offline_mode = ON")
+    try:
+        with pytest.raises(SourceError, match="offline mode") as told:
+            Log(connect(url_of(mysql, account)), LogNames()).transaction().__enter__()
+    finally:
+        run(mysql, "SET GLOBAL offline_mode = OFF")
+    assert told.value.may_pass
 
 
 @pytest.fixture

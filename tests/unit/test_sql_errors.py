@@ -19,6 +19,7 @@ from eventlog.sql.dialect import is_lasting
     [
         (PyMysqlError(1213, "Deadlock found"), False),
         (PyMysqlError(2013, "Lost connection"), False),
+        (PyMysqlError(3101, "Plugin instructed the server to rollback the current transaction"), False),
         (PyMysqlError(1054, "Unknown column"), True),
         (PyMysqlError(0, ""), False),
         (PyMysqlError(), False),

@@ -32,6 +32,9 @@ FROM (SELECT trigger_name AS trigger_name, NULLIF(trigger_schema, DATABASE()) AS
 WHERE table_schema IS NULL OR marker REGEXP '"log":"[^"]*[.]'
 ORDER BY table_schema, trigger_name;
 
+-- trigger_text: one trigger as it was sent; MySQL tells a name with a ` in it as another one above
+SHOW CREATE TRIGGER /* trigger */event_log_usr_insert;
+
 -- instead_of_triggers: there are none on views, whatever table and schema they have
 SELECT 0 FROM DUAL WHERE :table <> :schema OR 1 = 1;
 

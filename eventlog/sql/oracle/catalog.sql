@@ -26,6 +26,8 @@ JOIN all_objects ON all_objects.owner = all_triggers.owner AND all_objects.objec
 WHERE all_source.type = 'TRIGGER' AND all_objects.object_type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%'
 ORDER BY all_triggers.table_owner, all_triggers.trigger_name;
 
+-- trigger_text: told above, as it was sent
+
 -- instead_of_triggers: how many triggers, not ours, do the writing of a view
 SELECT COUNT(*) FROM all_triggers
 WHERE table_owner = :schema AND table_name = :table AND trigger_type = 'INSTEAD OF'

@@ -15,6 +15,8 @@ JOIN pg_description ON objoid = pg_trigger.oid AND classoid = 'pg_trigger'::regc
 WHERE description LIKE 'eventlog {%' AND tgparentid = 0
 ORDER BY nspname, tgname;
 
+-- trigger_text: told above, as it was sent
+
 -- instead_of_triggers: how many triggers, not ours, do the writing of a view
 SELECT COUNT(*) FROM pg_trigger
 JOIN pg_class ON pg_class.oid = tgrelid

@@ -9,6 +9,8 @@ SELECT name, type FROM pragma_table_xinfo(:table) WHERE type <> '';
 SELECT name AS trigger_name, NULL AS table_schema, tbl_name AS table_name, sql AS marker, sql AS source, 1 AS enabled
 FROM sqlite_master WHERE type = 'trigger' AND instr(sql, '/* eventlog {') > 0 ORDER BY name;
 
+-- trigger_text: told above, as it was sent
+
 -- instead_of_triggers: how many triggers, not ours, do the writing of a view; the schema is of no account
 SELECT COUNT(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = :table AND instr(sql, '/* eventlog {') = 0
 AND :schema IS NULL;

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from eventlog.errors import EventlogError
 from eventlog.schema import Table
+from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import statement
@@ -61,7 +62,7 @@ def installed(connection: Connection, names: LogNames) -> list[Installed]:
     log = names.whole
     dialect = dialect_of(connection)
     found = []
-    for row in connection.execute(text(statement(dialect, "our_triggers"))):
+    for row in connection.execute(text(statement(dialect, "our_triggers"))).all():
         marker = read_marker(row.marker)
         if marker is not None and marker.log == log:
             trigger = Installed(
@@ -69,11 +70,20 @@ def installed(connection: Connection, names: LogNames) -> list[Installed]:
                 schema=row.table_schema,
                 table=row.table_name,
                 marker=marker,
-                source=dialect.told(row.source),
+                source=dialect.told(_exact(connection, dialect, row)),
                 enabled=bool(row.enabled),
             )
             found.append(trigger)
     return found
+
+
+def _exact(connection: Connection, dialect: Dialect, row: Any) -> str:
+    """A trigger's text; asked for by itself where the catalog may tell quoted names in another spelling."""
+    if not dialect.tells_roughly or "`" not in row.source:
+        return str(row.source)
+    query = statement(dialect, "trigger_text", trigger=dialect.qualified(row.table_schema, row.trigger_name))
+    told = str(connection.execute(verbatim(query)).one()[2])
+    return told.partition("FOR EACH ROW ")[2]
 
 
 def compare(wanted: Sequence[Trigger], standing: Sequence[Installed], owner: str) -> list[TriggerState]:
