@@ -33,6 +33,20 @@ def test_replace_is_a_delete_and_an_insert_where_triggers_are_recursive(usr: Eng
     assert logged(usr) == [(4, "idu=1", None, None, None), (1, "idu=1", "lname", None, "Doe")]
 
 
+def test_replace_tells_only_what_came_where_they_are_not(usr: Engine) -> None:
+    assert left_by(usr, "REPLACE INTO usr VALUES (1, NULL, 'Doe', NULL)") == [(1, "idu=1", "lname", None, "Doe")]
+    track(usr, ["usr"])
+    assert left_by(usr, "REPLACE INTO usr VALUES (1, 'x', NULL, NULL)") == [(5, "idu=1", None, None, None)]
+
+
+def test_columns_that_are_computed_when_they_are_read_are_columns_like_others(sqlite: Engine) -> None:
+    install(sqlite)
+    run(sqlite, "CREATE TABLE t (k INTEGER PRIMARY KEY, a INTEGER, v INTEGER AS (coalesce(a, 0) + 1) VIRTUAL)")
+    track(sqlite, ["t"], Options(style=Style.FIELD))
+    found = left_by(sqlite, "INSERT INTO t (k) VALUES (1)", "UPDATE t SET a = 5")
+    assert [row[2:] for row in found] == [("v", None, "1"), ("a", None, "5"), ("v", "1", "6")]
+
+
 def test_values_are_written_by_what_they_are(sqlite: Engine) -> None:
     install(sqlite)
     run(sqlite, "CREATE TABLE t (k NOT NULL PRIMARY KEY, r REAL, n NUMERIC, s DATETIME, b BLOB) WITHOUT ROWID")

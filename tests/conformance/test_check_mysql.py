@@ -1,0 +1,65 @@
+"""What `eventlog check` finds on MariaDB and MySQL: a trigger that is gone, rights that are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import Engine, create_engine
+
+from eventlog.check import Level, Point, check
+from eventlog.config import Config, SourceConfig
+from eventlog.errors import EX_CONFIG
+from eventlog.sql.install import install
+from eventlog.sql.rights import Roles, give_rights
+from eventlog.sql.triggers import track
+from tests.integration.publishing import url_of
+from tests.logged import USR, run
+from tests.servers import mysqls
+
+
+@pytest.fixture(params=mysqls())
+def usr(request: pytest.FixtureRequest) -> Engine:
+    engine: Engine = request.getfixturevalue(request.param)
+    install(engine)
+    run(engine, *USR)
+    track(engine, ["usr"])
+    return engine
+
+
+@contextmanager
+def account(admin: Engine) -> Iterator[Engine]:
+    """Somebody without any right."""
+    name = f"c{admin.url.database}"[-30:]
+    run(admin, f"CREATE USER `{name}`@`%`")
+    engine = create_engine(admin.url.set(username=name))
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+        run(admin, f"DROP USER `{name}`@`%`")
+
+
+def found(engine: Engine, name: str) -> list[Point]:
+    """The points of this name that are not well."""
+    config = Config(source=SourceConfig(url=url_of(engine)))
+    return [point for point in check(lambda: config) if point.name == name and point.level is not Level.OK]
+
+
+def test_a_trigger_that_is_gone_fails_with_the_command_that_mends(usr: Engine) -> None:
+    run(usr, "DROP TRIGGER event_log_usr_update")
+    (point,) = found(usr, "triggers")
+    assert (point.level, point.exit_code) == (Level.FAILURE, EX_CONFIG)
+    assert point.said == "The trigger event_log_usr_update on usr is MISSING."
+    assert point.mend == "Run `eventlog track usr --events row-back`."
+
+
+def test_rights_that_a_publisher_lacks_are_told_until_they_are_given(usr: Engine) -> None:
+    with account(usr) as publisher:
+        name = f"{publisher.url.username}@%"
+        run(usr, f"GRANT SELECT ON event_log TO `{publisher.url.username}`@`%`")
+        lacking = found(publisher, "rights")
+        assert {point.said.partition(" cannot")[0] for point in lacking} >= {"The event log", "The event_log_outcome"}
+        give_rights(usr, Roles(publisher=name))
+        assert found(publisher, "rights") == []
