@@ -25,13 +25,31 @@ PART_EVENTS = 100_000
 
 @click.command()
 @click.argument("inputs", metavar="INPUT", nargs=-1, required=True)
-@click.option("--from", "source", type=click.Choice(["log", "gbase", "linter"]), default="log", show_default=True)
 @click.option(
-    "--to", "target", type=click.Choice(["xds", "change-tables", "messages"]), default="xds", show_default=True
+    "--from",
+    "source",
+    type=click.Choice(["log", "gbase", "linter"]),
+    default="log",
+    show_default=True,
+    help="What INPUT holds: rows of an event log, or a captured stream.",
+)
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(["xds", "change-tables", "messages"]),
+    default="xds",
+    show_default=True,
+    help="What changes become.",
 )
 @click.option("--out", metavar="DEST", required=True, type=click.Path(path_type=Path), help="A folder; it is made.")
 @click.option("--overwrite", is_flag=True, help="Replace what a former conversion left in DEST.")
-@click.option("--engine", type=click.Choice(["auto", "spark", "local"]), default="auto", show_default=True)
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "spark", "local"]),
+    default="auto",
+    show_default=True,
+    help="Who does it; auto takes Spark where it is installed and the input is large.",
+)
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes of the local engine (default: all cores).")
 @click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
 @click.option("--conf", "conf", multiple=True, metavar="K=V", help="A setting of Spark; may be said several times.")
@@ -53,7 +71,14 @@ PART_EVENTS = 100_000
 @click.option("--metadata-topic", metavar="NAME", help="Metadata messages too, into a topic of this name.")
 @click.option("--to-database", metavar="URL", help="Change tables into this database (local engine).")
 @click.option("--kafka", metavar="SERVERS", help="Messages into the topics of this Kafka.")
-@click.option("--part-events", type=click.IntRange(1), default=PART_EVENTS, show_default=True, metavar="N")
+@click.option(
+    "--part-events",
+    type=click.IntRange(1),
+    default=PART_EVENTS,
+    show_default=True,
+    metavar="N",
+    help="Changes in a part file.",
+)
 @click.option("--coalesce", is_flag=True, help="One change for each lifetime of an object.")
 @click.option("--strict", is_flag=True, help="Exit with 65 when there were bad rows.")
 @click.option("--resume", is_flag=True, help="Go on with the work of a run that was interrupted (local engine).")

@@ -17,8 +17,20 @@ from eventlog.errors import EX_DATA, OK, DataError
     "--codec", default="packed-v1", show_default=True, help="How records are read: raw, packed-v1 or your own."
 )
 @click.option("--code-page", default="ascii", show_default=True, help="As cp866, koi8-r, cp1251 or utf-8.")
-@click.option("--coding", type=click.Choice(["table", "list", "auto"]), default="table", show_default=True)
-@click.option("--variant", type=click.Choice(["dispatch", "receiving"]), default="dispatch", show_default=True)
+@click.option(
+    "--coding",
+    type=click.Choice(["table", "list", "auto"]),
+    default="table",
+    show_default=True,
+    help="Which operation a TYP is.",
+)
+@click.option(
+    "--variant",
+    type=click.Choice(["dispatch", "receiving"]),
+    default="dispatch",
+    show_default=True,
+    help="Which of LINTER's two queues the rows are from.",
+)
 @click.option("--pad-data", is_flag=True, help="Put back zeros that a driver took off DATA.")
 @json_option
 def linter(

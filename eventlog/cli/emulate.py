@@ -30,7 +30,13 @@ def emulate() -> None:
     "--out", type=click.Path(path_type=Path), required=True, help="The file; `.hex` gives text, one read a line."
 )
 @click.option("--rows", default=100, show_default=True, type=click.IntRange(1), help="How many rows are changed.")
-@click.option("--dialect", type=click.Choice(["gbase", "informix"]), default="gbase", show_default=True)
+@click.option(
+    "--dialect",
+    type=click.Choice(["gbase", "informix"]),
+    default="gbase",
+    show_default=True,
+    help="Whose records they are.",
+)
 @click.option(
     "--dirty", is_flag=True, help="Rubbish of earlier reads behind each read, as programs print their buffer."
 )

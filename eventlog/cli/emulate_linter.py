@@ -17,9 +17,17 @@ from eventlog.errors import DataError
 )
 @click.option("--table", default="DISPATCH_QUEUE", show_default=True, help="The table, made if it is not there.")
 @click.option("--schema", type=click.Path(path_type=Path), help="The schema file that describes the source's tables.")
-@click.option("--code-page", default="ascii", show_default=True)
+@click.option(
+    "--code-page", metavar="NAME", default="ascii", show_default=True, help="The code page of texts, as cp1251."
+)
 @click.option("--lengths", type=click.Choice(["rows", "totals"]), default="rows", help="What LEN1 and LEN2 mean.")
-@click.option("--coding", type=click.Choice(["table", "list"]), default="table", show_default=True)
+@click.option(
+    "--coding",
+    type=click.Choice(["table", "list"]),
+    default="table",
+    show_default=True,
+    help="Which TYP an operation gets.",
+)
 @click.option("--address", type=int, default=0x1_0000_1000, help="The SYSLOG_ADDR of the first operation.")
 def linter(
     operations: Path | None,

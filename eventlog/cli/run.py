@@ -32,7 +32,11 @@ Adopt = Callable[[Config], None]
 @click.option("--http", metavar="HOST:PORT", help="The status page, /metrics, /health and /ready are there.")
 @click.option("--log-format", type=click.Choice(["console", "json"]), help="Default: console on a terminal, else json.")
 @click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="How much the journal says.",
 )
 @site_options
 def run(

@@ -7,8 +7,10 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -65,6 +67,21 @@ def test_the_help_says_of_every_command_what_it_does_in_a_clause_that_fits() -> 
     assert [name for name, _ in listed] == list(COMMANDS)
     assert "..." not in page.partition("\n\n")[2]
     assert max(map(len, page.splitlines())) <= 80
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    options = list(every_option(main, click.Context(main, info_name="eventlog")))
+    assert len(options) > 100
+    assert [f"{context} {option.opts[-1]}" for context, option in options if not (option.help or option.hidden)] == []
+
+
+def every_option(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Option]]:
+    yield from ((context.command_path, option) for option in command.params if isinstance(option, click.Option))
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from every_option(inner, click.Context(inner, parent=context, info_name=name))
 
 
 @pytest.mark.parametrize("called", ["./dev run eventlog", "eventlog"])
