@@ -20,6 +20,7 @@ from tests.conformance.event_logs import LogTable
 from tests.conformance.test_dialect_keys import any_text
 from tests.conformance.test_refresh import COMMON, KEYS, insert, keys, load_of, marks, numbered, site
 from tests.logged import run
+from tests.servers import databases
 
 COLLATED = {
     "sqlite": "VARCHAR(60) COLLATE NOCASE",
@@ -187,7 +188,7 @@ def test_ranges_of_two_loads_that_were_mixed_begin_anew(engine: Engine) -> None:
     assert sum(stand.rows for stand in refresh(log, 2).begin()) == 0
 
 
-@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("database", databases()[1:])
 def test_what_goes_wrong_in_one_range_ends_the_others_and_all_go_on(
     request: pytest.FixtureRequest, database: str
 ) -> None:
@@ -211,7 +212,7 @@ def test_what_goes_wrong_in_one_range_ends_the_others_and_all_go_on(
     assert sorted(keys(log)) == sorted(f"k={number}" for number in range(1, 41))
 
 
-@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("database", databases()[1:])
 def test_the_backlog_is_kept_by_all_jobs_together(request: pytest.FixtureRequest, database: str) -> None:
     engine: Engine = request.getfixturevalue(database)
     log = numbered(engine, 40)

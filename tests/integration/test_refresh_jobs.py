@@ -13,6 +13,7 @@ from sqlalchemy import Engine, text
 from eventlog.refresh import Pace, Refresh, Stand, loads, work_on
 from eventlog.refresh.ranges import Stands
 from tests.integration.test_refresh_circle import COUNT, Circle, kept, some_changes
+from tests.servers import databases
 
 
 def refresh(circle: Circle, chunk: int) -> Refresh:
@@ -98,7 +99,7 @@ def at_work(threads: Sequence[Thread], done: Event) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("style", ["row-back", "field"])
-@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("database", databases()[1:])
 def test_writers_publisher_and_ranges_at_the_same_time(
     request: pytest.FixtureRequest, database: str, style: str
 ) -> None:
