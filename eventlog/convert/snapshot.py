@@ -26,7 +26,7 @@ from eventlog.model import RowId
 from eventlog.schema import Catalog, Table
 from eventlog.tablekey import format_parts
 
-SUFFIXES: Final = (".parquet", ".jsonl", ".jsonl.gz")
+SUFFIXES: Final = (".parquet", *(kind + packed for kind in (".jsonl", ".ndjson", ".json") for packed in ("", ".gz")))
 KEY: Final = "eventlog:key"
 """Holds the object's canonical key beside the columns of a table, none of which has such a name."""
 
@@ -78,11 +78,11 @@ def wanted_columns(table: Table, child: int | None) -> list[str]:
 
 def _paths(present: dict[str, Path], catalog: Catalog, schema: str | None, name: str) -> tuple[str, ...]:
     for stem in ([f"{schema}.{name}"] if schema else []) + [name]:
-        for suffix in SUFFIXES:
+        for suffix in (*SUFFIXES, ""):
             entry = present.get(catalog.fold(stem + suffix))
             if entry is not None and entry.is_dir():  # as Spark writes a table
-                return tuple(str(part) for part in sorted(entry.iterdir()) if part.name.endswith(SUFFIXES))
-            if entry is not None:
+                return tuple(str(part) for part in sorted(entry.iterdir()) if part.name.lower().endswith(SUFFIXES))
+            if entry is not None and suffix:
                 return (str(entry),)
     return ()
 
@@ -90,8 +90,8 @@ def _paths(present: dict[str, Path], catalog: Catalog, schema: str | None, name:
 def _batches(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator[pa.RecordBatch]:
     """The columns of a file by the names that the catalog has for them."""
     try:
-        found = _of_parquet(path, columns, catalog) if path.endswith(".parquet") else _of_lines(path, columns, catalog)
-        yield from found
+        read = _of_parquet if path.lower().endswith(".parquet") else _of_lines
+        yield from read(path, columns, catalog)
     except (pa.ArrowException, EOFError, OSError, msgspec.DecodeError) as error:
         raise damaged(path, error) from error
 
@@ -120,7 +120,7 @@ def _plain(column: pa.Array) -> pa.Array:
 def _of_lines(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator[pa.RecordBatch]:
     """Every value as text; it is read by its column's type, as a log's is. An absent key is NULL."""
     decoder = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
-    with opened(Unit(path=path, kind="lines", packed=path.endswith(".gz"))) as file:
+    with opened(Unit(path=path, kind="lines", packed=path.lower().endswith(".gz"))) as file:
         for block, _ in blocks_of_lines(file):
             rows = [{catalog.fold(name): value for name, value in row.items()} for row in decoder.decode_lines(block)]
             if rows:

@@ -110,6 +110,16 @@ def test_files_are_read_back_from_a_database_or_a_snapshot(tmp_path: Path, schem
     assert [outcome["status"] for outcome in outcomes_of(tmp_path / "nobody")] == ["E"]
 
 
+@pytest.mark.parametrize("name", ["usr.json", "usr.NDJSON", "usr/part-0.json", "usr.json/part-0.json"])
+def test_a_snapshot_may_be_called_as_other_programs_write_it(tmp_path: Path, schema: Path, name: str) -> None:
+    file = write_lines(tmp_path / "a.jsonl", [log_row(1, event_type=6, column_name=None)])
+    rows = tmp_path / "tables" / name
+    rows.parent.mkdir(parents=True)
+    rows.write_text('{"idu": 1, "fname": "Jack", "age": null}\n')
+    ok("convert", file, "--schema", schema, "--snapshot", tmp_path / "tables", "--out", tmp_path / "out", *HERE)
+    assert "Jack" in elements_of(tmp_path / "out")
+
+
 def test_without_a_schema_rows_say_what_tables_have_and_every_value_is_text(tmp_path: Path) -> None:
     rows = [log_row(1, column_name="age", new_value="7"), log_row(2)]
     file = write_lines(tmp_path / "a.jsonl", rows)
