@@ -103,16 +103,17 @@ def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
 
 def _say_what_is_missing(engine: Engine, package: str) -> None:
     """Tells in a sentence that the driver needs a package for the login that this server asks for."""
-    from sqlalchemy import event
+    usual = engine.dialect.connect
 
-    def log_in(compiler: Any, _record: object, positional: list[Any], named: dict[str, Any]) -> Any:
+    def log_in(*positional: Any, **named: Any) -> Any:
         try:
-            return compiler.connect(*positional, **named)
+            return usual(*positional, **named)
         except RuntimeError as error:
             hint = f"pip install {package} brings it; a connection with TLS does without."
             raise ConfigError(f"The driver cannot log in: {str(error).rstrip('.')}.", hint=hint) from None
 
-    event.listen(engine, "do_connect", log_in)
+    # SQLAlchemy's event for this keeps other listeners, such as those that limit sessions, from being asked.
+    engine.dialect.connect = log_in  # type: ignore[method-assign]  # of this engine's dialect alone
 
 
 def _refuse_missing_file(url: URL, *, may_create: bool) -> None:
