@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -114,6 +116,9 @@ class Schema:
 
     @cached_property
     def _keys(self) -> dict[str, tuple[str, ...]]:
+        if statement(self._dialect, "primary_keys"):
+            rows = self._stated("primary_keys")
+            return {table: tuple(column for _, column in parts) for table, parts in groupby(rows, itemgetter(0))}
         with _unknown_types_are_text():
             found = self._inspector.get_multi_pk_constraint(schema=self._asked)
         return {
@@ -123,12 +128,30 @@ class Schema:
 
     @cached_property
     def _foreign(self) -> dict[str, tuple[ForeignKey, ...]]:
+        if statement(self._dialect, "foreign_keys"):
+            return self._gathered(self._stated("foreign_keys"))
         with _unknown_types_are_text():
             found = self._inspector.get_multi_foreign_keys(schema=self._asked)
         return {
             self._dialect.reported(name): tuple(self._foreign_key(key) for key in keys)
             for (_, name), keys in found.items()
         }
+
+    def _stated(self, query: str) -> list[tuple[Any, ...]]:
+        """What a query of ours tells of all tables; nothing where SQLAlchemy is asked instead."""
+        from sqlalchemy import text
+
+        sql = statement(self._dialect, query)
+        return [tuple(row) for row in self._connection.execute(text(sql))] if sql else []
+
+    def _gathered(self, rows: Iterable[tuple[Any, ...]]) -> dict[str, tuple[ForeignKey, ...]]:
+        found: dict[str, tuple[ForeignKey, ...]] = {}
+        for (table, _, referred), group in groupby(rows, itemgetter(0, 1, 2)):
+            columns, named = zip(*((column, other) for *_, column, other in group), strict=True)
+            others = named if all(named) else self.key(self.find(referred) or referred)
+            key = ForeignKey(columns=columns, schema=self.name, table=referred, referred=others)
+            found[table] = (*found.get(table, ()), key)
+        return found
 
     def _foreign_key(self, key: Any) -> ForeignKey:
         columns, referred = (tuple(self._reported(key[side])) for side in ("constrained_columns", "referred_columns"))

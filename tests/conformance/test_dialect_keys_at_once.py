@@ -1,0 +1,87 @@
+"""Keys of all tables of SQLite by one question each: the answers are SQLAlchemy's, which asks for each table."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+
+from eventlog.sql.install import install
+from eventlog.sql.reflect import reflect
+from eventlog.sql.shapes import Schema
+from eventlog.sql.triggers import track, trigger_states
+from tests.logged import run
+
+FEW, MANY = 2, 9
+TABLES = ("usr", '"Mixed Name"', '"it\'s"', "grp")
+COLUMNS = ["a", "B", '"c d"']
+
+
+@st.composite
+def made(draw: st.DrawFn) -> list[str]:
+    """Tables whose keys and foreign keys are declared in any of the ways that there are."""
+    keys = {table: draw(st.permutations(COLUMNS))[: draw(st.integers(1, 3))] for table in TABLES}
+    statements = []
+    for table, key in keys.items():
+        parts = ["a INTEGER", "B INTEGER", '"c d" TEXT', f"PRIMARY KEY ({', '.join(key)})"]
+        for own in draw(
+            st.lists(st.sampled_from([COLUMNS[:1], COLUMNS[:2], COLUMNS[1:]]), unique_by=tuple, max_size=2)
+        ):
+            other = draw(st.sampled_from([*TABLES, "USR", "nowhere"]))
+            theirs = draw(st.permutations(COLUMNS))[: len(own)]
+            unnamed = len(keys.get(other, ())) == len(own) and draw(st.booleans())
+            parts.append(
+                f"FOREIGN KEY ({', '.join(own)}) REFERENCES {other}" + f" ({', '.join(theirs)})" * (not unnamed)
+            )
+        statements.append(f"CREATE TABLE {table} ({', '.join(parts)})")
+    return statements
+
+
+@given(made())
+def test_keys_are_those_that_sqlalchemy_tells(statements: list[str]) -> None:
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+        assert told(connection) == expected(connection)
+    engine.dispose()
+
+
+def told(connection: Connection) -> dict[str, object]:
+    schema = Schema(connection, None)
+    shapes = [schema.shape(name) for name in schema.tables]
+    return {
+        shape.name: (shape.key, sorted((key.columns, key.table, key.referred) for key in shape.foreign))
+        for shape in shapes
+    }
+
+
+def expected(connection: Connection) -> dict[str, object]:
+    inspector = inspect(connection)
+    return {
+        name: (
+            tuple(inspector.get_pk_constraint(name)["constrained_columns"]),
+            sorted(
+                (tuple(key["constrained_columns"]), key["referred_table"], tuple(key["referred_columns"]))
+                for key in inspector.get_foreign_keys(name)
+            ),
+        )
+        for name in inspector.get_table_names()
+    }
+
+
+def test_the_list_of_all_that_there_is_is_read_as_often_for_many_tables_as_for_few(sqlite: Engine) -> None:
+    install(sqlite)
+    read: list[str] = []
+    event.listen(sqlite, "before_cursor_execute", lambda *told: read.append(told[2]))
+    counts = []
+    for tables in (FEW, MANY):
+        names = [f"t{tables}_{number}" for number in range(tables)]
+        run(sqlite, *(f"CREATE TABLE {name} (idu INTEGER PRIMARY KEY, name TEXT)" for name in names))
+        track(sqlite, names)
+        read.clear()
+        assert len(trigger_states(sqlite)) >= 3 * tables
+        assert len(reflect(sqlite, names)) == tables
+        counts.append(sum("sqlite_master" in statement for statement in read))
+    few, many = counts
+    assert 0 < few == many
