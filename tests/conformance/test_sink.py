@@ -85,7 +85,13 @@ def kafka(_folder: Path) -> Place:
     )
 
 
-SINKS = {"files": files, "http": http, "http over four": http_over_four, "kafka": kafka, "stdout": stdout}
+SINKS: dict[str, Callable[[Path], Place]] = {
+    "files": files,
+    "http": http,
+    "http over four": http_over_four,
+    "kafka": kafka,
+    "stdout": stdout,
+}
 REMEMBERS = ["files", "kafka"]
 """Sinks that recognise a repeated document and know their last one after a restart; a stream cannot."""
 
