@@ -49,11 +49,10 @@ def markdown(found: Report) -> str:
 
 
 def save(found: Report, folder: Path = RESULTS) -> Path:
-    """Writes the report into the folder as JSON, and as Markdown beside it; the newest stands under the benchmark's name."""
+    """Writes the report into the folder as JSON; the newest stands under the benchmark's name."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{found.name}.json"
     path.write_bytes(msgspec.json.format(msgspec.json.encode(_told(found)), indent=2) + b"\n")
-    path.with_suffix(".md").write_text(markdown(found) + "\n", encoding="utf-8")
     return path
 
 
