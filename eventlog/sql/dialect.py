@@ -262,7 +262,7 @@ def _in_use(error: DBAPIError) -> SourceError | None:
     if getattr(told, "sqlstate", None) != "55P03" and number != 1205:
         return None
     message = f"Somebody works with the table, and the lock on it did not come within {DDL_LOCK_SECONDS} s."
-    return SourceError(message, hint="Nothing was changed on it. Try again when long transactions have ended.")
+    return SourceError(message, hint="Try again when long transactions have ended: nothing was changed.")
 
 
 def _name(where: Any) -> str:
