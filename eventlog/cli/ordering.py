@@ -61,7 +61,7 @@ def worth_spark(order: Order) -> bool:
 
 def _refuse(order: Order) -> None:
     if str(order.out) == "-":
-        raise UsageError("DEST is a folder, and standard output is none.")
+        raise UsageError("--out - is no folder; name one for the output.")
     if order.source != "log":
         _refuse_for_stream(order)
     if order.source != "gbase" and (order.keys or order.tables):
