@@ -13,6 +13,7 @@ NAMES = (
     "growth.shapes",
     "growth.log",
     "growth.capture",
+    "growth.rowback",
     "growth.tables",
     "growth.convert",
     "linter",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -86,12 +85,22 @@ class Site:
 
 
 def benchmark(*, quick: bool) -> Benchmark:
-    """From one row in a statement to ten million, from ten characters to ten million."""
+    """Captured as fields."""
+    return capturing("growth.capture", Style.FIELD, "fields", quick=quick)
+
+
+def capturing(name: str, style: Style, kind: str, *, quick: bool) -> Benchmark:
+    """From one row in a statement to ten million, from ten characters to ten million, captured in one style."""
+    address = database("growing")
     return Benchmark(
-        name="growth.capture",
-        question="what does capturing cost a writer, the more a statement changes?",
+        name=name,
+        question=f"what does capturing {kind} cost a writer, the more a statement changes?",
         unit="row, value or 100 characters",
-        contestants=list(_contestants(quick=quick)),
+        contestants=[
+            _contestant(f"{what}, as {kind}", Site(address, one), one)
+            for what, made in written(style, quick=quick).items()
+            for one in made
+        ],
         targets=targets,
         note=(
             "One UPDATE of all rows and columns of a table, the statement itself counted. Where rows grow the unit is a row of the log,"
@@ -101,22 +110,17 @@ def benchmark(*, quick: bool) -> Benchmark:
     )
 
 
-def _contestants(*, quick: bool) -> Iterator[Contestant]:
-    address = database("growing")
-    for style, kind in ((Style.FIELD, "fields"), (Style.ROW_BACK, "rows")):
-        for what, made in written(style, quick=quick).items():
-            for one in made:
-                site = Site(address, one)
-                yield Contestant(
-                    name=f"{what}, as {kind}: {one.size:,}",
-                    prepare=site.ready,
-                    run=site.write,
-                    done=site.empty,
-                    units=one.units,
-                    series=f"{what}, as {kind}",
-                    size=one.size,
-                    once=one.rows >= ONCE,
-                )
+def _contestant(series: str, site: Site, one: Written) -> Contestant:
+    return Contestant(
+        name=f"{series}: {one.size:,}",
+        prepare=site.ready,
+        run=site.write,
+        done=site.empty,
+        units=one.units,
+        series=series,
+        size=one.size,
+        once=one.rows >= ONCE,
+    )
 
 
 def written(style: Style, *, quick: bool) -> dict[str, list[Written]]:
