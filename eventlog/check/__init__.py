@@ -11,7 +11,6 @@ from eventlog.check.point import Level, Point, failure, ok, points
 from eventlog.check.server import local_time, server_points
 from eventlog.config import Config
 from eventlog.errors import ConfigError, EventlogError, MachineError
-from eventlog.sql.names import read_log_name
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -51,7 +50,7 @@ def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterat
         return
     try:
         yield from points("server", lambda: server_points(engine, clock))
-        yield from log_points(engine, read_log_name(config.source.log), config)
+        yield from log_points(engine, config.source.wanted_names, config)
     finally:
         engine.dispose()
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from eventlog.check.point import Point, failure, ok, warning
 from eventlog.config import Config, FilesOutput, HttpOutput
+from eventlog.destinations import require_packages
 from eventlog.errors import ConfigError, EventlogError, SinkError
 from eventlog.sinks.address import trust
 
@@ -20,12 +21,13 @@ def output_points(config: Config) -> Iterator[Point]:
     for number, output in enumerate(config.output, 1):
         name = f"output {number}"
         try:
+            require_packages(output)
             if isinstance(output, FilesOutput):
                 yield _folder(name, Path(output.path))
             elif isinstance(output, HttpOutput):
                 yield _address(name, output)
             else:
-                yield ok(name, f"{output.__struct_config__.tag} needs nothing that could be missing")
+                yield ok(name, f"{output.__struct_config__.tag} has the packages that it needs")
         except EventlogError as error:
             yield failure(name, error)
 

@@ -31,7 +31,9 @@ def server_points(engine: Engine, clock: Callable[[], dt.datetime], long: int = 
     """The points of one server."""
     yield from points("server", lambda: [_version(engine)])
     yield from findings(engine, "writing", "server_states", "the server writes, and triggers fire")
-    yield from findings(engine, "tracking", "making_triggers", "no setting of the server keeps triggers from being made")
+    yield from findings(
+        engine, "tracking", "making_triggers", "no setting of the server keeps triggers from being made"
+    )
     yield from points("clock", lambda: [_clock(engine, clock)])
     nothing = f"no transaction has been open for more than {long} s"
     yield from findings(engine, "transactions", "long_transactions", nothing, {"seconds": long})

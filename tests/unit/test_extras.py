@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from eventlog.check import Level, check
 from eventlog.cli.main import exit_code
 from eventlog.config import Config
 from eventlog.destinations import outputs_of
@@ -51,6 +52,13 @@ def test_an_output_says_what_it_lacks_before_anything_is_published(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError, match=rf"{module}, which is not installed\. .*'eventlog\[{extra}\]'"):
         outputs_of(Config(output=(output,)))
+
+
+def test_check_says_it_of_an_output_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    *_, point = check(lambda: Config(output=(KafkaOutput(servers="localhost:9092"),)))
+    assert (point.name, point.level) == ("output 1", Level.FAILURE)
+    assert "confluent_kafka, which is not installed" in point.said
 
 
 @pytest.mark.parametrize(

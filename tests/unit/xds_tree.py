@@ -9,7 +9,7 @@ from eventlog.model import ABSENT, Change, Edit, Op
 from eventlog.schema import Catalog, Column, Table
 from eventlog.sqltypes import Category
 from eventlog.tablekey import quoted
-from eventlog.xds.values import xds_value
+from eventlog.xds.values import reading
 from eventlog.xds.write import XdsFormat
 
 
@@ -90,12 +90,12 @@ class TreeWriter:
         element = etree.Element("value")
         referenced = self._tables.get(column.references or "") if column and self._settings.enable_refs else None
         if referenced is not None and len(referenced.key) == 1:
-            _, text = xds_value(value, category, 3)
+            _, text = reading(category, 3)(value)
             element.set("type", "dn")
             key = f"{referenced.key[0]}={quoted(text)}"
             element.set("association-ref", self._association(key, referenced.name, referenced.schema))
         else:
-            kind, text = xds_value(value, category, self._settings.time_syntax)
+            kind, text = reading(category, self._settings.time_syntax)(value)
             element.set("type", kind)
         element.text = text
         return element
