@@ -35,6 +35,7 @@ _settings = {
     "innodb-buffer-pool-size": "64M",
     "innodb-doublewrite": "0",
     "innodb-flush-log-at-trx-commit": "0",
+    "innodb-flush-method": "nosync",
     "performance-schema": "off",
     "skip-name-resolve": "",
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 
@@ -37,6 +38,14 @@ def made(draw: st.DrawFn) -> list[str]:
     return statements
 
 
+# SQLAlchemy reads the names of constraints from the text of a table, and stumbles where a reference names no columns.
+@pytest.mark.filterwarnings("ignore:WARNING. SQL-parsed foreign key constraint:sqlalchemy.exc.SAWarning")
+@example(
+    [
+        "CREATE TABLE usr (a INTEGER, B INTEGER, PRIMARY KEY (a))",
+        "CREATE TABLE grp (a INTEGER, B INTEGER, FOREIGN KEY (a) REFERENCES usr, FOREIGN KEY (a, B) REFERENCES usr (a, B))",
+    ]
+)
 @given(made())
 def test_keys_are_those_that_sqlalchemy_tells(statements: list[str]) -> None:
     engine = create_engine("sqlite://")

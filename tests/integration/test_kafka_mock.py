@@ -73,7 +73,7 @@ def test_a_connection_that_failed_is_gone_though_its_error_is_kept() -> None:
         sink.last()
     assert producers() == before
     with stand_in() as servers:
-        cut = KafkaSink(settings(servers, timeout=0.5))
+        cut = KafkaSink(settings(servers, timeout=3))  # a busy machine needs more than a moment
         cut.last()
         during = producers()
     assert during > before
