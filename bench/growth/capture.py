@@ -15,8 +15,10 @@ from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Options, Style, track
 
-VALUES: Final = 100_000
-"""As many as a statement changes where columns grow."""
+LONGEST: Final = 100_000
+"""As many rows as a statement changes at most where values grow."""
+WIDE: Final = 1_000
+"""Rows where columns grow: a session plans its first statement anew, which is as long as the table is wide."""
 ONCE: Final = 1_000_000
 
 
@@ -125,20 +127,18 @@ def _contestant(series: str, site: Site, one: Written) -> Contestant:
 
 def written(style: Style, *, quick: bool) -> dict[str, list[Written]]:
     """What grows, and the table at each of its sizes."""
-    values, logged = 100 if quick else VALUES, 2 if style is Style.FIELD else 1
+    most, wide, logged = 100 if quick else LONGEST, 10 if quick else WIDE, 2 if style is Style.FIELD else 1
     many, columns, long = (
         (powers(0, 2), powers(0, 2), powers(1, 2)) if quick else (powers(0, 7), powers(0, 3), powers(1, 7))
     )
-    lengths = {size: max(1, min(values, LONG // size)) for size in long}
+    lengths = {size: max(1, min(most, LONG // size)) for size in long}
     name = f"of_{style.name.lower()}_{{}}_{{}}".format
     return {
         "rows of a statement": [
             Written(name=name("rows", n), style=style, size=n, rows=n, units=n * logged) for n in many
         ],
         "values of a statement, the more columns": [
-            Written(
-                name=name("columns", n), style=style, size=n, rows=values // n, columns=n, characters=4, units=values
-            )
+            Written(name=name("columns", n), style=style, size=n, rows=wide, columns=n, characters=4, units=wide * n)
             for n in columns
         ],
         f"characters of a value, for each {CHARACTERS}": [
