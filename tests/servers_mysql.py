@@ -201,9 +201,15 @@ def _mysql_server(root: Path, folder: Path, owner: str | None) -> list[str]:
 
 
 def _initialise(name: str, command: list[str], folder: Path, owner: str | None) -> None:
-    run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, user=owner)
+    surroundings = _surroundings(folder)
+    run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, user=owner, env=surroundings)
     if run.returncode:
         absent(name, (run.stderr or run.stdout).strip().replace("\n", " ")[-500:])
+
+
+def _surroundings(folder: Path) -> dict[str, str]:
+    """A folder of its own for temporary tables: a server that starts takes away those of others, as left behind."""
+    return os.environ | _zone | {"TMPDIR": str(folder)}
 
 
 def _started(name: str, program: list[str], folder: Path, url: URL, owner: str | None) -> subprocess.Popen[bytes]:
@@ -212,7 +218,7 @@ def _started(name: str, program: list[str], folder: Path, url: URL, owner: str |
     options = [f"--{setting}={value}" if value != "" else f"--{setting}" for setting, value in settings.items()]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [*program, *options], stdout=log, stderr=log, cwd=folder, user=owner, env=os.environ | _zone
+            [*program, *options], stdout=log, stderr=log, cwd=folder, user=owner, env=_surroundings(folder)
         )
     wait_until_ready(name, url, process, folder / "log")
     return process
