@@ -49,11 +49,11 @@ class Backlog(Struct, frozen=True, kw_only=True):
 
     def refill(self) -> None:
         """Every row waits again, in a table as a vacuum leaves it; nothing that came before is in a queue for the disk."""
-        for document in self.folder.glob("*"):
+        for document in self.folder.glob("*.xml"):
             document.unlink()
         with engine().begin() as connection:
             connection.execute(text(f"TRUNCATE {self.name}, {self.name}_outcome"))
-            connection.execute(text(f"DELETE FROM {self.name}_mark WHERE name <> 'publisher'"))
+            connection.execute(text(f"DELETE FROM {self.name}_mark WHERE name NOT IN ('publisher', 'log', 'epoch')"))
             connection.execute(text(f"INSERT INTO {self.name} SELECT * FROM {self.name}_kept ORDER BY record_id"))
         settle_down(self.name)
 

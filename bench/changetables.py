@@ -134,7 +134,9 @@ def engine() -> Engine:
     from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 
     made = closed_at_the_end(create_engine(url()))
-    DatabaseSink(DatabaseSettings(url=""), made).write(encoded(told(4)))
+    sink = DatabaseSink(DatabaseSettings(url=""), made)
+    sink.open(None)
+    sink.write(encoded(told(4)))
     return made
 
 
@@ -166,6 +168,7 @@ def stored(changes: Sequence[Change]) -> None:
     from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 
     sink = DatabaseSink(DatabaseSettings(url=""), engine())
+    sink.open(None)
     for document in ChangeTableFormat().encode(changes, Catalog([USR]), sink.last()):
         if not isinstance(document, RowsDocument) or sink.write([document]):
             raise AssertionError("a row was refused")
@@ -176,6 +179,7 @@ def filed(changes: Sequence[Change]) -> None:
     from eventlog.sinks.changefiles import ChangeTableFiles
 
     sink = ChangeTableFiles(_folder())
+    sink.open(None)
     for document in ChangeTableFormat().encode(changes, Catalog([USR]), sink.last()):
         if not isinstance(document, RowsDocument) or sink.write([document]):
             raise AssertionError("a row was refused")

@@ -60,6 +60,7 @@ class Queue(Struct, frozen=True, kw_only=True):
     def publish(self) -> None:
         """Does that, and writes the changes into XDS files as eventlog would."""
         sink, form = FileSink(self.folder / "out", ".xml"), XdsFormat(batch_size=BATCH_SIZE)
+        sink.open(None)
         found = 0
         for events in self._batches():
             changes = [change for number, kind, data in events if (change := _change(number, kind, parsed(data)))]

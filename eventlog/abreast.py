@@ -22,10 +22,11 @@ from eventlog.seams import Lane
 
 
 class Errand(Struct, frozen=True, kw_only=True):
-    """A document that somebody is to carry, and its number."""
+    """A document that somebody is to carry, its number, and the plan that it goes out under."""
 
     number: int
     document: Document
+    plan: str
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -73,6 +74,7 @@ class Crew:
     def deliver(
         self,
         documents: Sequence[Document],
+        plan: str,
         turns: Turns,
         holds: Callable[[int], bool],
         take: Callable[[int, Sequence[Outcome]], None],
@@ -88,7 +90,7 @@ class Crew:
                 if holds(number):
                     turns.answered(number)
                 else:
-                    self._errands.put(Errand(number=number, document=documents[number]))
+                    self._errands.put(Errand(number=number, document=documents[number], plan=plan))
                     on_the_way += 1
             if not on_the_way:
                 break
@@ -106,7 +108,7 @@ class Crew:
         """One thread: carries documents until there is nothing more to carry."""
         while (errand := self._errands.get()) is not None:
             try:
-                outcomes = lane.write([errand.document])
+                outcomes = lane.write([errand.document], errand.plan)
             except BaseException as failure:  # noqa: BLE001  # whatever it is, it is raised by the one who waits for it
                 self._answers.put(Answer(number=errand.number, failure=failure))
             else:

@@ -10,20 +10,23 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from eventlog.durable import flush_folder, remove_leftovers
+from eventlog.durable import flush_folder, make_empty, make_folder
 from eventlog.errors import SinkError
 from eventlog.extras import require
 from eventlog.sinks.files import file_name
 from eventlog.sql.names import STANDARD
 
 COLUMNS: Final = (*STANDARD, "reason", "note")
+LEFT_BEHIND_SECONDS: Final = 86_400
 GROUP_ROWS: Final = 20_000
 """Rows of a row group; readers take a group at a time."""
 
@@ -47,14 +50,22 @@ class Archive:
         self._log = log
         self._arrow = _pyarrow()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(folder)
+            make_folder(folder)
+            _remove_leftovers(folder)
         except OSError as error:
             raise _refused(folder, error) from error
 
     def file(self) -> ArchiveFile:
         """A new file; nothing of it is there before it is finished."""
         return ArchiveFile(self._folder, file_name(self._log), self._arrow)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Removes hidden files that nobody has written to for a day: another purge may be at work on those of today."""
+    for path in folder.glob(".eventlog-*.part"):
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < time.time() - LEFT_BEHIND_SECONDS:
+                path.unlink()
 
 
 class ArchiveFile:
@@ -115,6 +126,7 @@ class ArchiveFile:
         schema = _schema(self._arrow)
         try:
             if self._writer is None:
+                make_empty(self._temporary)
                 self._writer = self._arrow.parquet.ParquetWriter(self._temporary, schema, compression="zstd")
             columns = [list(column) for column in zip(*self._group, strict=True)]
             self._writer.write_table(self._arrow.table(columns, schema=schema))

@@ -17,9 +17,10 @@ from eventlog.sql.dialect import dialect_of
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from eventlog.sources.seat import Seat
+    from eventlog.sources.lock import LogLock
     from eventlog.sources.table import LogSettings
     from eventlog.sql.names import LogNames
+    from eventlog.sql.rows import Room
     from eventlog.workers import Workers
 
 
@@ -32,7 +33,8 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
 
     source = config.source
     schema = source.schema if dialect_of(engine).schemas else None
-    with engine.connect() as connection:
+    # Without a transaction: what is computed between two statements may take longer than one may be idle.
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         classes = tracked(connection, located(connection, names))
         catalog = reflect(connection, source.tables or None, schema)
     if source.tables:
@@ -48,25 +50,27 @@ def pipeline_of(
     names: LogNames,
     config: Config,
     outputs: Sequence[Output],
-    seat: Seat | None = None,
+    lock: LogLock | None = None,
     pulse: Callable[[], None] = lambda: None,
     former: Pipeline | None = None,
 ) -> Pipeline:
-    """The way of a batch, with the tables as they look now; `seat` is whose loss must be noticed on it.
+    """The way of a batch, with the tables as they look now; `lock` is whose loss must be noticed on it.
 
     What the `former` one has running goes on in this one where it can.
     """
     from eventlog.sources.table import LogSource
+    from eventlog.sql.connect import reading_engine
     from eventlog.sql.rows import SqlRowReader
 
-    publisher = config.publisher
+    publisher, source = config.publisher, config.source
+    reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
     tracked = tracked_of(engine, names)
     catalog = catalog_of(engine, names, config)
     options = options_of(config, engine)
     workers = workers_of(engine, catalog, config, outputs, options)
     return Pipeline(
-        source=LogSource(engine, names, catalog, log_settings_of(config), seat, tracked),
-        reader=SqlRowReader(engine, catalog),
+        source=LogSource(engine, names, catalog, log_settings_of(config), lock, tracked),
+        reader=SqlRowReader(reading, catalog, room_of(config)),
         catalog=catalog,
         outputs=outputs,
         options=options,
@@ -100,9 +104,11 @@ def workers_of(
     if config.publisher.workers == 1 or options.future or judged or len(piecewise) < len(formats):
         return None
     reading = Reading(
-        url=engine.url.render_as_string(hide_password=False),
+        url=source.reader or engine.url.render_as_string(hide_password=False),
         statement_timeout=source.statement_timeout,
         lock_timeout=source.lock_timeout,
+        share=room_of(config).share // config.publisher.workers,
+        value_limit=config.publisher.value_limit,
     )
     job = Job(catalog=catalog, options=options, formats=piecewise, reading=reading)
     return Workers(job, config.publisher.workers)
@@ -119,7 +125,16 @@ def log_settings_of(config: Config) -> LogSettings:
         backoff=publisher.backoff,
         on_retry=publisher.on_retry,
         transactions=any(output.format != "xds" for output in config.output),
+        query_bytes=publisher.query_bytes,
+        value_limit=publisher.value_limit,
     )
+
+
+def room_of(config: Config) -> Room:
+    """How much may be read back for a batch."""
+    from eventlog.sql.rows import Room
+
+    return Room(share=log_settings_of(config).share, value_limit=config.publisher.value_limit)
 
 
 def options_of(config: Config, engine: Engine) -> Options:

@@ -53,10 +53,13 @@ class SourceConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Where changes come from. `tables` are the captured ones, by default every table and view of the schema.
 
     `schema` is where the tables stand; a database without schemas only gets it as a name in associations.
+    `reader` is the URL of a login that may do nothing but read the captured tables: to read a table, a database may run functions
+    of its owner's, and those have the rights of who reads. Without it the publisher reads them itself.
     The timeouts are in seconds: how long the publisher lets a statement run, and how long it waits for a lock.
     """
 
     url: str = ""
+    reader: str = ""
     kind: Literal["log", "gbase", "linter"] = "log"
     log: str = "event_log"
     columns: Choice | tuple[str, ...] = "auto"
@@ -89,7 +92,8 @@ class SourceConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class PublisherConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the publisher goes about it; names, defaults and meaning are those of the product's Publisher channel.
 
-    Beyond it: with `wake_up` rows are noticed at once where the database allows that, between the intervals. What a
+    Beyond it: `query_bytes` bounds what the values of the rows on their way have together, `value_limit` what those of one
+    row may have to be published at all. With `wake_up` rows are noticed at once where the database allows that, between the intervals. What a
     receiver does not take is offered again after `retry_first` seconds, then after twice as many, up to
     `retry_longest`, and `max_attempts` times (0: for ever). `lease` is how many seconds a publisher that died keeps
     others waiting where the database has no locks that end with a session.
@@ -100,6 +104,8 @@ class PublisherConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields
     wake_up: bool = True
     batch_size: int = 1
     query_limit: int = 10_000
+    query_bytes: int = 32_000_000
+    value_limit: int = 64_000_000
     workers: int = 1
     allow_loopback: bool = False
     handle_future_events: bool = False
@@ -125,6 +131,8 @@ class PublisherConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields
         within("publisher.polling_interval", self.polling_interval, 1, 604_800)
         within("publisher.batch_size", self.batch_size, 1, 128)
         within("publisher.query_limit", self.query_limit, 0, 2_147_483_647)
+        within("publisher.query_bytes", self.query_bytes, 100_000, 1_000_000_000)
+        within("publisher.value_limit", self.value_limit, 1_000, 1_000_000_000)
         within("publisher.workers", self.workers, 1, 64)
         within("publisher.heartbeat_interval", self.heartbeat_interval, 0, 2_147_483_647)
         within("publisher.max_attempts", self.max_attempts, 0, 2_147_483_647)
@@ -172,7 +180,7 @@ def _read(path: Path) -> dict[str, Any]:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The configuration file {path} cannot be read: {error}.") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # no TOML, or more digits than a number may have
         raise ConfigError(f"{path} is not TOML: {error}.") from None
 
 

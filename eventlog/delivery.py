@@ -1,10 +1,15 @@
-"""One output's share of a batch: documents are planned durably, handed over, and the receiver's answers collected."""
+"""One output's share of a batch: documents are planned durably, handed over, and the receiver's answers collected.
+
+Law: a document goes out under a plan that was noted before, and a plan is repeated whole: the same documents under the
+same identity, before anything that is new. So a target recognises a repeat by the plan, and never by the order of ids.
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import chain, islice
+from itertools import chain, groupby
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +19,7 @@ from eventlog.model import Change, Document, Outcome, Position, Refusal, Status
 from eventlog.precedence import Front, Turns
 from eventlog.progress import Planned, Positions, Progress, read_positions, write_positions
 from eventlog.schema import Catalog
-from eventlog.seams import Format, Lane, Laned, Sink, Staging
+from eventlog.seams import Format, Lane, Laned, Remembering, Sink, Staging
 from eventlog.verdicts import SEVERITY, Strictness, Verdicts, covered, keep_worse
 
 __all__ = ["SEVERITY", "Delivery", "Output", "Piece", "Strictness", "keep_worse"]
@@ -22,8 +27,18 @@ __all__ = ["SEVERITY", "Delivery", "Output", "Piece", "Strictness", "keep_worse"
 CHUNK = 1000
 """Documents handed to a sink at once: enough to share the cost of a sync, few enough to keep memory flat."""
 
+CHUNK_BYTES = 16 * 1024 * 1024
+"""A chunk ends where its documents have so many bytes together."""
+
+CHUNK_EVENTS = 50_000
+"""A chunk ends where its documents cover so many events, for those of some formats have no bytes yet."""
+
 ANSWERED_CHUNK = 50
 """Documents planned at once on each connection where each is answered: after a crash so many are sent again at most."""
+
+
+def nothing() -> None:
+    """What is called where nobody wants to be told."""
 
 
 class Output(Struct, frozen=True, kw_only=True):
@@ -39,10 +54,18 @@ class Output(Struct, frozen=True, kw_only=True):
 
 
 class Piece(Struct, frozen=True, kw_only=True):
-    """Changes for documents of their own; `id` is the one that they had when they were planned before."""
+    """Changes for documents of their own; `planned` is the document that they stood in when they were planned before."""
 
     changes: Sequence[Change]
-    id: str | None = None
+    planned: Planned | None = None
+
+
+class Chunk(Struct, frozen=True, kw_only=True):
+    """Documents that go out under one plan. The first has this number among those of the delivery."""
+
+    plan: str
+    first: int
+    documents: Sequence[Document]
 
 
 class Delivery:
@@ -60,12 +83,14 @@ class Delivery:
         self.documents = 0
         self.taken: tuple[str, Position] | None = None
         self._verdicts = Verdicts(former.answers, strictness, [piece.changes for piece in pieces])
-        self._pieces = pieces
+        self._repeated = [(piece, piece.planned) for piece in pieces if piece.planned is not None]
+        self._new = [piece for piece in pieces if piece.planned is None]
         self._former = former
-        self._after = former.after if former.planned else output.sink.last() if after is None else after
+        self._after = former.after if self._repeated else output.sink.last() if after is None else after
         self._ready: list[Document] | None = None
-        self._planned: list[Document] = []
-        self._handed = 0
+        self._planned = [planned for _, planned in self._repeated]
+        self.away: Sequence[Planned] = [one for one in former.planned if one not in self._planned]
+        """What was planned before of rows that are held now: they may have gone out, and come again under that plan."""
 
     @property
     def answers(self) -> Mapping[Position, Outcome]:
@@ -83,9 +108,9 @@ class Delivery:
         return self._ready[-1].id if self._ready else self._after
 
     def encode(self, catalog: Catalog | None) -> None:
-        """Makes all documents now, for `run` to deliver later."""
+        """Makes all documents now, for `run` to deliver later; only of a batch that was not planned before."""
         if self._ready is None:
-            self._ready = list(self._encoded(catalog))
+            self._ready = list(self._encoded(self._new, catalog))
 
     def stage(self) -> None:
         """Lets the sink begin with documents that are made already, long before their turn comes."""
@@ -99,29 +124,41 @@ class Delivery:
         for refusal in refusals:
             self._verdicts.refuse(refusal)
 
-    def run(self, catalog: Catalog | None, note: Callable[[], None], pulse: Callable[[], None]) -> None:
-        """Delivers everything; `note` makes the progress of all outputs durable, `pulse` is called again and again."""
-        documents = self._encoded(catalog) if self._ready is None else iter(self._ready)
+    def run(
+        self,
+        catalog: Catalog | None,
+        note: Callable[[], None],
+        pulse: Callable[[], None] = nothing,
+        confirm: Callable[[], None] = nothing,
+    ) -> None:
+        """Delivers everything; `note` makes the progress of all outputs durable, `pulse` is called again and again.
+
+        `confirm` is called before each hand-over, and fails when somebody else may deliver by now.
+        """
+        self._recognise()
         lanes = self._lanes()
         size = min(ANSWERED_CHUNK * max(1, len(lanes)), CHUNK) if self.output.answers else CHUNK
         with ExitStack() as crews:
             crew: Crew | None = None
-            while chunk := list(islice(documents, size)):
-                self._planned = chunk
+            ended = False
+            for chunk in self._chunks(catalog, size):
+                if self._verdicts.ended:  # nothing more is sent, so nothing more is planned either
+                    if not ended:
+                        note()  # what was answered must not be asked again after a crash
+                        ended = True
+                    self._due(chunk)
+                    continue
                 self._plan(chunk, note)
-                if crew is None and len(lanes) > 1 and len(chunk) > 1:
-                    crew = crews.enter_context(Crew(lanes[: len(chunk)]))
-                self._deliver(chunk, crew, pulse)
-                self._planned = []
-                self._after = chunk[-1].id
-                self._handed += len(chunk)
+                if crew is None and len(lanes) > 1 and len(chunk.documents) > 1:
+                    crew = crews.enter_context(Crew(lanes[: len(chunk.documents)]))
+                self._deliver(chunk, crew, pulse, confirm)
+                self._planned = self._later(chunk.plan)
 
     def progress(self) -> Progress:
         """How far this output is, for the note about it."""
-        planned = [Planned(document.id, write_positions(covered(document))) for document in self._planned]
         return Progress(
             done=self.done(),
-            planned=(*self._verdicts.waiting, *planned),
+            planned=(*self._verdicts.waiting, *self._planned, *self.away),
             answers=tuple(answer for answer in self.answers.values() if answer.status is not Status.NEW),
             after=self._after,
         )
@@ -131,80 +168,127 @@ class Delivery:
         done = self._verdicts.done
         return write_positions([*read_positions(self._former.done), *done]) if done else self._former.done
 
+    def _recognise(self) -> None:
+        """Notes what a target has of the former plan, also of rows that were held since and are not in this batch.
+
+        Otherwise they would come again, under a plan of their own, once somebody releases them. What it does not have
+        is planned anew then, because its numbers have gone on meanwhile.
+        """
+        sink = self.output.sink
+        if not isinstance(sink, Remembering):
+            return
+        for plan, planned in groupby(self._former.planned, lambda one: one.plan):
+            if plan and sink.has(plan):
+                self._verdicts.done.extend(chain.from_iterable(read_positions(one.positions) for one in planned))
+        self.away = ()
+
     def _lanes(self) -> Sequence[Lane]:
         """The ways to a receiver that judges each document; none where documents are handed over together."""
         sink = self.output.sink
         return sink.lanes if self.output.answers and isinstance(sink, Laned) else ()
 
-    def _plan(self, documents: Sequence[Document], note: Callable[[], None]) -> None:
+    def _chunks(self, catalog: Catalog | None, size: int) -> Iterator[Chunk]:
+        """First what was planned before, each plan whole and under its former identity, then what is new."""
+        number = 0
+        for plan, pieces in groupby(self._repeated, lambda piece: piece[1].plan):
+            documents = list(self._encoded([piece for piece, _ in pieces], catalog))
+            if documents:
+                yield Chunk(plan=plan, first=number, documents=documents)
+                number += len(documents)
+                self._after = documents[-1].id
+        if self._repeated and self._ready is None:
+            # A log that was restored from a backup does not know what its targets got afterwards.
+            self._after = max(self._after, self.output.sink.last())
+        news = self._encoded(self._new, catalog) if self._ready is None else iter(self._ready)
+        while documents := _chunk(news, size):
+            yield Chunk(plan=secrets.token_hex(8), first=number, documents=documents)
+            number += len(documents)
+            self._after = documents[-1].id
+
+    def _later(self, plan: str) -> list[Planned]:
+        """What was planned before and comes after this plan: it must not be forgotten should the next hand-over fail."""
+        plans = [planned for _, planned in self._repeated]
+        places = [place for place, planned in enumerate(plans) if planned.plan == plan]
+        return plans[places[-1] + 1 :] if places else []
+
+    def _plan(self, chunk: Chunk, note: Callable[[], None]) -> None:
         """Makes the plan durable; a sink that can gets the documents ready meanwhile, because both wait for a disk."""
+        planned = [Planned(one.id, write_positions(covered(one)), chunk.plan) for one in chunk.documents]
+        self._planned = [*planned, *self._later(chunk.plan)]
         sink = self.output.sink
         if isinstance(sink, Staging) and not self._verdicts.stopping:
-            sink.stage(documents)
+            sink.stage(chunk.documents)
         note()
 
-    def _deliver(self, documents: Sequence[Document], crew: Crew | None, pulse: Callable[[], None]) -> None:
+    def _deliver(self, chunk: Chunk, crew: Crew | None, pulse: Callable[[], None], confirm: Callable[[], None]) -> None:
         """Hands over what was planned: side by side, one after the other where each is answered, or all together."""
         if crew is not None:
-            self._side_by_side(documents, crew, pulse)
+            self._side_by_side(chunk, crew, pulse, confirm)
             return
-        size = 1 if self.output.answers else len(documents)
-        for start in range(0, len(documents), size):
-            ready = self._due(start, documents[start : start + size])
+        size = 1 if self.output.answers else len(chunk.documents)
+        for start in range(0, len(chunk.documents), size):
+            part = Chunk(plan=chunk.plan, first=chunk.first + start, documents=chunk.documents[start : start + size])
+            ready = self._due(part)
             if ready:
-                self.taken = self._take(start, ready, self.output.sink.write(ready)) or self.taken
+                confirm()
+                sent = Chunk(plan=chunk.plan, first=part.first, documents=ready)
+                self.taken = self._take(sent, self.output.sink.write(ready, chunk.plan)) or self.taken
             pulse()
 
-    def _side_by_side(self, documents: Sequence[Document], crew: Crew, pulse: Callable[[], None]) -> None:
+    def _side_by_side(self, chunk: Chunk, crew: Crew, pulse: Callable[[], None], confirm: Callable[[], None]) -> None:
         """Documents of different objects go at the same time; what was taken is told as far as nothing before it is open."""
         verdicts = self._verdicts
         skipping = verdicts.strictness.on_retry == "object"
         front = Front(self.taken)
 
+        def one(number: int) -> Chunk:
+            return Chunk(plan=chunk.plan, first=chunk.first + number, documents=chunk.documents[number : number + 1])
+
         def holds(number: int) -> bool:
-            held = not self._due(number, documents[number : number + 1])
+            held = not self._due(one(number))
             if held and skipping:
                 front.passed(number, None)
+            if not held:
+                confirm()
             return held
 
         def take(number: int, outcomes: Sequence[Outcome]) -> None:
-            taken = self._take(number, documents[number : number + 1], outcomes)
+            taken = self._take(one(number), outcomes)
             if taken is not None or skipping:
                 front.passed(number, taken)
             self.taken = front.last
             pulse()
 
-        crew.deliver(documents, Turns([verdicts.objects(document) for document in documents]), holds, take)
+        turns = Turns([verdicts.objects(document) for document in chunk.documents])
+        crew.deliver(chunk.documents, chunk.plan, turns, holds, take)
 
-    def _due(self, first: int, documents: Sequence[Document]) -> list[Document]:
+    def _due(self, chunk: Chunk) -> list[Document]:
         """Those that nothing holds, of documents of which the first has that number among those that were planned."""
-        numbered = enumerate(documents, self._handed + first)
-        return [document for number, document in numbered if not self._verdicts.holds(number, document)]
+        numbered = enumerate(chunk.documents, chunk.first)
+        return [document for number, document in numbered if not self._verdicts.holds(number, document, chunk.plan)]
 
-    def _take(
-        self, first: int, documents: Sequence[Document], outcomes: Sequence[Outcome]
-    ) -> tuple[str, Position] | None:
-        """Takes in what was said of documents, the first of which has that number among those that were planned.
+    def _take(self, chunk: Chunk, outcomes: Sequence[Outcome]) -> tuple[str, Position] | None:
+        """Takes in what was said of documents.
 
         The last one that does not have to come again, and where its last event stands.
         """
         said: dict[Position, Outcome] = {}
         for outcome in outcomes:
             keep_worse(said, outcome)
-        self.documents += len(documents)
+        self.documents += len(chunk.documents)
         if not said:
-            self._verdicts.done.extend(chain.from_iterable(map(covered, documents)))
+            self._verdicts.done.extend(chain.from_iterable(map(covered, chunk.documents)))
         else:
-            for number, document in enumerate(documents, self._handed + first):
-                self._verdicts.judge(number, document, said)
-        return _last_taken(documents, said)
+            for number, document in enumerate(chunk.documents, chunk.first):
+                self._verdicts.judge(number, document, chunk.plan, said)
+        return _last_taken(chunk.documents, said)
 
-    def _encoded(self, catalog: Catalog | None) -> Iterator[Document]:
+    def _encoded(self, pieces: Iterable[Piece], catalog: Catalog | None) -> Iterator[Document]:
         """The documents in order, each under the id that it had before if it had one."""
         after = self._after
-        for piece in self._pieces:
+        for piece in pieces:
             documents = self._of_piece(piece, catalog, after)
-            for document in documents if piece.id is None else _called(piece.id, documents):
+            for document in documents if piece.planned is None else _called(piece.planned.id, documents):
                 after = document.id
                 yield document
 
@@ -214,6 +298,19 @@ class Delivery:
                 yield item
             else:
                 self._verdicts.refuse(item)
+
+
+def _chunk(documents: Iterator[Document], size: int) -> list[Document]:
+    """The next documents: so many at most, and no more once they are large."""
+    found: list[Document] = []
+    length = events = 0
+    for document in documents:
+        found.append(document)
+        length += len(document.body)
+        events += len(document.covers)
+        if len(found) >= size or length >= CHUNK_BYTES or events >= CHUNK_EVENTS:
+            break
+    return found
 
 
 def _last_taken(documents: Sequence[Document], said: Mapping[Position, Outcome]) -> tuple[str, Position] | None:

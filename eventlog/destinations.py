@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 from eventlog.config import Config
 from eventlog.delivery import Output
+from eventlog.durable import make_folder
 from eventlog.errors import ConfigError, EventlogError
 from eventlog.extras import require
 from eventlog.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
@@ -70,6 +72,8 @@ def _output(output: OutputConfig, config: Config) -> Output:
         return _into_kafka(output, form)
     if isinstance(output, FilesOutput):
         folder = Path(output.path)
+        with suppress(OSError):  # the sink says what is wrong with the folder
+            make_folder(folder)
         if output.format == "change-tables":
             return _into_row_files(output, folder, form)
         return Output(format=form, sink=FileSink(folder, form.suffix), name=name_of(output))
@@ -123,10 +127,9 @@ def _place(output: OutputConfig) -> str:
     if isinstance(output, HttpOutput):
         return f"http {urlsplit(output.url)._replace(query='', fragment='').geturl()}"
     if isinstance(output, DatabaseOutput):
-        from eventlog.sql.connect import read_url
+        from eventlog.sql.connect import read_url, shown_url
 
-        url = read_url(output.url).set(password=None).render_as_string(hide_password=True)
-        return f"database {url} {output.schema or ''} {output.task}"
+        return f"database {shown_url(read_url(output.url))} {output.schema or ''} {output.task}"
     if isinstance(output, KafkaOutput):
         return f"kafka {output.servers} {output.transactional_id}"
     return "stdout"

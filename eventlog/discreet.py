@@ -9,14 +9,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-SECRET: Final = frozenset(
-    ("authorization", "client_key_password", "password", "registry_authorization", "registry_password", "token")
-)
-"""Settings that are secrets by their names; a URL holds one where it has a password."""
+from eventlog.masking import decoded, is_secret, named_secrets
 
+OPTIONS: Final = frozenset(("", "connect", "options"))
+"""Settings whose keys are a driver's own settings."""
 
-_password = re.compile(r"://[^/@:?#]*:([^/@?#]+)@").search
-_codes = re.compile(r"%([0-9A-Fa-f]{2})")
+_password = re.compile(r"://[^/@:?#]*:([^@]+)@").search
 
 
 class Discreet(Struct, frozen=True, kw_only=True):
@@ -41,25 +39,23 @@ def secrets_in(settings: object, name: str = "") -> Iterator[str]:
             yield from secrets_in(getattr(settings, field.name), field.name)
     elif isinstance(settings, Mapping):
         for key, value in settings.items():
-            yield from secrets_in(value, str(key))
+            # Elsewhere keys are the names of tables, and a table may be called anything.
+            yield from secrets_in(value, str(key) if name in OPTIONS else "")
     elif isinstance(settings, tuple | list):
         for value in settings:
             yield from secrets_in(value, name)
     elif isinstance(settings, str) and settings:
-        if name in SECRET or "password" in name:
+        if is_secret(name):
             yield settings
-        elif "://" in settings:
-            yield from _of_url(settings)
+        elif "://" in settings or "=" in settings:
+            yield from _of_text(settings)
 
 
-def _of_url(url: str) -> Iterator[str]:
-    """A URL's password, as it is written and as it is meant."""
-    match = _password(url)
-    if match:
-        yield from dict.fromkeys((match[1], _decoded(match[1])))
-
-
-def _decoded(text: str) -> str:
-    """The text with its percent signs resolved."""
-    codes = _codes.sub(lambda match: bytes.fromhex(match[1]).decode("latin-1"), text)
-    return codes.encode("latin-1", "replace").decode("utf-8", "replace")
+def _of_text(text: str) -> Iterator[str]:
+    """Passwords in a URL and behind their names, as they are written and as they are meant."""
+    match = _password(text)
+    found = [match[1]] if match else []
+    for begin, end in named_secrets(text):
+        found += (text[begin:end], text[begin:end].partition(";")[0])
+    for secret in found:
+        yield from dict.fromkeys((secret, decoded(secret)))

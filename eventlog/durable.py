@@ -1,10 +1,17 @@
-"""Files that are there entirely or not at all, and stay there when the power goes: temporary file, fsync, rename."""
+"""Files that are there entirely or not at all, and stay there when the power goes: temporary file, fsync, rename.
+
+Law: what is written is for us alone, whatever the umask: files are 0600 and folders that we make 0700. A folder whose
+owner gave it a group for what is made in it (`chmod g+rxs`) says otherwise: its group may read, 0640 and 2750.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import secrets
+import stat
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +20,8 @@ FLUSHERS = 16
 """Threads that wait for the disk together, since file systems commit what waits in one go (measured: twice as fast)."""
 
 _numbers = count()
-_part = re.compile(r"\.eventlog-(\d+)-\d+\.part").fullmatch
+_process = secrets.token_hex(8)
+_part = re.compile(r"\.eventlog-([0-9a-f]+)-\d+\.part").fullmatch
 
 
 class Part(NamedTuple):
@@ -33,9 +41,12 @@ def write_files(files: Sequence[tuple[Path, bytes]]) -> None:
     show_files(hide_files(files))
 
 
-def hide_files(files: Sequence[tuple[Path, bytes]]) -> list[Part]:
-    """Writes files that nobody sees yet, durable when it returns, for `show_files` to give them their names."""
-    parts = [Part(_temporary_name(target), target) for target, _ in files]
+def hide_files(files: Sequence[tuple[Path, bytes]], writer: str = _process) -> list[Part]:
+    """Writes files that nobody sees yet, durable when it returns, for `show_files` to give them their names.
+
+    `writer` stands in their names, so that the next one to write in the folder can tell them from its own.
+    """
+    parts = [Part(_temporary_name(target, writer), target) for target, _ in files]
     try:
         _write_parts([(part.temporary, content) for part, (_, content) in zip(parts, files, strict=True)])
     except BaseException:
@@ -61,6 +72,30 @@ def discard_files(parts: Iterable[Part]) -> None:
     _discard(part.temporary for part in parts)
 
 
+def make_empty(path: Path) -> None:
+    """Makes an empty file for a library to write into, so that it is nobody else's from the beginning."""
+    os.close(_opened(path, os.O_EXCL))
+
+
+def protect(entry: Path, folder: Path) -> None:
+    """Gives what a library has made in a folder of ours the rights that it has in the folder where it will be shown."""
+    shared = _is_shared(folder)
+    if entry.is_dir():
+        entry.chmod(0o2750 if shared else 0o700)
+    else:
+        entry.chmod(0o640 if shared else 0o600)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder, and those above it that are missing."""
+    for missing in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
+        with suppress(FileExistsError):  # somebody else was quicker
+            missing.mkdir(mode=0o700)
+            if _is_shared(missing.parent):
+                missing.chmod(0o2750)
+    folder.mkdir(exist_ok=True)  # which fails where a file has its place
+
+
 def flush_folder(folder: Path) -> None:
     """Makes the names in the folder durable: a rename is not until then."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -70,10 +105,17 @@ def flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def remove_leftovers(folder: Path) -> int:
-    """Removes temporary files that a crash left there, and says how many; those of a running process stay."""
-    found = [entry for entry in os.scandir(folder) if (match := _part(entry.name)) and not _elsewhere(int(match[1]))]
-    _discard(Path(entry) for entry in found)
+def remove_leftovers(folder: Path, writer: str = _process) -> int:
+    """Removes the hidden files of everybody but this writer, and says how many.
+
+    Whoever calls this has the folder to itself: a writer that is frozen or cut off, and goes on later, finds nothing
+    that it could show.
+    """
+    with os.scandir(folder) as entries:
+        found = [entry.path for entry in entries if (match := _part(entry.name)) and match[1] != writer]
+    for path in found:
+        with suppress(FileNotFoundError):  # it got its name meanwhile; what cannot be removed must not go unnoticed
+            Path(path).unlink()
     return len(found)
 
 
@@ -89,7 +131,7 @@ def _write_parts(parts: Sequence[tuple[Path, bytes]]) -> None:
 
 
 def _write_part(temporary: Path, content: bytes) -> None:
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    descriptor = _opened(temporary, os.O_EXCL)
     try:
         rest = memoryview(content)
         while rest:
@@ -99,22 +141,27 @@ def _write_part(temporary: Path, content: bytes) -> None:
         os.close(descriptor)
 
 
-def _temporary_name(target: Path) -> Path:
-    """In the same folder, because a rename is only atomic within a file system; hidden, so that no pattern finds it."""
-    return target.parent / f".eventlog-{os.getpid()}-{next(_numbers)}.part"
-
-
-def _elsewhere(process: int) -> bool:
-    """Whether another process, still running, is writing the file."""
-    if process == os.getpid():
-        return False
+def _opened(path: Path, how: int) -> int:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it runs, and belongs to somebody else
-        return True
-    return True
+        os.fchmod(descriptor, 0o640 if _is_shared(path.parent) else 0o600)
+    except PermissionError:  # somebody else's file: it stays as they made it
+        return descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _is_shared(folder: Path) -> bool:
+    """Whether what is made in the folder belongs to the folder's group, which may read in it."""
+    mode = folder.stat().st_mode
+    return bool(mode & stat.S_ISGID and mode & stat.S_IRGRP)
+
+
+def _temporary_name(target: Path, writer: str) -> Path:
+    """In the same folder, because a rename is only atomic within a file system; hidden, so that no pattern finds it."""
+    return target.parent / f".eventlog-{writer}-{next(_numbers)}.part"
 
 
 def _discard(paths: Iterable[Path]) -> None:

@@ -1,12 +1,15 @@
 """What can go wrong, told apart by whose fault it is.
 
 Every error is one or two sentences (what, where, what to do), knows the exit code it ends a command with (sysexits)
-and pickles. Without a message of its own an error says its docstring.
+and pickles. Without a message of its own an error says its docstring. What a driver, a broker or a receiver has said
+may be part of it, so no message holds a password or anything that a terminal would obey.
 """
 
 from __future__ import annotations
 
 from typing import Final
+
+from eventlog.masking import shown
 
 OK: Final = 0
 EX_USAGE: Final = 64
@@ -22,8 +25,8 @@ class EventlogError(Exception):
     exit_code: int = 70
 
     def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
-        self.message = message or str(self.__doc__)
-        self.hint = hint
+        self.message = shown(message or str(self.__doc__))
+        self.hint = None if hint is None else shown(hint)
         super().__init__(self.message)
 
     def __str__(self) -> str:

@@ -65,13 +65,13 @@ def _read(text: str, kinds: Sequence[Any]) -> Any:
     """Numbers, lists and tables are written as in TOML; what a key takes as text is text, whatever it looks like."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:  # no TOML, or more digits than a number may have
         return text
     if isinstance(value, list | dict):
         return text if str in kinds and not any(get_origin(kind) is tuple for kind in kinds) else value
-    return (
-        value if isinstance(value, str | bool | int | float) and (isinstance(value, str) or str not in kinds) else text
-    )
+    if isinstance(value, str):
+        return value
+    return value if isinstance(value, bool | int | float) and str not in kinds else text
 
 
 def _meant(text: str, kinds: Sequence[Any], key: str) -> Any:

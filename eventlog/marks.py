@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 
 from eventlog.durable import write_file
 from eventlog.errors import DataError, SourceError, shortened
+from eventlog.masking import masked
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -41,8 +43,17 @@ PACE: Final = "pace"
 OUTPUTS: Final = "outputs"
 """How each output stands, for those who look; nothing that is published depends on it."""
 
+UNREAD: Final = "unread"
+"""Tables that the publisher may not read, and what the database said of them."""
+
 PUBLISHER: Final = "publisher"
-"""Who publishes the log, and where sessions have no locks, until when."""
+"""Who holds the lock of the log, and until when: see sources/holder.py."""
+
+LOG: Final = "log"
+"""Which log this is, for ever: a UUID that whoever takes the lock for the first time makes. A copy of a log has it too."""
+
+EPOCH: Final = "epoch"
+"""A number that grows each time that somebody takes the lock."""
 
 NOTE: Final = "note: "
 """What the names of notes about the batch in hand begin with."""
@@ -84,13 +95,23 @@ class Marks:
 
 
 def notes_of(marks: Mapping[str, str]) -> dict[str, str]:
-    """The notes among the marks, by their own names."""
-    return {name.removeprefix(NOTE): text for name, text in marks.items() if name.startswith(NOTE)}
+    """The notes among the marks, by their own names; those of versions that had passwords in names are found as well."""
+    found = {name.removeprefix(NOTE): text for name, text in marks.items() if name.startswith(NOTE)}
+    return {masked(name): text for name, text in found.items()} | {
+        name: text for name, text in found.items() if masked(name) == name
+    }
 
 
 def note_name(name: str) -> str:
     """The mark that a note is kept in."""
     return f"{NOTE}{name}"
+
+
+def next_epoch(former: str | None, now: dt.datetime) -> int:
+    """The epoch after the one that the mark says: not below the clock, so that a restored log does not fall behind."""
+    milliseconds = (now - dt.datetime(1970, 1, 1)) // dt.timedelta(milliseconds=1)
+    before = int(former) if former is not None and former.isdecimal() else 0
+    return max(before + 1, milliseconds)
 
 
 class FileMarks:

@@ -80,9 +80,26 @@ class Reason(StrEnum):
     NOTHING = "nothing"
     NOT_DUE = "not due"
     HELD = "held"
+    NO_ROOM = "no room"
+    NO_RIGHT = "no right"
     INVALID = "invalid"
     REFUSED = "refused"
     RETRY = "retry"
+
+
+class Unreadable(Struct, frozen=True, kw_only=True, gc=False):
+    """What a read-back says of an object instead of a row: why it cannot be read, or not all of it.
+
+    `row` are the attributes that could be read. A reason that leaves events waiting (NO_ROOM, NO_RIGHT) leaves all.
+    """
+
+    note: str
+    reason: Reason = Reason.INVALID
+    row: Row = {}
+
+
+ReadBack = Row | Unreadable
+"""What a read-back says of an object that is there."""
 
 
 class RowId(Struct, frozen=True, gc=False, order=True):
@@ -101,7 +118,10 @@ class Transaction(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Event(Struct, frozen=True, kw_only=True, gc=False):
-    """One captured fact about one row, as a log has it: nothing here has been checked yet."""
+    """One captured fact about one row, as a log has it: nothing here has been checked yet.
+
+    With a `fault` nothing can be told of it but why.
+    """
 
     position: Position
     kind: int | None
@@ -113,6 +133,7 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
     time: dt.datetime | str | None = None
     perpetrator: str | None = None
     transaction: Transaction | None = None
+    fault: str | None = None
 
 
 class Image(Struct, frozen=True, kw_only=True, gc=False):

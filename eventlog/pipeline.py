@@ -12,10 +12,22 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.delivery import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse
+from eventlog.delivery import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse, nothing
 from eventlog.endings import counted, given_up, settled_outcomes
-from eventlog.errors import MachineError
-from eventlog.model import Captured, Event, Image, Outcome, Outcomes, Position, Reason, Row, RowId, Status, exceptional
+from eventlog.errors import MachineError, OccupiedError
+from eventlog.model import (
+    Captured,
+    Event,
+    Image,
+    Outcome,
+    Outcomes,
+    Position,
+    ReadBack,
+    Reason,
+    RowId,
+    Status,
+    exceptional,
+)
 from eventlog.progress import (
     DECIDED,
     Decided,
@@ -31,12 +43,16 @@ from eventlog.progress import (
 from eventlog.rules import Decision, Options, judge, screen, tell, wanted
 from eventlog.schema import Catalog
 from eventlog.seams import Batch, PiecewiseFormat, RowReader, Source
+from eventlog.sources.unread import failed_tables
 from eventlog.workers import Collected, Workers
 
 __all__ = ["SEVERITY", "Output", "Pipeline", "Report"]
 
 WAITING = frozenset({Reason.RETRY, Reason.HELD})
 """Why events stay that were offered, or that must not overtake one that was."""
+
+AGAIN = frozenset({Reason.NO_ROOM, Reason.NO_RIGHT})
+"""Why events stay that others can go without."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -49,6 +65,10 @@ class Report(Struct, frozen=True, kw_only=True):
     stale: bool = False
     """Nothing was done: rows could not be read, which may be because the tables have changed since they were looked at."""
     later: float | None = None
+    unread: Mapping[str, str] = {}
+    """Tables that may not be read, and what the database said of them."""
+    again: bool = False
+    """There are rows that wait and could not be published with these; the next round has others, or them."""
 
     @property
     def fatal(self) -> bool:
@@ -80,6 +100,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 
     After `max_attempts` a change that its receiver does not take ends as an error; 0 tries for ever. `pulse` is called
     whenever documents were written, `told` when an output has had its share of a batch, with what broke it off.
+    `confirm` is called before documents are handed over, and fails when somebody else publishes by now.
     """
 
     source: Source
@@ -90,7 +111,8 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     limit: int = 10_000
     strictness: Strictness = Strictness()
     max_attempts: int = 0
-    pulse: Callable[[], None] = lambda: None
+    pulse: Callable[[], None] = nothing
+    confirm: Callable[[], None] = nothing
     told: Callable[[Delivery, MachineError | None], None] = lambda _delivery, _error: None
     workers: Workers | None = None
     fresh: bool = True
@@ -126,6 +148,8 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             documents=sum(delivery.documents for delivery in work.deliveries),
             statuses=counted(outcomes),
             later=batch.later,
+            unread=failed_tables(batch.events, outcomes),
+            again=not AGAIN.isdisjoint([outcome.reason for outcome in exceptional(outcomes)]),
         )
         then = following() if self.goes_on(report) else None
         self.source.settle(batch, outcomes, self._kept_notes(batch, work, outcomes), then)
@@ -162,7 +186,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         """What the tables look like: as the batch says, where its source knows."""
         return self.catalog if batch.catalog is None else batch.catalog
 
-    def _read_back(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row] | None:
+    def _read_back(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack] | None:
         if self.reader is None:
             return None
         return self.reader.rows(asked) if asked else {}
@@ -201,18 +225,23 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def _repeated(self, batch: Batch) -> Work:
         """A batch that outputs have parts of already: each gets what it lacks, in the documents that were planned."""
         known = read_decided(batch.notes)
-        found: dict[Position, Outcome] = {outcome.position: outcome for outcome in known.outcomes()}
+        again: dict[Position, Outcome] = {}
         deliveries: list[Delivery] = []
         changes = 0
         for output in self.outputs:
             former = read_progress(batch.notes, output.name)
             groups = parts(batch.events, former, known)
             decisions = self._decide([group.events for group in groups], batch)
-            pieces = [Piece(id=group.id, changes=made.changes) for group, made in zip(groups, decisions, strict=True)]
+            pieces = [
+                Piece(planned=group.planned, changes=made.changes)
+                for group, made in zip(groups, decisions, strict=True)
+            ]
             deliveries.append(Delivery(output, pieces, former, self.strictness))
             for outcome in (outcome for made in decisions for outcome in exceptional(made.outcomes)):
-                keep_worse(found, outcome)
+                keep_worse(again, outcome)
             changes = max(changes, sum(len(made.changes) for made in decisions))
+        # What was decided anew counts: an event may have another winner, because the former one is held or gone.
+        found = {outcome.position: outcome for outcome in known.outcomes()} | again
         positions = [event.position for event in batch.events]
         outcomes = Outcomes(positions, {position: found[position] for position in positions if position in found})
         news = decided(outcomes)
@@ -220,7 +249,9 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             batch=batch,
             deliveries=deliveries,
             outcomes=outcomes,
-            decided=Decided(vanished=news.vanished, superseded=(*known.superseded, *news.superseded)),
+            decided=Decided(
+                vanished=news.vanished, superseded=tuple(dict.fromkeys((*known.superseded, *news.superseded)))
+            ),
             changes=changes,
         )
 
@@ -235,7 +266,9 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         failures: list[MachineError] = []
         for delivery in work.deliveries:
             try:
-                delivery.run(self._catalog_of(work.batch), note, self.pulse)
+                delivery.run(self._catalog_of(work.batch), note, self.pulse, self.confirm)
+            except OccupiedError:
+                raise  # whoever publishes now does all of this, for every output
             except MachineError as error:
                 failures.append(error)
                 self.told(delivery, error)
@@ -256,10 +289,15 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             return {}
         gone = {outcome.position for outcome in outcomes} - staying
         notes = {DECIDED: write_note(work.decided.of(staying))}
+        anything = bool(staying)
         for delivery in work.deliveries:
             progress = delivery.progress()
             done = write_positions(p for p in read_positions(progress.done) if p not in gone)
             # By object, a change comes again together with what was logged after it, in another document.
-            planned = progress.planned if self.strictness.on_retry == "stop" else ()
+            planned = progress.planned if self.strictness.on_retry == "stop" else delivery.away
+            planned = tuple([one for one in planned if not gone.issuperset(read_positions(one.positions))])
+            anything = anything or bool(done) or bool(planned)
             notes[delivery.output.name] = write_note(Progress(done=done, planned=planned, after=progress.after))
+        if not anything:
+            return {}
         return notes

@@ -25,10 +25,11 @@ Positions = str | tuple[Position, ...]
 
 
 class Planned(Struct, frozen=True, array_like=True, gc=False):
-    """A document that may be at the output already, and the events in it."""
+    """A document that may be at the output already, the events in it, and the plan by which a repeat is recognised."""
 
     id: str
     positions: Positions
+    plan: str = ""
 
 
 class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -77,9 +78,9 @@ Note = TypeVar("Note", Progress, Decided)
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """Events that are decided by themselves, for they are in the document `id`; those without are in none yet."""
+    """Events that are decided by themselves, for they are in a `planned` document; those without are in none yet."""
 
-    id: str | None = None
+    planned: Planned | None = None
     events: Sequence[Captured]
 
 
@@ -105,7 +106,7 @@ def parts(events: Sequence[Captured], progress: Progress, known: Decided) -> lis
     for event in events:
         if event.position not in done:
             found[place.get(event.position, -1)].append(event)
-    noted = [Part(id=plan.id, events=mine) for plan, mine in zip(progress.planned, found, strict=False)]
+    noted = [Part(planned=plan, events=mine) for plan, mine in zip(progress.planned, found, strict=False)]
     return [part for part in (*noted, Part(events=found[-1])) if part.events]
 
 

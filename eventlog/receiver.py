@@ -1,12 +1,14 @@
 """A small receiver of XDS documents, for trying things out: it tells what came and answers as it was told to.
 
-It knows documents by the id in their header. One that it took comes again after a crash or a lost answer, and is
-answered as before without being taken twice.
+It knows documents by the plan and the id in their headers. One that it took comes again after a crash or a lost answer,
+and is answered as before without being taken twice. A publisher that was replaced is refused once its successor has sent
+something.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,10 +19,11 @@ from xml.sax.saxutils import quoteattr
 
 from msgspec import Struct
 
+from eventlog.durable import make_folder
 from eventlog.errors import EventlogError, SinkError, XmlError
 from eventlog.model import Document
 from eventlog.sinks.files import FileSink
-from eventlog.sinks.post import DOCUMENT_ID
+from eventlog.sinks.post import DOCUMENT_ID, EPOCH, LOG_ID, PLAN_ID
 from eventlog.xds.read import Level, parse
 
 LARGEST: Final = 256 * 1024 * 1024
@@ -31,6 +34,25 @@ TAKES: Final = frozenset({Level.SUCCESS, Level.WARNING})
 
 PATIENCE: Final = 60
 """Seconds until a connection that sends nothing is closed."""
+
+
+class Sender(Struct, frozen=True, kw_only=True):
+    """Who says that a document comes from them, and under which plan."""
+
+    plan: str = ""
+    log: str = ""
+    epoch: int = 0
+
+
+NOBODY: Final = Sender()
+
+
+class Overtaken(Exception):  # noqa: N818  # an answer, and no fault of anybody's
+    """A later publisher of the log has sent something; `epoch` is its number."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__(epoch)
+        self.epoch = epoch
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
@@ -60,9 +82,13 @@ class Receiver:
         once: bool = False,
     ) -> None:
         self._told = told
+        if folder is not None:
+            with suppress(OSError):  # the sink says what is wrong with the folder
+                make_folder(folder)
         self._level = answer
-        self._files = None if folder is None else FileSink(folder, ".xml")
-        self._taken: set[str] = set()
+        self._files = None if folder is None else _files(folder)
+        self._taken: dict[str, str] = {}
+        self._epochs: dict[str, int] = {}
         self._once = once
         self._turn = Lock()
         try:
@@ -84,13 +110,14 @@ class Receiver:
         """Ends `serve`, from any thread; what is being answered is answered."""
         Thread(target=self._server.shutdown, daemon=True).start()
 
-    def take(self, identity: str | None, body: bytes) -> bytes:
-        """Takes one document and gives the reply to it; XmlError when it is none."""
+    def take(self, identity: str | None, body: bytes, sender: Sender = NOBODY) -> bytes:
+        """Takes one document and gives the reply to it; XmlError when it is none, Overtaken when its sender was replaced."""
         events = event_ids(body)
         with self._turn:
-            delivery = Delivery(id=identity, body=body, events=events, repeated=self._has(identity))
+            self._meet(sender)
+            delivery = Delivery(id=identity, body=body, events=events, repeated=self._has(identity, sender.plan, body))
             if self._level in TAKES and not delivery.repeated:
-                self._keep(delivery)
+                self._keep(delivery, sender.plan)
             self._told(delivery)
         return reply(events, self._level)
 
@@ -99,17 +126,34 @@ class Receiver:
         if self._once:
             self.stop()
 
-    def _has(self, identity: str | None) -> bool:
+    def _meet(self, sender: Sender) -> None:
+        """Remembers the latest publisher of each log, and refuses those before it."""
+        latest = self._epochs.get(sender.log, 0)
+        if sender.epoch < latest:
+            raise Overtaken(latest)
+        self._epochs[sender.log] = sender.epoch
+
+    def _has(self, identity: str | None, plan: str, body: bytes) -> bool:
+        """Whether the document came before: under this plan, or as these bytes before a restart."""
         if identity is None:
             return False
-        return identity in self._taken or (self._files is not None and self._files.path(identity).exists())
+        if identity in self._taken:
+            return self._taken[identity] == plan
+        path = None if self._files is None else self._files.path(identity)
+        return path is not None and path.exists() and path.read_bytes() == body
 
-    def _keep(self, delivery: Delivery) -> None:
+    def _keep(self, delivery: Delivery, plan: str) -> None:
         if delivery.id is None:
             return
         if self._files is not None:
             self._files.write([Document(id=delivery.id, body=delivery.body, covers={})])
-        self._taken.add(delivery.id)
+        self._taken[delivery.id] = plan
+
+
+def _files(folder: Path) -> FileSink:
+    files = FileSink(folder, ".xml")
+    files.open(None)
+    return files
 
 
 def event_ids(body: bytes) -> tuple[str, ...]:
@@ -142,6 +186,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = PATIENCE
+    wbufsize = 65536  # a head that goes out before its body makes the other side wait 40 ms for it
 
     def do_POST(self) -> None:
         server = self.server
@@ -149,9 +194,12 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         if body is None:
             return
-        identity = self.headers.get(DOCUMENT_ID)
+        identity, sender = self.headers.get(DOCUMENT_ID), self._sender()
         try:
-            answer = server.receiver.take(None if identity is None else unquote(identity), body)
+            answer = server.receiver.take(None if identity is None else unquote(identity), body, sender)
+        except Overtaken as later:
+            said = b"A later publisher sends by now.\n"
+            self._say(HTTPStatus.CONFLICT, said, "text/plain; charset=utf-8", later.epoch)
         except XmlError as error:
             self._say(HTTPStatus.BAD_REQUEST, f"{error}\n".encode(), "text/plain; charset=utf-8")
         except EventlogError as error:
@@ -165,6 +213,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name is http.server's
         """Says nothing: the documents are told, not the requests."""
+
+    def _sender(self) -> Sender:
+        epoch = self.headers.get(EPOCH, "")
+        number = int(epoch) if epoch.isascii() and epoch.isdigit() else 0
+        return Sender(plan=self.headers.get(PLAN_ID, ""), log=self.headers.get(LOG_ID, ""), epoch=number)
 
     def _body(self) -> bytes | None:
         """The document, or None when the request was refused already."""
@@ -184,8 +237,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self._say(status, text, "text/plain; charset=utf-8")
 
-    def _say(self, status: HTTPStatus, body: bytes, content_type: str) -> None:
+    def _say(self, status: HTTPStatus, body: bytes, content_type: str, epoch: int | None = None) -> None:
         self.send_response(status)
+        if epoch is not None:
+            self.send_header(EPOCH, str(epoch))
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         if self.close_connection:

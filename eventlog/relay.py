@@ -119,10 +119,10 @@ class Relay:
         return work
 
     def _following(self, *handed_out: Batch) -> Future[Batch] | None:
-        """The batch after these, while it pays: a source that gave less than was asked for has no more."""
+        """The batch after these, while it pays: a source that gave less than was asked for, and does not say so, has no more."""
         pipeline = self.pipeline
-        source, limit = pipeline.source, pipeline.limit
-        if not isinstance(source, Foresight) or not 0 < limit <= len(handed_out[-1].events):
+        source, limit, last = pipeline.source, pipeline.limit, handed_out[-1]
+        if not isinstance(source, Foresight) or limit <= 0 or not (last.more or limit <= len(last.events)):
             return None
         if any(output.answers for output in pipeline.outputs):
             return None  # what a receiver says of one batch may hold the next

@@ -41,8 +41,14 @@ LONGEST: Final = 1000
 LATE: Final = 1000
 """How far below the highest number a row may appear late and still be followed."""
 
-_run = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?").fullmatch
-_age = re.compile(r"(\d{1,9})\s*([smhdw])").fullmatch
+LARGEST_NUMBER: Final = 2**62
+"""What no number of a row reaches, with room beside it in 64 bits."""
+
+OLDEST: Final = 1_000 * 365 * 86_400
+"""Seconds that an age may have: databases have no times much further back."""
+
+_run = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?").fullmatch
+_age = re.compile(r"([0-9]{1,9})\s*([smhdw])").fullmatch
 _seconds = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -103,7 +109,10 @@ def read_age(text: str) -> int:
     match = _age(text.strip())
     if match is None:
         raise UsageError(f"{shortened(text)!r} is no age; write a number with s, m, h, d or w, such as 30d.")
-    return int(match[1]) * _seconds[match[2]]
+    age = int(match[1]) * _seconds[match[2]]
+    if age > OLDEST:
+        raise UsageError(f"{shortened(text)!r} is further back than databases count; write an age up to 1000 years.")
+    return age
 
 
 def rows(log: Log, choice: Choice, *, limit: int, width: int) -> list[LogRow]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from functools import cached_property
 
 import msgspec
@@ -18,10 +19,18 @@ from eventlog.errors import DataError
 from eventlog.sqltypes import Category, category
 
 
+class Made(StrEnum):
+    """A column's type that somebody made who is no superuser: a domain over a type of the database, or any other."""
+
+    DOMAIN = "domain"
+    TYPE = "type"
+
+
 class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One column. `key` is its place in the primary key, from 1; `references` the table whose key it holds.
 
     `formula` is SQL for a column that is not stored, in the names of the others, where a trigger cannot read it.
+    `made` says that somebody can give the type casts and operators of their own, which must not run with our rights.
     """
 
     name: str
@@ -30,10 +39,11 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     references: str | None = None
     nullable: bool = True
     formula: str | None = None
+    made: Made | None = None
 
     @property
     def category(self) -> Category:
-        return category(self.type)
+        return Category.STRING if self.made is Made.TYPE else category(self.type)
 
 
 class Child(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -11,7 +11,7 @@ from typing import Protocol, cast, runtime_checkable
 
 from msgspec import Struct
 
-from eventlog.model import Captured, Change, Document, Event, Outcome, Position, Refusal, Row, RowId
+from eventlog.model import Captured, Change, Document, Event, Outcome, Position, ReadBack, Refusal, RowId
 from eventlog.schema import Catalog
 
 
@@ -20,7 +20,8 @@ class Batch(Struct, frozen=True, kw_only=True):
 
     `notes` were made with `Source.note`; `attempts` says how often an event was offered already, where it was;
     `later` is in how many seconds events come that wait for another attempt. A source that knows its tables by itself,
-    because its stream describes them, says with `catalog` what they look like in this batch.
+    because its stream describes them, says with `catalog` what they look like in this batch. `weight` is what the values
+    of its events have at most, in bytes; `more` says that it was made smaller than was asked for, and more events wait.
     """
 
     events: Sequence[Captured]
@@ -30,6 +31,8 @@ class Batch(Struct, frozen=True, kw_only=True):
     notes: Mapping[str, str] = {}
     attempts: Mapping[Position, int] = {}
     later: float | None = None
+    weight: int = 0
+    more: bool = False
 
     @property
     def rows(self) -> Sequence[Event]:
@@ -41,7 +44,10 @@ class Source(Protocol):
     """Hands out events, oldest first."""
 
     def read(self, limit: int) -> Batch:
-        """The next events; the same batch again until it is settled. `limit` 0 means all; no object is cut in two."""
+        """The next events; the same batch again until it is settled. `limit` 0 means all.
+
+        No object is cut in two that has room in one batch.
+        """
 
     def note(self, notes: Mapping[str, str]) -> None:
         """Keeps notes with the batch in hand; durable when it returns, and handed out with the batch when it is repeated."""
@@ -78,8 +84,11 @@ class Stream(Source, Protocol):
 class RowReader(Protocol):
     """Answers read-backs with what stands in the tables now."""
 
-    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row]:
-        """The wanted attributes of the objects that exist; an object that is missing in the answer has vanished."""
+    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
+        """The wanted attributes of the objects that exist; an object that is missing in the answer has vanished.
+
+        Of one that cannot be read it says why.
+        """
 
 
 class Format(Protocol):
@@ -117,6 +126,18 @@ class PiecewiseFormat(Protocol):
         """Documents of what was written, in the order given; `after` is the id of the document before them."""
 
 
+class Tenure(Struct, frozen=True, kw_only=True):
+    """Who may write to outputs: a log, and the epoch of the publisher that holds its lock.
+
+    `log` identifies the log for ever, `name` is how people know it. `epoch` grows each time that somebody takes the
+    lock, so that a target can tell a publisher that has lost it from the one that has it.
+    """
+
+    log: str
+    name: str
+    epoch: int
+
+
 @runtime_checkable
 class Beating(Protocol):
     """A format that can say: all is well, there was nothing to tell."""
@@ -126,20 +147,46 @@ class Beating(Protocol):
 
 
 class Sink(Protocol):
-    """Takes documents. Taking one twice is the same as taking it once."""
+    """Takes documents. Taking the documents of a plan twice is the same as taking them once."""
+
+    def open(self, tenure: Tenure | None) -> None:
+        """Takes the target over and learns how far it is; called whenever the lock of a log was taken.
+
+        OccupiedError when a later holder of the lock has it, ConfigError when it belongs to another log. Without a
+        tenure it stays whose it is: so a conversion writes, and whoever was writing there is stopped.
+        """
 
     def last(self) -> str:
-        """The id of the last document that is durably there, or the empty string."""
+        """The id of the last document that is durably there, from which numbers go on; else the empty string."""
 
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """Writes them in order, durable when it returns. Answers only where a receiver said more than 'success'."""
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        """Writes them in order, durable when it returns. Answers only where a receiver said more than 'success'.
+
+        `plan` is the identity under which these documents were noted before: a target that has it already takes
+        nothing and answers as it did then. Documents without a plan are taken as they are, whenever they come.
+        OccupiedError when a later holder of the lock has taken the target over.
+        """
 
     def close(self) -> None:
         """Gives back what it holds."""
 
 
-class Lane(Sink, Protocol):
-    """One of several ways to a receiver: a sink by itself, which one thread at a time uses."""
+@runtime_checkable
+class Remembering(Protocol):
+    """A sink that keeps the identity of the last plan together with its documents."""
+
+    def has(self, plan: str) -> bool:
+        """Whether all documents of the plan are there."""
+
+
+class Lane(Protocol):
+    """One of several ways to a receiver, which one thread at a time uses."""
+
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        """As a sink does."""
+
+    def close(self) -> None:
+        """Gives back what it holds."""
 
     def break_off(self) -> None:
         """Ends from another thread what is on its way: `write` fails soon, and so do others until `close` was called."""

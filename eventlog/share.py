@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from eventlog.model import Event, Outcome, Position, Refusal, Row, RowId, Transaction
+from eventlog.model import Event, Outcome, Position, ReadBack, Refusal, RowId, Transaction
 from eventlog.rules import Options, judge, screen, wanted
 from eventlog.schema import Catalog
 from eventlog.seams import PiecewiseFormat, RowReader, Written
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """The database in which a worker reads rows back, in sessions of its own."""
+    """The database in which a worker reads rows back, in sessions of its own, and how many bytes of them."""
 
     url: str
     statement_timeout: float | None = None
     lock_timeout: float | None = None
+    share: int = 10_000_000
+    value_limit: int = 64_000_000
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -36,7 +38,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
 
 Text = str | None
-Plain = tuple[Position, int | None, Text, Text, Text, Text, Text, Text, Text, Transaction | None]
+Plain = tuple[Position, int | None, Text, Text, Text, Text, Text, Text, Text, Transaction | None, Text]
 """An event as a message has it: the values of its fields, in their order."""
 
 
@@ -84,15 +86,17 @@ class Worker:
             others=list(screened.outcomes.values()), written=written, refused=refused, changes=len(decision.changes)
         )
 
-    def _read_back(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row] | None:
+    def _read_back(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack] | None:
         if self._job.reading is None:
             return None
         if not asked:
             return {}
         if self._reader is None:
-            from eventlog.sql.rows import SqlRowReader
+            from eventlog.sql.rows import Room, SqlRowReader
 
-            self._reader = SqlRowReader(_engine(self._job.reading), self._job.catalog)
+            reading = self._job.reading
+            room = Room(share=reading.share, value_limit=reading.value_limit)
+            self._reader = SqlRowReader(_engine(reading), self._job.catalog, room)
         return self._reader.rows(asked)
 
 
@@ -109,8 +113,9 @@ def _events(rows: Sequence[Plain]) -> list[Event]:
             time=time,
             perpetrator=perpetrator,
             transaction=transaction,
+            fault=fault,
         )
-        for position, kind, table, key, column, old, new, time, perpetrator, transaction in rows
+        for position, kind, table, key, column, old, new, time, perpetrator, transaction, fault in rows
     ]
 
 

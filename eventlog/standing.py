@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.masking import masked, shown
 from eventlog.model import Position
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def stands(former: Standing, delivery: Delivery, error: MachineError | None, now
         document, position = delivery.taken
         new = replace(new, document=document, position=position, at=now)
     wrong = delivery.complaint if error is None else str(error)
-    return new if wrong is None else replace(new, error=wrong, failed_at=now)
+    return new if wrong is None else replace(new, error=shown(wrong), failed_at=now)
 
 
 def newest(former: Standings, present: Standings) -> dict[str, Standing]:
@@ -46,11 +47,15 @@ def newest(former: Standings, present: Standings) -> dict[str, Standing]:
 
 
 def read_standings(text: str | None) -> dict[str, Standing]:
-    """What `write_standings` wrote; what cannot be read is forgotten, for nothing depends on it."""
+    """What `write_standings` wrote; what cannot be read is forgotten, for nothing depends on it.
+
+    Versions before this one have written passwords of URLs into names and errors.
+    """
     try:
-        return msgspec.json.decode(text or "{}", type=dict[str, Standing])
+        found = msgspec.json.decode(text or "{}", type=dict[str, Standing])
     except msgspec.DecodeError:
         return {}
+    return {masked(name): replace(one, error=one.error and masked(one.error)) for name, one in found.items()}
 
 
 def write_standings(found: Standings) -> str:

@@ -11,7 +11,9 @@ from msgspec import Struct
 from eventlog.marks import OUTPUTS, Marks
 from eventlog.model import Status, written
 from eventlog.rules.times import moment
-from eventlog.sources.backlog import Backlog, backlog
+from eventlog.sources.backlog import Backlog, backlog, unread_tables
+from eventlog.sources.holder import told_moment
+from eventlog.sources.lock import Sight, look_at
 from eventlog.sources.pace import Rate, read_rate
 from eventlog.sql.log import Log
 from eventlog.standing import Standing, read_standings
@@ -40,6 +42,16 @@ class LastError(Struct, frozen=True, kw_only=True):
     at: str | None
 
 
+class Publishing(Struct, frozen=True, kw_only=True):
+    """Who has the lock of the log, or had it last, by the clock of the database in UTC."""
+
+    host: str | None
+    pid: int | None
+    since: str | None
+    lease_until: str | None
+    expired: bool
+
+
 class Facts(Struct, frozen=True, kw_only=True):
     """Rows by letter, what waits longest, how fast rows are settled, the last error, and triggers that are not current."""
 
@@ -52,6 +64,9 @@ class Facts(Struct, frozen=True, kw_only=True):
     last_error: LastError | None
     triggers: Mapping[str, str]
     outputs: Mapping[str, Standing] = {}
+    publisher: Publishing | None = None
+    unread: Mapping[str, str] = {}
+    """Tables that the publisher may not read, and what the database said of them."""
 
     def lines(self) -> Iterator[tuple[str, int, str]]:
         """Rows of the table: letter, number, meaning."""
@@ -62,6 +77,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     def sentences(self) -> Iterator[str]:
         """What deserves words."""
+        yield _said_of_publisher(self.publisher)
         if self.oldest_waiting is not None:
             lag = "" if self.lag_seconds is None else f", for {self.lag_seconds:.1f} s"
             yield f"Row {self.oldest_waiting} waits longest{lag}."
@@ -71,6 +87,8 @@ class Facts(Struct, frozen=True, kw_only=True):
             yield f"The last error is row {error.record_id}: {error.note or error.reason}"
         for output, standing in self.outputs.items():
             yield from _said_of(output, standing)
+        for table, note in self.unread.items():
+            yield f"Rows of {table} wait: {note}"
         for trigger, state in self.triggers.items():
             yield f"The trigger {trigger} is {state}; `eventlog track` makes it current."
 
@@ -80,6 +98,7 @@ def facts(engine: Engine, names: LogNames) -> Facts:
     from eventlog.sql.triggers import State, trigger_states
 
     log = Log(engine, names)
+    publisher = _publishing(look_at(log))
     counted = backlog(log)
     with log.transaction() as connection:
         errors = log.rows(connection, log.query("last_error"))
@@ -96,7 +115,32 @@ def facts(engine: Engine, names: LogNames) -> Facts:
         last_error=_last_error(*errors[0]) if errors else None,
         triggers={one.name: one.state for one in trigger_states(engine, names) if one.state is not State.CURRENT},
         outputs=outputs,
+        publisher=publisher,
+        unread=unread_tables(engine, names),
     )
+
+
+def _publishing(sight: Sight) -> Publishing | None:
+    holder = sight.holder
+    if holder is None:
+        return None
+    return Publishing(
+        host=holder.host,
+        pid=holder.pid,
+        since=told_moment(holder.since),
+        lease_until=told_moment(holder.until),
+        expired=holder.is_over(sight.now),
+    )
+
+
+def _said_of_publisher(found: Publishing | None) -> str:
+    if found is None:
+        return "Nobody publishes the log now."
+    who = "Somebody" if found.host is None else f"Process {found.pid} on {found.host}"
+    if found.expired:
+        return f"Nobody publishes the log now. {who} did until {found.lease_until} UTC, and has not given it back."
+    since = "" if found.since is None else f" since {found.since} UTC"
+    return f"{who} publishes the log{since}; its lease ends at {found.lease_until} UTC unless it renews it."
 
 
 def _said_of(output: str, standing: Standing) -> Iterator[str]:

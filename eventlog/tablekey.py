@@ -60,6 +60,9 @@ class TableKey(Struct, frozen=True, gc=False, eq=False):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TableKey) and self.parts == other.parts
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # a Struct brings one of its own, which knows nothing of ours
+
     def __hash__(self) -> int:
         return hash(self.parts)
 
@@ -122,8 +125,7 @@ def _parse_slowly(text: str) -> Parts:
 
 
 def _name(text: str, at: int) -> tuple[str, int]:
-    match = _plain(text, at)
-    end = match.end() if match else at
+    end = _end(_plain(text, at))
     name = text[at:end].strip(" ")
     if end == len(text):
         problem = "a column name and '=' are missing" if not name else "'=' is missing after the column name"

@@ -46,6 +46,11 @@ class Verdicts:
         self._rows: dict[Position, RowId] | None = None
 
     @property
+    def ended(self) -> bool:
+        """Whether nothing more is sent at all."""
+        return self._ended
+
+    @property
     def stopping(self) -> bool:
         """Whether anything is held because of what was said."""
         return self._ended or bool(self._blocked)
@@ -76,7 +81,7 @@ class Verdicts:
         rows = [self._row(position) for position in covered(document)]
         return frozenset() if None in rows else frozenset(row for row in rows if row is not None)
 
-    def holds(self, number: int, document: Document) -> bool:
+    def holds(self, number: int, document: Document, plan: str) -> bool:
         """Whether a document has to wait, and everything of its objects behind it.
 
         What waits for its object only stays planned, because others go on: were it forgotten when one of them fails,
@@ -90,10 +95,10 @@ class Verdicts:
         self._block(objects)
         self._hold(covered(document))
         if not self._ended:
-            self._waiting[number] = Planned(document.id, write_positions(covered(document)))
+            self._waiting[number] = Planned(document.id, write_positions(covered(document)), plan)
         return True
 
-    def judge(self, number: int, document: Document, said: Mapping[Position, Outcome]) -> None:
+    def judge(self, number: int, document: Document, plan: str, said: Mapping[Position, Outcome]) -> None:
         """Takes in what was said of a document, change by change; silence is success."""
         again: list[Position] = []
         for positions in document.covers.values():
@@ -107,7 +112,7 @@ class Verdicts:
                 for position in positions:
                     keep_worse(self.answers, replace(worst, position=position))
         if again:
-            self._waiting[number] = Planned(document.id, write_positions(again))
+            self._waiting[number] = Planned(document.id, write_positions(again), plan)
 
     def _settles(self, positions: Sequence[Position], answers: Sequence[Outcome]) -> bool:
         """Whether these answers are the last word about a change; notes what they stop."""
@@ -119,7 +124,7 @@ class Verdicts:
             self._block(() if row is None else (row,))
             self._ended = self._ended or self.strictness.on_retry == "stop"
             return False
-        if row in self._blocked and Status.FATAL not in statuses:
+        if row in self._blocked:
             # The receiver took it before an earlier change of the object: only a repeat leaves the right state there.
             self._hold(positions)
             return False

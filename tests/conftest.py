@@ -1,11 +1,15 @@
-"""What every test gets: Hypothesis profiles, and the database servers where their plug-in exists."""
+"""What every test gets: Hypothesis profiles, a folder for the run, levels, and the database servers where their plug-in exists."""
 
 from __future__ import annotations
 
 import os
 from importlib.util import find_spec
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.leftovers import Run
+from tests.levels import Progress, choose, leave_out_repeats
 
 SERVERS = tuple(f"tests.servers{one}" for one in ("", "_mysql", "_oracle", "_kafka", "_registry"))
 pytest_plugins = [name for name in SERVERS if find_spec(name)]
@@ -17,3 +21,29 @@ settings.register_profile(
 settings.register_profile("ci", settings.get_profile("local"), derandomize=False, database=None, max_examples=200)
 settings.register_profile("quick", settings.get_profile("local"), max_examples=10)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--quick`, and `--progress`, which ./dev asks for."""
+    parser.addoption(
+        "--quick", action="store_true", help="only what needs no server, with fewer examples of each property"
+    )
+    parser.addoption("--progress", action="store_true", help="level and percentage in place of dots")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Gives the run a folder of its own; processes of xdist work in the one of the process that started them."""
+    if config.getoption("--quick"):
+        settings.load_profile("quick")
+    if hasattr(config, "workerinput"):
+        return
+    config.pluginmanager.register(Run(), "what the run leaves")
+    if config.getoption("--progress"):
+        config.pluginmanager.register(Progress(config), "progress")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the quick ones where they are asked for, and out what is asked twice."""
+    leave_out_repeats(config, items)
+    if config.getoption("--quick"):
+        choose(config, items)

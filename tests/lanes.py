@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from threading import Condition
 
 from eventlog.model import Document, Outcome, Status
+from eventlog.seams import Tenure
 from tests.memory import answer
 
 Fate = Callable[[str], Status | BaseException | None]
@@ -33,10 +34,13 @@ class LanedSink:
         self._here: set[str] = set()
         self._moved = Condition()
 
+    def open(self, tenure: Tenure | None) -> None:
+        """Nobody else writes here."""
+
     def last(self) -> str:
         return max(self.answered, default="")
 
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
         return self.lanes[0].write(documents)
 
     def close(self) -> None:
@@ -76,10 +80,13 @@ class LanedSink:
             self._busy = False
             self.broken = False
 
+        def open(self, tenure: Tenure | None) -> None:
+            """Nobody else writes here."""
+
         def last(self) -> str:
             return ""
 
-        def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
             assert not self._busy, "two threads use one lane"
             self._busy = True
             try:

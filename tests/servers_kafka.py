@@ -3,8 +3,7 @@
 The broker listens three times: to everybody, over TLS to clients with a certificate, and over TLS to users with a
 password. Who comes without a name may do everything, and so may the client and the user `writer`; others need rights.
 
-The broker's jars are in the folder that EVENTLOG_KAFKA_JARS names, else Maven fetches them once into the user's cache;
-it runs on the system's Java. EVENTLOG_REQUIRE=kafka makes its absence a failure.
+`./dev fetch kafka` gets the broker's jars; it runs on the system's Java. EVENTLOG_REQUIRE=kafka makes its absence a failure.
 """
 
 from __future__ import annotations
@@ -28,11 +27,10 @@ from confluent_kafka.cimpl import NewTopic
 from msgspec import Struct
 
 from eventlog.sinks.kafka_settings import KafkaSettings
+from tests.fetching import fetched
 from tests.kafka.authority import Authority
-from tests.maven import fetched
-from tests.servers import absent, free_port, required
+from tests.servers import absent, found, free_port
 
-POM = Path(__file__).parent / "kafka" / "pom.xml"
 QUIET = {"log_level": 0}
 USERS = {"writer": "pa55-of-writer", "clerk": "pa55-of-clerk"}
 """Who may log in, by PLAIN and by SCRAM, and with which password."""
@@ -159,17 +157,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
     """A real broker, started when the first test asks."""
-    jars = jars_here()
-    if jars is None and "kafka" not in required():
-        absent("kafka", "EVENTLOG_KAFKA_JARS names no folder of jars, and EVENTLOG_REQUIRE does not ask Maven for them")
-    with running(jars or _fetched()) as made:
+    if shutil.which("java") is None:
+        absent("kafka", "there is no Java that runs it")
+    with running(found("kafka", "kafka")) as made:
         yield made
 
 
 @contextmanager
 def running(jars: Path) -> Iterator[Broker]:
     """A broker in a folder of its own, both gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="eventlog-kafka-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-kafka-"))
     (folder / "again").mkdir()
     made = Broker(jars, folder)
     try:
@@ -227,19 +224,7 @@ def consumed(servers: str, topic: str) -> list[Found]:
 
 def jars_here() -> Path | None:
     """The folder of the broker's jars, where it is there and something can run them."""
-    folder = Path(os.environ["EVENTLOG_KAFKA_JARS"]) if "EVENTLOG_KAFKA_JARS" in os.environ else _cache()
-    return folder if folder.is_dir() and shutil.which("java") is not None else None
-
-
-def _cache() -> Path:
-    return Path.home() / ".cache" / "eventlog" / "kafka-3.9.1"
-
-
-def _fetched() -> Path:
-    """The folder, filled by Maven."""
-    if shutil.which("java") is None:
-        absent("kafka", "there is no Java that runs it")
-    return fetched("kafka", POM, _cache())
+    return fetched("kafka") if shutil.which("java") is not None else None
 
 
 def _cluster_id() -> str:

@@ -20,7 +20,7 @@ import pytest
 from sqlalchemy import URL, Engine, create_engine, make_url, text
 
 from tests import mysql_packages
-from tests.servers import absent, containers_answer, free_port, required, running, said, server_owner, wait_until_ready
+from tests.servers import absent, containers_answer, free_port, running, said, server_owner, wait_until_ready
 
 _numbers = count(1)
 _standard = "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',ANSI_QUOTES,NO_BACKSLASH_ESCAPES')"
@@ -64,7 +64,7 @@ def pytest_report_header(config: pytest.Config) -> str:
     server = shutil.which("mariadbd", path=_search_path())
     version = said(server, "--version") if server else "none"
     root = mysql_packages.standing()
-    mysql = mysql_packages.version(root) if root else "none; EVENTLOG_REQUIRE=mysql fetches one"
+    mysql = mysql_packages.version(root) if root else "none; `./dev fetch mysql` gets one"
     engine = "an engine answers" if containers_answer() else "none"
     return f"databases: MariaDB: {version}; MySQL: {mysql}; containers: {engine}"
 
@@ -103,20 +103,16 @@ def mysql_shell() -> list[str]:
     """The words that call MySQL's own shell, which comes with the server."""
     root = mysql_packages.standing()
     if root is None:
-        pytest.skip("MySQL's shell was not fetched")
+        absent("mysql", "its shell comes with Debian's packages, which were not fetched")
     return mysql_packages.program(root, "bin/mysql")
 
 
 def _mysql_root() -> Path | None:
     """The unpacked server; None where a container takes its place."""
-    try:
-        if "mysql" in required():
-            return mysql_packages.fetched()
-        root, why = mysql_packages.standing(), "EVENTLOG_MYSQL_URL names none, none was fetched"
-    except mysql_packages.UnfetchedError as error:
-        root, why = None, f"EVENTLOG_MYSQL_URL names none, {error}"
+    root = mysql_packages.standing()
     if root is None and not containers_answer():
-        absent("mysql", f"{why}, and no container engine answers")
+        why = "EVENTLOG_MYSQL_URL names none, `./dev fetch mysql` got none, and no container engine answers"
+        absent("mysql", why)
     return root
 
 
@@ -153,7 +149,7 @@ def _database(server: URL, collation: str, session: str) -> Iterator[Engine]:
 @contextmanager
 def _own_server(name: str, initialised: Callable[[Path, str | None], list[str]]) -> Iterator[URL]:
     """A server of our own from installed or unpacked files; the system's service is neither needed nor touched."""
-    folder = Path(tempfile.mkdtemp(prefix=f"eventlog-{name}-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix=f"eventlog-{name}-"))
     server = None
     try:
         owner = server_owner(folder)

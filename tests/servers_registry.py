@@ -1,12 +1,11 @@
 """A real schema registry for tests: `real_registry`, Apicurio's, which answers as Confluent's does; stopped, it keeps what it has.
 
-Confluent's own is not in Maven's central repository. The program is in the folder that EVENTLOG_REGISTRY_APP names, else
-Maven fetches it once into the user's cache. EVENTLOG_REQUIRE=registry makes its absence a failure.
+Confluent's own is not in Maven's central repository. `./dev fetch registry` gets the program; EVENTLOG_REQUIRE=registry
+makes its absence a failure.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
@@ -19,11 +18,10 @@ import pytest
 import urllib3
 
 from eventlog.sinks.registry import CONTENT
-from tests.servers import absent, free_port, required
+from tests.fetching import REGISTRY
+from tests.servers import absent, found, free_port
 
-VERSION = "3.0.9"  # the last one that runs on Java 17
-ARTIFACT = f"io.apicurio:apicurio-registry-app:{VERSION}:tar.gz:all"
-PROGRAM = f"apicurio-registry-app-{VERSION}-runner.jar"
+PROGRAM = f"apicurio-registry-app-{REGISTRY}-runner.jar"
 
 
 class RealRegistry:
@@ -91,7 +89,7 @@ class RealRegistry:
 @pytest.fixture(scope="session")
 def registry_process() -> Iterator[RealRegistry]:
     """The registry, started when the first test asks."""
-    folder = Path(tempfile.mkdtemp(prefix="eventlog-registry-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-registry-"))
     made = RealRegistry(_program(), folder)
     try:
         made.start()
@@ -110,31 +108,6 @@ def real_registry(registry_process: RealRegistry) -> RealRegistry:
 
 def _program() -> Path:
     """What Java runs, where it is there and Java is."""
-    folder = Path(os.environ.get("EVENTLOG_REGISTRY_APP", _cache()))
     if shutil.which("java") is None:
         absent("registry", "there is no Java that runs it")
-    if not (folder / PROGRAM).exists():
-        if "registry" not in required():
-            absent("registry", f"{PROGRAM} is not in {folder}, and EVENTLOG_REQUIRE does not ask Maven for it")
-        _fetch(folder)
-    return folder / PROGRAM
-
-
-def _cache() -> Path:
-    return Path.home() / ".cache" / "eventlog" / f"apicurio-registry-{VERSION}"
-
-
-def _fetch(folder: Path) -> None:
-    """Lets Maven unpack the program there."""
-    maven = shutil.which("mvn")
-    if maven is None:
-        absent("registry", "there is no Maven that fetches it")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    coming = Path(tempfile.mkdtemp(dir=folder.parent))
-    command = [maven, "-B", "-q", "dependency:unpack", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={coming}"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=coming)
-    if run.returncode:
-        shutil.rmtree(coming)
-        absent("registry", run.stdout.strip()[-500:])
-    shutil.rmtree(folder, ignore_errors=True)
-    coming.rename(folder)
+    return found("registry", "registry") / PROGRAM

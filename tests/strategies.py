@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -33,19 +33,23 @@ key_columns = st.dictionaries(key_names, tricky, min_size=1, max_size=4)
 
 @st.composite
 def events_of_any_quality(draw: st.DrawFn, number: int) -> Event:
-    """One log row as a careless trigger might write it."""
-    maybe = st.none() | st.sampled_from(["usr", "USR", "usr_phone", "nosuch", ""])
+    """One log row as a careless trigger might write it: each of its columns is right more often than not."""
     return Event(
         position=(number,),
-        kind=draw(st.none() | st.integers(-1, 10)),
-        table=draw(maybe),
-        key=draw(st.none() | st.sampled_from(["idu=1", "idu= 1", "IDU=2", 'idu="2"', "idx=1", "nonsense", ""])),
-        column=draw(st.none() | st.sampled_from(["fname", "LNAME", PHONE, "phoneno", "idu", "nosuch", " "])),
+        kind=draw(_mostly([*Kind], [None, -1, 0, 9, 10])),
+        table=draw(_mostly(["usr", "USR"], [None, "usr_phone", "nosuch", ""])),
+        key=draw(_mostly(["idu=1", "idu= 1", "IDU=2", 'idu="2"'], [None, "idx=1", "nonsense", ""])),
+        column=draw(_mostly(["fname", "LNAME", PHONE], [None, "phoneno", "idu", "nosuch", " "])),
         old=draw(st.none() | st.sampled_from(["a", "b"])),
         new=draw(st.none() | st.sampled_from(["a", "b"])),
-        time=draw(st.sampled_from([None, "2026-01-01 00:00:00", "2026-01-02 00:00:00", "soon"])),
-        perpetrator=draw(st.sampled_from([None, "idm", "IDM ", "app"])),
+        time=draw(_mostly(["2026-01-01 00:00:00", "2026-01-02 00:00:00"], [None, "soon"])),
+        perpetrator=draw(_mostly([None, "app"], ["idm", "IDM "])),
     )
+
+
+def _mostly(right: Sequence[Any], wrong: Sequence[Any]) -> st.SearchStrategy[Any]:
+    """One of those that are right, nine times in ten, or else one of the others."""
+    return st.integers(0, 9).flatmap(lambda dice: st.sampled_from(wrong if dice == 9 else right))
 
 
 @st.composite

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from bench.capture.ground import database
 from bench.growth.logs import engine_of
-from bench.growth.series import powers, targets
+from bench.growth.series import contestant, powers, targets
 from bench.growth.shape import CHARACTERS, LONG
 from bench.measure import Benchmark, Contestant
 from eventlog.sql.install import install
@@ -32,6 +32,10 @@ class Written(Struct, frozen=True, kw_only=True):
     units: int
     columns: int = 2
     characters: int = 10
+
+    @property
+    def once(self) -> bool:
+        return self.rows >= ONCE
 
     @property
     def log(self) -> str:
@@ -113,16 +117,7 @@ def capturing(name: str, style: Style, kind: str, *, quick: bool) -> Benchmark:
 
 
 def _contestant(series: str, site: Site, one: Written) -> Contestant:
-    return Contestant(
-        name=f"{series}: {one.size:,}",
-        prepare=site.ready,
-        run=site.write,
-        done=site.empty,
-        units=one.units,
-        series=series,
-        size=one.size,
-        once=one.rows >= ONCE,
-    )
+    return contestant(series, one, prepare=site.ready, run=site.write, done=site.empty)
 
 
 def written(style: Style, *, quick: bool) -> dict[str, list[Written]]:

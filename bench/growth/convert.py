@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from bench.backlog import temporary_folder
-from bench.growth.series import targets
+from bench.growth.series import contestant, targets
 from bench.growth.shape import CHARACTERS, WAITING, Shape, shapes
 from bench.measure import Benchmark, Contestant
 from eventlog.convert.local import convert
@@ -94,13 +94,4 @@ def _contestants(*, quick: bool) -> Iterator[Contestant]:
 
 def _contestant(series: str, shape: Shape, target: Target) -> Contestant:
     archive = Archive(shape, target)
-    return Contestant(
-        name=f"{series}: {shape.size:,}",
-        prepare=archive.write,
-        run=archive.convert,
-        done=archive.remove,
-        units=shape.units,
-        series=series,
-        size=shape.size,
-        once=shape.once,
-    )
+    return contestant(series, shape, prepare=archive.write, run=archive.convert, done=archive.remove)

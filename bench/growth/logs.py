@@ -11,6 +11,7 @@ from typing import Final
 from sqlalchemy import Engine, create_engine, text
 
 from bench.backlog import BATCH_SIZE, LIMIT, temporary_folder
+from bench.growth.series import contestant
 from bench.growth.shape import Series, Shape
 from bench.measure import Contestant
 from bench.postgresql import url
@@ -75,7 +76,7 @@ class GrownLog:
         if self._publisher is not None:
             self._publisher.close()
             self._publisher = None
-        for document in self._folder.glob("*"):
+        for document in self._folder.glob("*.xml"):
             document.unlink()
 
     def clear(self) -> None:
@@ -136,16 +137,7 @@ def published(database: str, series: Series) -> Iterator[Contestant]:
                 f"grown_{shape.rows}_{shape.each}_{shape.columns}_{shape.tables}_{shape.characters}",
                 shape,
             )
-            yield Contestant(
-                name=f"{name}, {database}: {shape.size:,}",
-                prepare=log.ready,
-                run=log.publish,
-                done=log.close,
-                units=shape.units,
-                series=f"{name}, {database}",
-                size=shape.size,
-                once=shape.once,
-            )
+            yield contestant(f"{name}, {database}", shape, prepare=log.ready, run=log.publish, done=log.close)
 
 
 def make_tables(engine: Engine, shape: Shape) -> None:

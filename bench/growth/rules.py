@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bench.growth.series import targets
+from bench.growth.series import contestant, targets
 from bench.growth.shape import CHARACTERS, Shape, shapes
 from bench.measure import Benchmark, Contestant
 from bench.rules import LogRow, published
@@ -55,13 +55,4 @@ def benchmark(*, quick: bool) -> Benchmark:
 
 def _contestant(series: str, shape: Shape) -> Contestant:
     ready = Ready(shape)
-    return Contestant(
-        name=f"{series}: {shape.size:,}",
-        prepare=ready.make,
-        run=ready.publish,
-        done=ready.drop,
-        units=shape.units,
-        series=series,
-        size=shape.size,
-        once=shape.once,
-    )
+    return contestant(series, shape, prepare=ready.make, run=ready.publish, done=ready.drop)

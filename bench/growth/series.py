@@ -3,15 +3,43 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 from bench.growth.fit import growth
-from bench.measure import Target, Timing, Timings
+from bench.measure import Contestant, Target, Timing, Timings
+
+
+class Grown(Protocol):
+    """What grows, at one size: the work that it makes, and whether one run must do."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def units(self) -> int: ...
+    @property
+    def once(self) -> bool: ...
 
 
 def powers(first: int, last: int) -> tuple[int, ...]:
     """The powers of ten from one to another."""
     return tuple(10**number for number in range(first, last + 1))
+
+
+def contestant(
+    series: str, grown: Grown, *, prepare: Callable[[], Any], run: Callable[[], Any], done: Callable[[], Any]
+) -> Contestant:
+    """One size of a series."""
+    return Contestant(
+        name=f"{series}: {grown.size:,}",
+        prepare=prepare,
+        run=run,
+        done=done,
+        units=grown.units,
+        series=series,
+        size=grown.size,
+        once=grown.once,
+    )
 
 
 def by_series(timings: Sequence[Timing]) -> dict[str, list[Timing]]:

@@ -19,6 +19,7 @@ class Documents:
 
     def __init__(self, folder: Path) -> None:
         self._sink = FileSink(folder, ".xml")
+        self._sink.open(None)
         self._form = XdsFormat(batch_size=BATCH_SIZE)
         self._waiting: list[Change] = []
         self.written = 0

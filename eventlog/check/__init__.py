@@ -58,15 +58,20 @@ def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterat
 def _connected(config: Config) -> tuple[Engine | None, Point]:
     from sqlalchemy.exc import SQLAlchemyError
 
-    from eventlog.sql.connect import connect, in_words
+    from eventlog.sql.connect import connect, in_words, shown_url
 
     try:
         engine = connect(config.source.url)
-        with engine.connect():
-            return engine, ok("connection", engine.url.render_as_string(hide_password=True))
     except EventlogError as error:
         return None, failure("connection", error)
+    try:
+        with engine.connect():
+            return engine, ok("connection", shown_url(engine.url))
+    except EventlogError as error:  # the driver lacks something for the login
+        engine.dispose()
+        return None, failure("connection", error)
     except SQLAlchemyError as error:
+        engine.dispose()
         told = in_words(error, "The database cannot be reached")
         told.hint = REFUSED if isinstance(told, MachineError) and not told.may_pass else SILENT
         return None, failure("connection", told)

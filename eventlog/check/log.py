@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from eventlog.check.index import index_points
 from eventlog.check.numbers import number_points
+from eventlog.check.owners import owner_points
 from eventlog.check.point import Point, failure, ok, points, warning
 from eventlog.check.triggers import trigger_points
 from eventlog.config import Config
 from eventlog.errors import InstallError, SourceError
 from eventlog.model import Status
 from eventlog.rules.times import moment
-from eventlog.sources.backlog import Backlog, backlog
+from eventlog.sources.backlog import Backlog, backlog, unread_tables
 from eventlog.sql.access import transaction, verbatim
+from eventlog.sql.connect import reading_engine
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.install import revisions
@@ -27,6 +29,7 @@ from eventlog.sql.triggers.track import with_schema
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+TABLE = "The table "
 PATIENCE = 10
 """Polling intervals after which a waiting row is one that nobody fetches; never less than a minute."""
 
@@ -43,6 +46,7 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield from points("index", lambda: index_points(engine, found))
     yield from number_points(engine, found, config)
     yield from points("rights", lambda: _rights(engine, found, config))
+    yield from owner_points(engine, found, config)
     yield from points("triggers", lambda: trigger_points(engine, found))
     yield from points("rows", lambda: _rows(engine, found, config))
 
@@ -64,16 +68,29 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     """Tries every kind of statement that a publisher runs, on no row."""
     dialect = dialect_of(engine)
     missing = 0
+    reading = reading_engine(engine, config.source.reader)
     for what, sql in _attempts(engine, dialect, names, config):
         try:
-            with transaction(engine, what) as connection:
+            with transaction(reading if what.startswith(TABLE) else engine, what) as connection:
                 connection.execute(verbatim(sql))
         except SourceError as error:
             missing += 1
-            hint = "`eventlog rights --publisher ROLE` gives what a publisher needs."
+            hint = error.hint or "`eventlog rights --publisher ROLE` gives what a publisher needs."
             yield failure("rights", InstallError(error.message, hint=hint))
+    for table, note in _unread(engine, names).items():
+        missing += 1
+        mend = "Give the right; rows of that table are tried again now and then."
+        yield warning("rights", f"Rows of {table} wait: {note}", mend)
     if not missing:
         yield ok("rights", "the connected user may do all that a publisher does")
+
+
+def _unread(engine: Engine, names: LogNames) -> dict[str, str]:
+    """Tables that a publisher could not read; nothing where the marks cannot be read, which was told already."""
+    try:
+        return unread_tables(engine, names)
+    except SourceError:
+        return {}
 
 
 def _attempts(engine: Engine, dialect: Dialect, names: LogNames, config: Config) -> Iterator[tuple[str, str]]:
@@ -88,7 +105,7 @@ def _attempts(engine: Engine, dialect: Dialect, names: LogNames, config: Config)
             for part in statement(dialect, query, **holes).split(";\n"):
                 yield f"The {what}", part
     for table in _captured(engine, names):
-        yield f"The table {table}", statement(dialect, "attempt_table", target=table)
+        yield f"{TABLE}{table}", statement(dialect, "attempt_table", target=table)
 
 
 def _captured(engine: Engine, names: LogNames) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from eventlog.cli.show import show_json
+from eventlog.cli.show import say, show_json
 from eventlog.cli.site import Site, json_option, site_options
 
 
@@ -24,7 +24,8 @@ def check(site: Site, as_json: bool) -> int:
     for point in examine(lambda: site.config):
         found.append(point)
         if not as_json:
-            click.echo(f"{point.level:<8} {point.name:<14} {point.said}{' ' + point.mend if point.mend else ''}")
+            said = f"{point.level:<8} {point.name:<14} {point.said}{' ' + point.mend if point.mend else ''}"
+            say(said)
     code = next((point.exit_code for point in found if point.exit_code), 0)
     if as_json:
         show_json({"exit_code": code, "points": found})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from eventlog.cli.show import show_json
+from eventlog.cli.show import say, show_json
 from eventlog.cli.site import json_option
 from eventlog.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.extras import is_there, require
@@ -109,7 +109,7 @@ def convert(**given: Any) -> int:
     else:
         click.echo(last_line(summary))
     for note in summary.notes:
-        click.echo(f"eventlog: {note}", err=True)
+        say(f"eventlog: {note}", err=True)
     if summary.damage is not None:
         raise DataError(f"{summary.damage} Everything before it is converted.")
     return EX_DATA if order.strict and summary.bad else OK

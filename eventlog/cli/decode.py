@@ -10,6 +10,7 @@ import click
 
 from eventlog.cli.lazy import LazyGroup
 from eventlog.cli.places import ReadFile
+from eventlog.cli.show import show_json_line, show_text
 from eventlog.cli.site import json_option
 from eventlog.errors import EX_DATA, OK
 
@@ -57,7 +58,10 @@ def gbase(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) -> 
     for entry in entries(chunks_of(file), settings):
         found += 1
         damaged += entry.damaged
-        click.echo(msgspec.json.encode(entry).decode() if as_json else entry.text)
+        if as_json:
+            show_json_line(entry)
+        else:
+            show_text(entry.text)
     if not as_json:
         click.echo(f"{found} entries, {damaged} of them damaged.")
     return EX_DATA if damaged else OK

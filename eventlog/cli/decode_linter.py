@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from eventlog.cli.show import show_json_line, show_text
 from eventlog.cli.site import json_option
 from eventlog.errors import EX_DATA, OK, DataError
 
@@ -64,7 +65,10 @@ def linter(
     for one in dumped(export_rows([file], settings), tables, settings):
         found += 1
         damaged += one.damaged
-        click.echo(msgspec.json.encode(one).decode() if as_json else "\n".join(text_of(one)))
+        if as_json:
+            show_json_line(one)
+        else:
+            show_text("\n".join(text_of(one)))
     if not as_json:
         click.echo(f"{found} operation(s), {damaged} of them damaged.")
     return EX_DATA if damaged else OK

@@ -11,8 +11,10 @@ import click
 import msgspec
 
 from eventlog.cli.places import ReadFile
+from eventlog.cli.show import show_text
 from eventlog.cli.site import json_option
 from eventlog.errors import EX_DATA, OK, DataError
+from eventlog.masking import visible
 from eventlog.qlik.messages.reader import MessageReader, Read, bytes_of
 
 
@@ -34,7 +36,10 @@ def messages(file: Path, avro_schema: Path | None, registry: str | None, as_json
     damaged = False
     for place, found in _read(_content(file), MessageReader(numbered, schema)):
         damaged |= isinstance(found, DataError)
-        click.echo(_as_json(place, found) if as_json else f"{place}: {_as_text(found)}")
+        if as_json:
+            click.echo(visible(_as_json(place, found), json=True))
+        else:
+            show_text(f"{place}: {_as_text(found)}")
     return EX_DATA if damaged else OK
 
 

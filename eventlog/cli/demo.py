@@ -52,6 +52,7 @@ def _show(folder: Path) -> None:
 
     url = f"sqlite:///{folder / 'demo.db'}"
     engine = connect(url, may_create=True)
+    click.get_current_context().call_on_close(engine.dispose)
     _step(1, "a database with people, their phones, and badges")
     _run_script(engine, "tables")
     _step(2, "an event log beside them:  eventlog install")

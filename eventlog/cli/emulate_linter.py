@@ -65,9 +65,11 @@ def linter(
             sys.stdout.write(msgspec.json.encode(exported(row)).decode() + "\n")
         return
     engine = connect(database, may_create=True)
-    make_queue(engine, table)
-    click.echo(f"{fill_queue(engine, rows, table)} row(s) written to {table}.")
-    engine.dispose()
+    try:
+        make_queue(engine, table)
+        click.echo(f"{fill_queue(engine, rows, table)} row(s) written to {table}.")
+    finally:
+        engine.dispose()
 
 
 def _read(path: Path) -> bytes:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from eventlog.cli.show import readable, show_json, show_table
+from eventlog.cli.show import readable, show_json, show_table, show_text
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.explain import Explanation
+from eventlog.rowcare import LARGEST_NUMBER
 
 
 @click.command()
-@click.argument("record_id", type=int)
+@click.argument("record_id", type=click.IntRange(-LARGEST_NUMBER, LARGEST_NUMBER))
 @json_option
 @site_options
 def explain(site: Site, record_id: int, as_json: bool) -> None:
@@ -39,4 +40,4 @@ def _show(found: Explanation) -> None:
         ],
         empty="",
     )
-    click.echo(found.document or "It makes no document.")
+    show_text(found.document or "It makes no document.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eventlog.cli.show import readable, show_json, show_table
+from eventlog.cli.show import readable, show_json, show_json_line, show_table
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.model import Reason
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 COLUMNS = ("id", "status", "type", "time", "table", "key", "column", "old", "new", "reason", "note")
 SHOWN = 40
 """Characters of a value in a table; --json gives all of it."""
+
+MOST_ROWS = 1_000_000_000
+"""What --limit takes."""
 
 EVERYTHING = 2**30
 """More characters than a value has."""
@@ -29,7 +32,9 @@ EVERYTHING = 2**30
 )
 @click.option("--reason", type=click.Choice([reason.value for reason in Reason]), help="Only rows with this reason.")
 @click.option("--table", metavar="NAME", help="Only rows of this table, as the log names it.")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="The newest so many rows.")
+@click.option(
+    "--limit", type=click.IntRange(1, MOST_ROWS), default=50, show_default=True, help="The newest so many rows."
+)
 @click.option("--follow", "-f", "following", is_flag=True, help="Go on with rows that come or change; Ctrl-C ends it.")
 @json_option
 @site_options
@@ -70,11 +75,9 @@ def check_letters(letters: str) -> str:
 
 
 def _show_lines(rows: Iterable[LogRow], *, as_json: bool) -> None:
-    import msgspec
-
     for row in rows:
         if as_json:
-            click.echo(msgspec.json.encode(_told(row)).decode())
+            show_json_line(_told(row))
         else:
             click.echo("  ".join("-" if cell is None else readable(cell) for cell in _cells(row)))
 
@@ -85,7 +88,7 @@ def _told(row: LogRow) -> dict[str, Any]:
 
     told: dict[str, Any] = msgspec.to_builtins(row)
     kind = told["event_type"]
-    return told | {"event_type": int(kind) if kind and kind.isdecimal() else kind}
+    return told | {"event_type": int(kind) if kind and kind.isdecimal() and len(kind) <= 18 else kind}
 
 
 def _cells(row: LogRow) -> tuple[object, ...]:

@@ -7,6 +7,8 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Final, NoReturn
 
 import click
@@ -93,7 +95,28 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     arguments = sys.argv[1:] if arguments is None else arguments
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no such letter is no reason to end
-    sys.exit(exit_code(arguments))
+    sys.exit(_emptied(exit_code(arguments), arguments))
+
+
+def _emptied(code: int, arguments: list[str]) -> int:
+    """Writes out what standard output still holds back; Python would try it last of all, and end with a code of its own."""
+    stream = sys.stdout
+    if not isinstance(stream, io.TextIOBase):  # none at all, or the one that click takes when nobody reads any more
+        return code
+    try:
+        stream.flush()
+    except OSError as error:
+        _let_go(stream)
+        if isinstance(error, BrokenPipeError):
+            return code or EX_UNAVAILABLE
+        return code or told(error, arguments)
+    return code
+
+
+def _let_go(stream: io.TextIOBase) -> None:
+    """Has what the stream could not write go nowhere, so that nobody tries again when the process ends."""
+    with suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def exit_code(arguments: list[str]) -> int:
@@ -111,9 +134,17 @@ def exit_code(arguments: list[str]) -> int:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001  # whatever it was, a command ends with a sentence
         if "--debug" in arguments:
-            traceback.print_exception(error)
+            click.echo(_traceback(error), err=True, nl=False)
         return told(error, arguments)
     return outcome if isinstance(outcome, int) else 0
+
+
+def _traceback(error: BaseException) -> str:
+    """Where it happened, and what drivers and receivers have said there."""
+    from eventlog.masking import masked, visible
+
+    lines = "".join(traceback.format_exception(error)).split("\n")
+    return "\n".join(visible(masked(line), lines=True) for line in lines)
 
 
 if __name__ == "__main__":

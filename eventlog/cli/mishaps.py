@@ -11,6 +11,7 @@ import click
 
 from eventlog.errors import EX_USAGE, EventlogError, MachineError, UsageError
 from eventlog.extras import EXTRAS, missing
+from eventlog.masking import shown
 
 PASSING: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 """What may be over when the command is given once more: somebody makes room."""
@@ -24,7 +25,7 @@ def misused(error: click.ClickException) -> int:
         return EX_USAGE
     said = error.format_message().strip()
     end = "" if said.endswith((".", "?")) else "."
-    click.echo(f"eventlog: {said}{end} See `{context.command_path} --help`.", err=True)
+    click.echo(f"eventlog: {shown(said)}{end} See `{context.command_path} --help`.", err=True)
     return EX_USAGE
 
 
@@ -32,7 +33,7 @@ def told(error: Exception, arguments: Sequence[str]) -> int:
     """Says what an error was; one that nobody foresaw is called a fault of eventlog."""
     known = error if isinstance(error, EventlogError) else _foreseen(error, arguments)
     if known is None:
-        click.echo(f"eventlog: {type(error).__name__}: {error}", err=True)
+        click.echo(f"eventlog: {shown(f'{type(error).__name__}: {error}')}", err=True)
         click.echo("This is a fault of eventlog; --debug shows where it happened.", err=True)
         return EventlogError.exit_code
     click.echo(f"eventlog: {known}", err=True)

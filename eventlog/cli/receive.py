@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from eventlog.cli.show import say, show_text
+
 if TYPE_CHECKING:
     from eventlog.receiver import Delivery
 
@@ -49,6 +51,6 @@ def show(delivery: Delivery) -> None:
     """Prints a document on standard output, and what there is to say about it on standard error."""
     name = "without an id" if delivery.id is None else delivery.id
     again = ", which was taken before" if delivery.repeated else ""
-    click.echo(f"Document {name} with {len(delivery.events)} event(s){again}.", err=True)
+    say(f"Document {name} with {len(delivery.events)} event(s){again}.", err=True)
     if not delivery.repeated:
-        click.echo(delivery.body.decode("utf-8", "replace").rstrip("\n"))
+        show_text(delivery.body.decode("utf-8", "replace").rstrip("\n"))

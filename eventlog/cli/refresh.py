@@ -7,15 +7,20 @@ from typing import Final
 import click
 from msgspec import Struct
 
-from eventlog.cli.show import show_json
+from eventlog.cli.show import say, show_json
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.cli.watching import Watching, watching
 from eventlog.errors import ConfigError
 from eventlog.refresh import CHUNK, GO_ON, Load, Pace, Refresh, work_on
+from eventlog.sql.connect import reading_engine
 from eventlog.sql.log import Log
 
 MOST_JOBS: Final = 15
 """So many sessions SQLAlchemy opens to a database at once, unless told otherwise."""
+
+
+MOST_ROWS: Final = 1_000_000_000
+"""Rows that an option may name."""
 
 
 class Refreshed(Struct, frozen=True, kw_only=True):
@@ -36,11 +41,16 @@ class Tally:
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
 @click.option("--where", metavar="CONDITION", help="Only rows for which this SQL condition holds.")
 @click.option(
-    "--chunk", type=click.IntRange(1), default=CHUNK, show_default=True, metavar="ROWS", help="Rows of a transaction."
+    "--chunk",
+    type=click.IntRange(1, MOST_ROWS),
+    default=CHUNK,
+    show_default=True,
+    metavar="ROWS",
+    help="Rows of a transaction.",
 )
 @click.option(
     "--backlog",
-    type=click.IntRange(0),
+    type=click.IntRange(0, MOST_ROWS),
     default=0,
     metavar="ROWS",
     help="Wait while so many rows wait in the log (default: never).",
@@ -75,14 +85,15 @@ def refresh(
     log, found = _planned(site, tables, where)
     jobs = _possible(jobs, log)
     done = []
+    reading = reading_engine(log.engine, site.config.source.reader)
     with watching() as watch:
         for load in found:
-            work = Refresh(log, load, Pace(chunk=chunk, backlog=backlog))
+            work = Refresh(log, load, Pace(chunk=chunk, backlog=backlog), reading=reading)
             one = _refreshed(work, load, watch, again=again, jobs=jobs)
             done.append(one)
             if not as_json:
                 on = f", {one.before} of them before it was broken off" if one.before else ""
-                click.echo(f"{one.table}: {one.rows} row(s) wait to be published as they are{on}.")
+                say(f"{one.table}: {one.rows} row(s) wait to be published as they are{on}.")
     if as_json:
         show_json(done)
 
@@ -103,7 +114,7 @@ def _planned(site: Site, tables: tuple[str, ...], where: str | None) -> tuple[Lo
     found = loads(engine, names, tables, site.schema, where)
     for load in found:
         if not load.tracked:
-            click.echo(
+            say(
                 f"No trigger of this log stands on {load.called}: what changes meanwhile is published only if"
                 " something else logs it.",
                 err=True,
@@ -130,6 +141,6 @@ def _refreshed(work: Refresh, load: Load, watch: Watching, *, again: bool, jobs:
     try:
         work_on(work, stands, jobs, tell)
     except KeyboardInterrupt:
-        click.echo(f"{load.called}: {before + tally.rows} row(s) are written. {GO_ON}", err=True)
+        say(f"{load.called}: {before + tally.rows} row(s) are written. {GO_ON}", err=True)
         raise
     return Refreshed(table=load.called, rows=before + tally.rows, before=before)

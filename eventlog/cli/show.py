@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
 
-_controls = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+from eventlog.masking import shown, visible
 
 
 def show_json(value: Any) -> None:
     """Prints a value as indented JSON."""
     import msgspec
 
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    click.echo(visible(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), lines=True, json=True))
+
+
+def show_json_line(value: Any) -> None:
+    """Prints a value as JSON in one line."""
+    import msgspec
+
+    click.echo(visible(msgspec.json.encode(value).decode(), json=True))
+
+
+def say(sentence: str, *, err: bool = False) -> None:
+    """Prints a sentence in which words of others may stand."""
+    click.echo(shown(sentence), err=err)
+
+
+def show_text(text: str) -> None:
+    """Prints a text of others, line by line."""
+    click.echo(visible(text, lines=True))
 
 
 def readable(cell: object) -> str:
     """A value in one line, without what a terminal would obey: log rows come from people whom nobody knows."""
-    return _controls.sub(lambda match: match[0].encode("unicode_escape").decode(), str(cell))
+    return visible(str(cell))
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:

@@ -56,10 +56,14 @@ class Site:
         return self.config.source.url
 
     def engine(self, *, may_create: bool = False) -> Engine:
-        """The database."""
+        """The database; its connections are closed when the command ends."""
         from eventlog.sql.connect import connect
 
-        return connect(self.url, may_create=may_create)
+        engine = connect(self.url, may_create=may_create)
+        command = click.get_current_context(silent=True)
+        if command is not None:
+            command.call_on_close(engine.dispose)
+        return engine
 
     @property
     def wanted_names(self) -> LogNames:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from eventlog.cli.install import sql_option
-from eventlog.cli.show import show_json, show_table
+from eventlog.cli.show import say, show_json, show_table
 from eventlog.cli.site import Site, json_option, site_options
 
 
@@ -62,7 +62,7 @@ def track(
     if as_json:
         show_json(made)
     for trigger in () if as_json else made:
-        click.echo(f"{trigger.state} {trigger.name} on {trigger.table}", err=True)
+        say(f"{trigger.state} {trigger.name} on {trigger.table}", err=True)
 
 
 @click.command()
@@ -81,7 +81,7 @@ def untrack(site: Site, tables: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         show_json({"removed": removed})
     for name in () if as_json else removed:
-        click.echo(f"removed {name}", err=True)
+        say(f"removed {name}", err=True)
 
 
 @click.command()

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from eventlog.cli.places import ReadFile
-from eventlog.cli.show import show_json
+from eventlog.cli.show import say, show_json
 from eventlog.cli.site import json_option
 from eventlog.errors import EX_DATA, OK
 
@@ -26,7 +26,7 @@ def validate(files: tuple[Path, ...], as_json: bool) -> int:
     else:
         for problem in found:
             place = "" if problem["line"] is None else f":{problem['line']}"
-            click.echo(f"{problem['file']}{place}: {problem['message']}")
+            say(f"{problem['file']}{place}: {problem['message']}")
         click.echo(f"{len(files)} document(s), {len(found)} problem(s).")
     return EX_DATA if found else OK
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from eventlog.convert.parts import OUTCOMES_FILE, cannot_write
 from eventlog.convert.unmarked import MARKING, UNMARKED
-from eventlog.durable import flush_folder, write_file
+from eventlog.durable import flush_folder, make_folder, protect, write_file
 from eventlog.errors import SinkError, UsageError
 
 SUCCESS = "_SUCCESS"
@@ -79,7 +79,7 @@ class Destination:
         """
         try:
             self._refuse_occupied(overwrite=overwrite)
-            self.work.mkdir(parents=True, exist_ok=True)
+            make_folder(self.work)
             with (self.work / LOCK).open("wb") as lock:
                 self._lock(lock.fileno())
                 self._clear(resume=resume)
@@ -109,7 +109,7 @@ class Destination:
             self._remove_former()
             staged = sorted(self.staged.iterdir())
             for file in staged:
-                _flush(file)
+                _flush(file, self.folder)
             folders = tuple(entry.name for entry in staged if entry.is_dir())
             if folders:
                 write_file(self.work / MOVING, msgspec.json.encode(folders))
@@ -199,10 +199,11 @@ def merge(source: Path, target: Path) -> None:
     source.rmdir()
 
 
-def _flush(entry: Path) -> None:
-    """Brings a file to the disk, or a folder with all that is in it."""
+def _flush(entry: Path, folder: Path) -> None:
+    """Brings a file to the disk, or a folder with all that is in it, for nobody but those who may read in the folder."""
+    protect(entry, folder)
     for inner in sorted(entry.iterdir()) if entry.is_dir() else ():
-        _flush(inner)
+        _flush(inner, folder)
     descriptor = os.open(entry, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -19,7 +19,7 @@ from eventlog.convert.columns import OUTCOMES, PLACED
 from eventlog.convert.events import events_of, one_batch, uncut
 from eventlog.convert.settings import Conversion
 from eventlog.convert.sift import sift
-from eventlog.model import Change, Event, Outcome, Position, Row, RowId
+from eventlog.model import Change, Event, Outcome, Position, ReadBack, RowId
 from eventlog.rules import changes_of, screen, wanted
 from eventlog.rules.flow import asked, flow
 from eventlog.rules.screen import Screened
@@ -117,7 +117,7 @@ class Deciding:
         screened.subjects = unread
         return changes + changes_of(screened, None, self._options) if unread else changes
 
-    def _read_back(self, wanted_rows: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row] | None:
+    def _read_back(self, wanted_rows: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack] | None:
         """What is found for one object; None when nobody can say."""
         if self._reader is None or not all(map(self._answers, wanted_rows)):
             return None

@@ -101,7 +101,7 @@ def reserve(sink: Sink, target: SentMessages, last: str, tables: Iterable[Table]
     found = [writer_of(table, target.settings) for table in tables]
     structures = [writer.structure for writer in found if writer is not None and writer.structure is not None]
     told = [Message(topic=one.topic, key=None, value=None, structure=one) for one in structures]
-    sink.write([MessagesDocument(id=last, body=b"", covers={}, messages=tuple(told))])
+    sink.write([MessagesDocument(id=last, body=b"", covers={}, messages=tuple(told))], last)
 
 
 def keep_plan(folder: Path, plan: Plan) -> None:
@@ -131,14 +131,18 @@ def send_lane(task: SendLane) -> Sent:
     form = MessageDocuments(target, _tables_of(task.conversion, plan), told=True)
     note = Path(task.folder) / task.name / "refused"
     note.parent.mkdir(exist_ok=True)
-    begun = msgspec.json.decode(note.read_bytes(), type=Begun) if note.exists() else Begun(after=plan.after)
     documents = 0
     with closing(KafkaSink(lane_settings(target.into, task.lane))) as sink:
-        if sink.last() > plan.last:
-            raise something_else(sink.last())
+        sink.open(None)
+        # Only now: the same task may run elsewhere at the same time, and notes what was refused until it is fenced off.
+        begun = msgspec.json.decode(note.read_bytes(), type=Begun) if note.exists() else Begun(after=plan.after)
+        there = sink.last()
+        if there > plan.last:
+            raise something_else(there)
         for document in form.laid(read_label(plan.laid, task.lane)):
-            begun = noted(note, begun, sink.write([document]))
             documents += 1
+            if document.id >= there:  # those before it went before an interruption
+                begun = noted(note, begun, sink.write([document], document.id))
     return Sent(documents=documents, refused=begun.refused)
 
 

@@ -17,7 +17,10 @@ SAMPLED = 1_000
 def sample(positions: pa.Array) -> list[int]:
     """A few of the positions of a batch, which stand for all of them."""
     known = positions.drop_null()
-    return [value.as_py() for value in known[:: max(1, min(SAMPLED, len(known)))]]
+    some = range(
+        0, len(known), max(1, min(SAMPLED, len(known)))
+    )  # older pyarrow asks for NumPy where known[::n] stands
+    return [value.as_py() for value in known.take(pa.array(some, pa.int64()))]
 
 
 def ranges(sampled: Iterable[int], count: int) -> tuple[int, ...]:

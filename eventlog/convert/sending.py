@@ -1,8 +1,8 @@
 """Sends a conversion's documents to a sink, each once, also when the sending was interrupted and is gone on with.
 
 Before the first document is sent, a note says behind which document of the sink's they begin. The note stands with the
-work of the conversion, which stays there with it until all is sent; so who goes on sends the same documents again, and
-the sink knows those that it has.
+work of the conversion, which stays there with it until all is sent; so who goes on makes the same documents again, and
+leaves out those up to the last one that the sink has.
 """
 
 from __future__ import annotations
@@ -43,14 +43,22 @@ class Sent(Struct, frozen=True, kw_only=True):
 
 
 def sink_of(target: SentTables | SentMessages) -> Sink:
-    """What takes the documents; its modules are loaded only now."""
+    """What takes the documents, taken over from whoever wrote there; its modules are loaded only now."""
+    sink: Sink
     if isinstance(target, SentTables):
         from eventlog.sinks.database import DatabaseSink
 
-        return DatabaseSink(target.into)
-    from eventlog.sinks.kafka import KafkaSink
+        sink = DatabaseSink(target.into)
+    else:
+        from eventlog.sinks.kafka import KafkaSink
 
-    return KafkaSink(target.into)
+        sink = KafkaSink(target.into)
+    try:
+        sink.open(None)
+    except BaseException:
+        sink.close()
+        raise
+    return sink
 
 
 def reach(target: Target) -> None:
@@ -87,10 +95,11 @@ def send(target: SentTables | SentMessages, form: SentForm, rendered: Iterable[p
         begun = _begun(note, there)
         known = begun.after == there
         for document in form.documents(rendered, begun.after):
-            if not known and document.id >= there:
-                known = _same(document.id, there)
-            begun = noted(note, begun, sink.write([document]))
             count += 1
+            if not known and document.id < there:
+                continue  # it went before the interruption
+            known = known or _same(document.id, there)
+            begun = noted(note, begun, sink.write([document], document.id))
         if not known:
             _same("", there)
     return Sent(documents=count, refused=begun.refused)

@@ -28,9 +28,9 @@ def order_of(conversion: Conversion) -> str | None:
     source = conversion.input
     if not isinstance(source, LogInput) or set(source.statuses) != {Status.NEW.value}:
         return None
-    from eventlog.sql.connect import read_url
+    from eventlog.sql.connect import read_url, shown_url
 
-    address = str(read_url(source.url).set(password=None))
+    address = shown_url(read_url(source.url))
     told = [replace(source, url=address, mark=False), conversion.options, conversion.format, conversion.part_events]
     return blake2b(msgspec.json.encode(told, enc_hook=str), digest_size=16).hexdigest()
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socket import AF_INET6
-from threading import Thread
-from typing import Final
+from threading import Lock, Thread
+from time import monotonic
+from typing import Any, Final
+
+from msgspec import Struct
 
 from eventlog.config import Config
+from eventlog.daemon.admission import PATIENCE_SECONDS, is_late, leaving
 from eventlog.daemon.exposition import CONTENT_TYPE, Answer, health, metrics, ready
 from eventlog.daemon.vitals import Vitals
 from eventlog.errors import ConfigError
@@ -15,12 +20,60 @@ from eventlog.errors import ConfigError
 LOOPBACK: Final = "127.0.0.1"
 
 
+class _Connection(Struct, frozen=True, eq=False):
+    """A connection that is open: all that we do for it is quick, so it is always we who wait."""
+
+    sock: socket.socket
+    peer: str
+    waits_since: float
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, *arguments: Any) -> None:
+        self._open: dict[int, _Connection] = {}
+        self._lock = Lock()
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answers in a thread of its own; where too many are open, one that says nothing has to go."""
+        new = _Connection(request, client_address[0], monotonic())
+        with self._lock:
+            self._open[id(request)] = new
+            gone = leaving(self._open.values(), new)
+            for one in gone:
+                self._open.pop(id(one.sock), None)
+        for one in gone:
+            _end(one)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """A connection has ended."""
+        with self._lock:
+            self._open.pop(id(request), None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Ends connections that have said nothing, or not enough, for too long."""
+        now = monotonic()
+        with self._lock:
+            late = [one for one in self._open.values() if is_late(one, now)]
+        for one in late:
+            _end(one)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A connection that breaks off is no news, and who asks writes no line of the journal."""
 
 
 class _Server6(_Server):
-    address_family = AF_INET6
+    address_family = socket.AF_INET6
+
+
+def _end(connection: Any) -> None:
+    with suppress(OSError):
+        connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 class Endpoint:
@@ -56,14 +109,14 @@ def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
 def read_address(text: str) -> tuple[str, int]:
     """Reads `9187`, `:9187` or `0.0.0.0:9187`; without a host only this machine can ask."""
     host, _, port = text.rpartition(":")
-    if not port.isdigit() or int(port) > 65_535:
+    if not (port.isascii() and port.isdigit() and len(port) <= 5) or int(port) > 65_535:
         raise ConfigError(f"{text!r} is no address; it is written as 127.0.0.1:9187.")
     return host.strip("[]") or LOOPBACK, int(port)
 
 
 def _handler_of(vitals: Vitals) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        timeout = 10.0  # somebody who says nothing does not keep a thread
+        timeout = PATIENCE_SECONDS
 
         def do_GET(self) -> None:
             reading = vitals.reading()

@@ -20,7 +20,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What a check is told: an HTTP status and a body."""
+    """What a check is told: an HTTP status and a body. Anybody may ask, so it has no text of an error."""
 
     status: int
     body: bytes
@@ -42,7 +42,10 @@ def metrics(reading: Reading) -> bytes:
 
 
 def _answer(reading: Reading, *, good: bool) -> Answer:
-    body = {"state": reading.state, "error": reading.error, "silent_seconds": round(reading.silent, 1)}
+    body: dict[str, object] = {"state": reading.state, "silent_seconds": round(reading.silent, 1)}
+    if reading.standby is not None:  # figures only: anybody may ask, and which host has the lock is not for anybody
+        standby = reading.standby
+        body["standby"] = {"waiting": standby.waiting, "stalled_seconds": standby.stalled_seconds}
     return Answer(status=200 if good else 503, body=msgspec.json.encode(body) + b"\n")
 
 
@@ -70,6 +73,19 @@ def _lines(reading: Reading) -> Iterator[str]:
     )
     yield from _metric("waiting_rows", "gauge", "Rows that wait to be published.", {"": reading.waiting})
     yield from _metric("lag_seconds", "gauge", "Age of the row that waits longest.", {"": reading.lag})
+    standby = reading.standby
+    yield from _metric(
+        "standby_waiting_rows",
+        "gauge",
+        "Rows that wait while this publisher stands by, counted up to 1000.",
+        {"": None if standby is None else standby.waiting},
+    )
+    yield from _metric(
+        "standby_stalled_seconds",
+        "gauge",
+        "Time for which rows have waited while the publisher that has the lock settled nothing.",
+        {"": None if standby is None else standby.stalled_seconds},
+    )
     yield from _metric("silent_seconds", "gauge", "Time since the loop last moved.", {"": reading.silent})
 
 

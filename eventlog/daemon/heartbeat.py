@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 from eventlog.delivery import Output
@@ -21,10 +21,11 @@ class Heartbeat:
         """A document was published."""
         self._last = monotonic()
 
-    def beat(self) -> bool:
-        """Beats if it is time; says whether it did."""
+    def beat(self, confirm: Callable[[], None]) -> bool:
+        """Beats if it is time; says whether it did. `confirm` fails when somebody else publishes by now."""
         if not self._seconds or monotonic() < self._last + self._seconds:
             return False
+        confirm()
         for output in self._outputs:
             assert isinstance(output.format, Beating)
             output.sink.write([output.format.heartbeat()])

@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Final
 
 from eventlog.marks import OUTPUTS, Marks
-from eventlog.sources.seat import Seat
+from eventlog.sources.lock import LogLock
 from eventlog.standing import Standings, newest, read_standings, write_standings
 
 EVERY: Final = 2.0
@@ -16,8 +16,8 @@ EVERY: Final = 2.0
 class Ledger:
     """Remembers what was entered, so that nothing is written when nothing has changed."""
 
-    def __init__(self, seat: Seat) -> None:
-        self._seat = seat
+    def __init__(self, lock: LogLock) -> None:
+        self._lock = lock
         self._former: Standings | None = None
         self._seen: Standings = {}
         self._entered = float("-inf")
@@ -26,10 +26,10 @@ class Ledger:
         """Enters how they stand, if that is news and it is time for that or must be `now`."""
         if present == self._seen or not (now or monotonic() - self._entered >= EVERY):
             return
-        log = self._seat.log
+        log = self._lock.log
         with log.transaction() as connection:
             if self._former is None:
                 former = read_standings(Marks(log).get(connection, OUTPUTS))
                 self._former = {name: mine for name, mine in former.items() if name in present}
-            self._seat.mark(connection, OUTPUTS, write_standings(newest(self._former, present)), soon=True)
+            self._lock.mark(connection, OUTPUTS, write_standings(newest(self._former, present)), soon=True)
         self._seen, self._entered = present, monotonic()

@@ -1,4 +1,4 @@
-"""The post at an event log table: the seat in its database, its figures, and the statements after a cycle."""
+"""The post at an event log table: the lock in its database, its figures, and the statements after a cycle."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from eventlog.daemon.ledger import Ledger
 from eventlog.daemon.postpoll import run_statements
 from eventlog.daemon.tempo import Tempo
 from eventlog.daemon.vitals import Vitals
+from eventlog.daemon.watch import Watch
 from eventlog.delivery import Output
 from eventlog.errors import ConfigError, EventlogError
 from eventlog.pipeline import Pipeline
-from eventlog.sources.seat import Seat
+from eventlog.seams import Tenure
+from eventlog.sources.lock import LogLock
 from eventlog.sources.wakeup import Wakeup
 from eventlog.sql.access import in_our_words
-from eventlog.sql.connect import connect
+from eventlog.sql.connect import connect, shown_url
 from eventlog.sql.limits import limit_sessions
 from eventlog.sql.log import Log
 from eventlog.sql.reflect import log_columns
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 class LogPost:
     """What a publisher does at a log besides publishing it."""
 
-    def __init__(self, config: Config, engine: Engine | None = None) -> None:
+    def __init__(self, config: Config, engine: Engine | None = None, alive: Callable[[], bool] = lambda: True) -> None:
         self._config = config
         self.engine = _engine_of(config) if engine is None else engine
         try:
@@ -43,38 +45,55 @@ class LogPost:
             self.engine.dispose()
             raise
         settings = config.publisher
-        self.seat = Seat(Log(self.engine, self._names), settings.lease)
-        self.wakeup = Wakeup(self.seat, due=settings.handle_future_events) if settings.wake_up else None
-        self._gauge = Gauge(self.seat.log)
-        self._tempo = Tempo(self.seat)
-        self._ledger = Ledger(self.seat)
+        self.lock = LogLock(Log(self.engine, self._names), settings.lease, alive)
+        self.wakeup = Wakeup(self.lock.log, due=settings.handle_future_events) if settings.wake_up else None
+        self._watch = Watch(self.lock, due=settings.handle_future_events)
+        self._gauge = Gauge(self.lock.log)
+        self._tempo = Tempo(self.lock)
+        self._ledger = Ledger(self.lock)
 
     @property
     def name(self) -> str:
-        return f"event log {self.seat.log.name}"
+        return f"event log {self.lock.log.name}"
 
     @property
     def address(self) -> str:
-        return self.engine.url.render_as_string(hide_password=True)
+        return shown_url(self.engine.url)
 
     @property
     def taken(self) -> bool:
-        return self.seat.taken
+        return self.lock.taken
+
+    @property
+    def tenure(self) -> Tenure | None:
+        return self.lock.tenure
 
     def take(self) -> bool:
-        return self.seat.take()
+        before = self.lock.taken
+        if self.lock.take() and not before:
+            self._watch.forget()
+        return self.lock.taken
+
+    def stand_by(self, vitals: Vitals, journal: BoundLogger) -> None:
+        self._watch.look(self.name, vitals, journal)
+
+    def confirm(self) -> None:
+        self.lock.confirm_lease()
 
     def leave(self, vitals: Vitals) -> None:
-        if self.seat.taken:
+        if self.lock.taken:
             self._tempo.enter(now=True)
             self._ledger.enter(vitals.reading().outputs, now=True)
-        self.seat.leave()
+        self._close_wakeup()
+        self.lock.leave()
 
     def drop(self) -> None:
-        self.seat.drop()
+        self.lock.drop()
+        self._close_wakeup()
         self.engine.dispose()
 
     def close(self) -> None:
+        self._close_wakeup()
         self.engine.dispose()
 
     def guarded(self) -> AbstractContextManager[None]:
@@ -83,23 +102,27 @@ class LogPost:
     def pipeline(
         self, outputs: Sequence[Output], pulse: Callable[[], None], former: Pipeline | None = None
     ) -> Pipeline:
-        return pipeline_of(self.engine, self._names, self._config, outputs, self.seat, pulse, former)
+        return pipeline_of(self.engine, self._names, self._config, outputs, self.lock, pulse, former)
 
     def settled(self, events: int) -> None:
         self._tempo.count(events)
 
     def published(self, journal: BoundLogger) -> None:
-        run_statements(self.seat.log, self._config.publisher.post_poll_statements, journal)
+        run_statements(self.lock.log, self._config.publisher.post_poll_statements, journal)
 
     def idle(self, vitals: Vitals) -> None:
         self._gauge.measure(vitals)
         self._tempo.enter()
         self._ledger.enter(vitals.reading().outputs)
 
+    def _close_wakeup(self) -> None:
+        if self.wakeup is not None:
+            self.wakeup.close()
+
 
 def _engine_of(config: Config) -> Engine:
     if not config.source.url:
         raise ConfigError("source.url is missing; it names the database.")
     engine = connect(config.source.url)
-    limit_sessions(engine, config.source.statement_timeout, config.source.lock_timeout)
+    limit_sessions(engine, config.source.statement_timeout, config.source.lock_timeout, config.publisher.lease)
     return engine

@@ -11,6 +11,7 @@ from structlog.stdlib import BoundLogger
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery import Output
 from eventlog.pipeline import Pipeline
+from eventlog.seams import Tenure
 from eventlog.sources.wakeup import Wakeup
 
 
@@ -33,8 +34,21 @@ class Post(Protocol):
     def wakeup(self) -> Wakeup | None:
         """What notices waiting events between two intervals."""
 
+    @property
+    def tenure(self) -> Tenure | None:
+        """Which log this publisher may write to outputs for, and since which epoch; None while it has it not."""
+
     def take(self) -> bool:
         """Whether this publisher has it now."""
+
+    def confirm(self) -> None:
+        """OccupiedError when this publisher has it no more; to be called before anything is written to an output.
+
+        It asks nobody, unless this publisher may have slept for longer than its lease.
+        """
+
+    def stand_by(self, vitals: Vitals, journal: BoundLogger) -> None:
+        """Another publisher has it: says who, and whether that one does its work."""
 
     def leave(self, vitals: Vitals) -> None:
         """Enters the last figures and gives it to whoever waits."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from structlog.stdlib import BoundLogger
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 
-def post_of(config: Config, journal: BoundLogger, engine: Engine | None = None) -> Post:
-    """The post, taken by nobody yet; `engine` is a log's database where it is open already."""
-    return LogPost(config, engine) if config.source.kind == "log" else StreamPost(config, journal)
+def post_of(
+    config: Config, journal: BoundLogger, engine: Engine | None = None, alive: Callable[[], bool] = lambda: True
+) -> Post:
+    """The post, taken by nobody yet; `engine` is a log's database where it is open already.
+
+    A log is given up to others while `alive` says that the publisher does not move.
+    """
+    return LogPost(config, engine, alive) if config.source.kind == "log" else StreamPost(config, journal)

@@ -16,6 +16,7 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.backoff import Backoff
 from eventlog.config import Config, load
+from eventlog.daemon.exposition import SILENCE
 from eventlog.daemon.heartbeat import Heartbeat
 from eventlog.daemon.post import Post
 from eventlog.daemon.posts import post_of
@@ -27,6 +28,7 @@ from eventlog.errors import MachineError, OccupiedError, SinkError, SourceError
 from eventlog.journal import library_journal
 from eventlog.pipeline import Report
 from eventlog.relay import Relay
+from eventlog.seams import Tenure
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -59,7 +61,7 @@ class Publisher:
         self.stopped = Flag()
         self._outputs = outputs_of(config) if outputs is None else outputs
         try:
-            self.post: Post = post_of(config, self.journal, engine)
+            self.post: Post = post_of(config, self.journal, engine, self._moves)
         except BaseException:
             self._close_outputs()
             raise
@@ -68,6 +70,7 @@ class Publisher:
         self._rest = Rest(settings, self.post.wakeup, self.stopped, self.vitals.moved)
         self._heartbeat = Heartbeat(self._outputs, settings.heartbeat_interval * 60)
         self._relay: Relay | None = None
+        self._opened: Tenure | None = None
         self._failures = 0
 
     @classmethod
@@ -90,6 +93,10 @@ class Publisher:
             self.post.leave(self.vitals)
         self._close_outputs()
         self.post.close()
+
+    def _moves(self) -> bool:
+        """Whether the loop is alive, by the measure of /health; a publisher that hangs does not keep the lock."""
+        return self.vitals.reading().silent < SILENCE
 
     def stop(self) -> None:
         """Asks for the end; the batch in hand is finished first."""
@@ -123,7 +130,7 @@ class Publisher:
         while not self.stopped.is_set():
             report = self.run_once(ahead=True)
             yield report
-            if self.is_over(report) or not report.settled:
+            if self.is_over(report) or not (report.settled or report.again):
                 return
 
     def sit_down(self, patience: float) -> None:
@@ -154,7 +161,7 @@ class Publisher:
                 yield report
                 if self.is_over(report):
                     return
-                if not report.settled:
+                if not (report.settled or report.again):
                     self._idle(report)
             except MachineError as error:
                 self._wait_out(error)
@@ -171,8 +178,24 @@ class Publisher:
 
     def _round(self, *, ahead: bool) -> Report:
         with self.post.guarded():
+            self._open_outputs()
             self._relay = self._relay or self._new_relay()
             return self._relay.go_round(ahead=ahead)
+
+    def _open_outputs(self) -> None:
+        """Takes the outputs over whenever the lock was taken: how far they are now, nobody knew before that."""
+        tenure = self.post.tenure
+        if tenure is None or tenure == self._opened:
+            return
+        self._opened = None
+        self._end_relay()  # what it read under a former lock others may have published since
+        for output in self._outputs:
+            try:
+                output.sink.open(tenure)
+            except SinkError as error:
+                self.vitals.not_opened(output.name, error)
+                raise
+        self._opened = tenure
 
     def _finish(self, report: Report, seconds: float) -> None:
         """What follows a cycle: the books, and the statements that an active one asks for."""
@@ -189,6 +212,8 @@ class Publisher:
                 statuses=statuses,
                 seconds=round(seconds, 4),
             )
+        for table, note in report.unread.items():
+            self.journal.warning("table_unread", table=table, error=note)
         if report.documents:
             self._heartbeat.put_off()
             self.post.published(self.journal)
@@ -202,6 +227,8 @@ class Publisher:
         elif not seated and self.vitals.reading().state != "standby":
             self.journal.info("standing_by", post=self.post.name)
         self.vitals.now("publishing" if seated else "standby")
+        if not seated:
+            self.post.stand_by(self.vitals, self.journal)
         return seated
 
     def _idle(self, report: Report) -> None:
@@ -211,7 +238,7 @@ class Publisher:
         self._rest.until_next(self._beat, later=report.later, all_held=all_held)
 
     def _beat(self) -> None:
-        if self._heartbeat.beat():
+        if self._opened is not None and self._heartbeat.beat(self.post.confirm):
             self.vitals.beat()
             self.journal.info("heartbeat")
 
@@ -242,6 +269,7 @@ class Publisher:
     def _let_go(self) -> None:
         """Forgets what depends on connections that may be broken."""
         self._end_relay()
+        self._opened = None
         self.post.drop()
 
     def _new_relay(self, former: Relay | None = None) -> Relay:
@@ -250,7 +278,7 @@ class Publisher:
             former.forget()
         pipeline = None if former is None else former.pipeline
         made = self.post.pipeline(self._outputs, self.vitals.moved, pipeline)
-        return Relay(replace(made, told=self.vitals.delivered), former)
+        return Relay(replace(made, told=self.vitals.delivered, confirm=self.post.confirm), former)
 
     def _end_relay(self) -> None:
         relay, self._relay = self._relay, None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from structlog.stdlib import BoundLogger
 
@@ -13,8 +15,11 @@ from eventlog.claim import Claim
 from eventlog.config import Config
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery import Output
+from eventlog.errors import OccupiedError
+from eventlog.marks import EPOCH, LOG, FileMarks, next_epoch
+from eventlog.masking import masked
 from eventlog.pipeline import Pipeline
-from eventlog.seams import Stream
+from eventlog.seams import Stream, Tenure
 from eventlog.streams import stream_of, stream_pipeline_of
 
 NAMES: Final = {"gbase": "CDC stream", "linter": "replication queue"}
@@ -31,6 +36,7 @@ class StreamPost:
         self._journal = journal
         self._stream: Stream | None = None
         self._claim = Claim(Path(f"{config.source.marks}.lock"))
+        self._tenure: Tenure | None = None
 
     @property
     def name(self) -> str:
@@ -40,24 +46,39 @@ class StreamPost:
     def address(self) -> str:
         source = self._config.source
         if source.url:
-            from eventlog.sql.connect import read_url
+            from eventlog.sql.connect import read_url, shown_url
 
-            return read_url(source.url).render_as_string(hide_password=True)
-        return source.gbase.path or source.gbase.server
+            return shown_url(read_url(source.url))
+        return masked(source.gbase.path or source.gbase.server)
 
     @property
     def taken(self) -> bool:
-        return self._claim.taken
+        return self._tenure is not None
+
+    @property
+    def tenure(self) -> Tenure | None:
+        return self._tenure
 
     def take(self) -> bool:
-        return self._claim.take()
+        if self._tenure is None and self._claim.take():
+            self.close()  # what it knows of the marks is from before
+            self._tenure = self._new_tenure()
+        return self.taken
+
+    def confirm(self) -> None:
+        """The claim ends with the process and no sooner, so there is nobody to ask."""
+        if self._tenure is None:
+            raise OccupiedError(f"Another publisher may work on the {self.name}.", hint="This one has let go of it.")
+
+    def stand_by(self, vitals: Vitals, journal: BoundLogger) -> None:
+        """Who has the claim on a file is the kernel's to know, and what a stream still holds is nobody's."""
 
     def leave(self, vitals: Vitals) -> None:
-        self._claim.leave()
+        self._let_go()
 
     def drop(self) -> None:
         self.close()
-        self._claim.leave()
+        self._let_go()
 
     def close(self) -> None:
         stream, self._stream = self._stream, None
@@ -80,6 +101,18 @@ class StreamPost:
 
     def idle(self, vitals: Vitals) -> None:
         """Nobody knows what a stream still holds."""
+
+    def _let_go(self) -> None:
+        self._tenure = None
+        self._claim.leave()
+
+    def _new_tenure(self) -> Tenure:
+        """Which stream this is stands in its marks, and so does the epoch."""
+        marks = FileMarks(self._config.source.marks)
+        identity = marks.get(LOG) or str(uuid4())
+        epoch = next_epoch(marks.get(EPOCH), dt.datetime.now(dt.UTC).replace(tzinfo=None))
+        marks.change({LOG: identity, EPOCH: str(epoch)})
+        return Tenure(log=identity, name=self.name, epoch=epoch)
 
     def _opened(self) -> Stream:
         if self._stream is None:

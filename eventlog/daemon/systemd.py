@@ -16,7 +16,9 @@ class Systemd:
         self._address = environment.get("NOTIFY_SOCKET", "")
         meant = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
         wanted = environment.get("WATCHDOG_USEC", "")
-        self.watchdog = int(wanted) / 1_000_000 if meant and wanted.isdigit() else None
+        self.watchdog = (
+            int(wanted) / 1_000_000 if meant and wanted.isascii() and wanted.isdigit() and len(wanted) <= 18 else None
+        )
         """Seconds within which a sign of life must come, if one must."""
         self._next = 0.0
 

@@ -6,8 +6,8 @@ from time import monotonic
 from typing import Final
 
 from eventlog.marks import PACE, Marks
+from eventlog.sources.lock import LogLock
 from eventlog.sources.pace import Pace, database_seconds, quickened, read_pace, write_pace
-from eventlog.sources.seat import Seat
 
 EVERY: Final = 2.0
 """Seconds between two entries: a transaction of two statements that need not be on the disk."""
@@ -16,8 +16,8 @@ EVERY: Final = 2.0
 class Tempo:
     """Counts settled rows, and enters them when that is due."""
 
-    def __init__(self, seat: Seat) -> None:
-        self._seat = seat
+    def __init__(self, lock: LogLock) -> None:
+        self._lock = lock
         self._rows = 0
         self._pace: Pace | None = None
         self._entered = float("-inf")
@@ -30,10 +30,10 @@ class Tempo:
         """Enters what was counted, if there is something and it is time for that or must be `now`."""
         if not self._rows or not (now or monotonic() - self._entered >= EVERY):
             return
-        log = self._seat.log
+        log = self._lock.log
         with log.transaction() as connection:
             if self._pace is None:
                 self._pace = read_pace(Marks(log).get(connection, PACE))
             pace = quickened(self._pace, self._rows, database_seconds(connection, log))
-            self._seat.mark(connection, PACE, write_pace(pace), soon=True)
+            self._lock.mark(connection, PACE, write_pace(pace), soon=True)
         self._pace, self._rows, self._entered = pace, 0, monotonic()

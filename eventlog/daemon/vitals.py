@@ -13,10 +13,26 @@ from msgspec.structs import replace
 
 from eventlog.delivery import Delivery
 from eventlog.errors import MachineError, SinkError, SourceError
+from eventlog.masking import shown
 from eventlog.pipeline import Report
 from eventlog.standing import Standing, stands
 
 State = Literal["starting", "standby", "publishing", "failing", "stopping"]
+
+
+class Standby(Struct, frozen=True, kw_only=True):
+    """What a publisher that stands by knows of the one that has the lock, by the clock of the database in UTC.
+
+    `waiting` rows could be published now, counted up to a limit; for so many seconds they have waited while nothing
+    was settled.
+    """
+
+    host: str | None = None
+    pid: int | None = None
+    since: str | None = None
+    lease_until: str | None = None
+    waiting: int = 0
+    stalled_seconds: float = 0.0
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -38,6 +54,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     lag: float | None = None
     silent: float = 0.0
     outputs: Mapping[str, Standing] = {}
+    standby: Standby | None = None
 
 
 class Vitals:
@@ -66,7 +83,11 @@ class Vitals:
 
     def now(self, state: State) -> None:
         """What the publisher is about."""
-        self._change(state=state)
+        self._change(state=state, standby=self._reading.standby if state == "standby" else None)
+
+    def stands_by(self, standby: Standby) -> None:
+        """What it sees while it stands by."""
+        self._change(standby=standby)
 
     def measured(self, waiting: int, lag: float | None) -> None:
         """How many rows wait, and for how many seconds the oldest does."""
@@ -77,12 +98,18 @@ class Vitals:
         kind = {SourceError: "source", SinkError: "sink"}
         blame = next((name for whose, name in kind.items() if isinstance(error, whose)), "other")
         failures = {**self._reading.failures, blame: self._reading.failures.get(blame, 0) + 1}
-        self._change(state="failing", error=str(error), failures=failures)
+        self._change(state="failing", error=shown(str(error)), failures=failures)
 
     def delivered(self, delivery: Delivery, error: MachineError | None) -> None:
         """An output has had its share of a batch."""
         name, outputs = delivery.output.name, self._reading.outputs
         self._change(outputs={**outputs, name: stands(outputs.get(name, Standing()), delivery, error, time())})
+
+    def not_opened(self, name: str, error: MachineError) -> None:
+        """An output could not be taken over."""
+        outputs = self._reading.outputs
+        standing = replace(outputs.get(name, Standing()), error=shown(str(error)), failed_at=time())
+        self._change(outputs={**outputs, name: standing})
 
     def serves(self, outputs: Collection[str]) -> None:
         """These are the outputs from now on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -16,22 +17,29 @@ from eventlog.refresh.gate import Gate
 from eventlog.refresh.loads import Load, Pace
 from eventlog.refresh.ranges import Stand, Stands
 from eventlog.refresh.statements import Statements
+from eventlog.sql.access import transaction
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Engine
 
 PIECES: Final = 4
 """Ranges for each job: who is through with one helps with what is left, also when it goes on with more jobs."""
 
 
 class Refresh:
-    """A full load of one class. `pause` waits so many seconds."""
+    """A full load of one class. `pause` waits so many seconds; `reading` is who reads the table, if it is not who writes the log."""
 
     def __init__(
-        self, log: Log, load: Load, pace: Pace | None = None, pause: Callable[[float], object] | None = None
+        self,
+        log: Log,
+        load: Load,
+        pace: Pace | None = None,
+        pause: Callable[[float], object] | None = None,
+        reading: Engine | None = None,
     ) -> None:
         self._log = log
+        self._reading = reading or log.engine
         self._load = load
         self._pace = pace or Pace()
         self._marks = Marks(log)
@@ -84,8 +92,7 @@ class Refresh:
         if not left or len(left) >= jobs:
             return stands
         most = -(-jobs * PIECES // len(left))
-        with self._log.transaction() as connection:
-            self._sql.settle(connection)
+        with self._table() as connection:
             cut = [piece for stand in stands for piece in self._pieces(connection, stand, most)]
         return ranges.numbered(cut, uuid4().hex) if len(cut) > len(stands) else stands
 
@@ -96,8 +103,7 @@ class Refresh:
         return ranges.parted(stand, self._sql.bounds(connection, stand, pieces, share), share)
 
     def _stretch(self, connection: Connection, stand: Stand) -> Stand:
-        self._sql.settle(connection)
-        keys = self._sql.next_keys(connection, stand, self._pace.chunk)
+        keys = self._next_keys(connection, stand)
         if keys and keys[-1] == stand.after:
             problem = f"The row {shortened(keys[-1])} of {self._load.table.name} comes after itself."
             raise DataError(problem, hint="Leave that row out with --where.")
@@ -108,6 +114,21 @@ class Refresh:
         stand = replace(stand, done=len(keys) < self._pace.chunk)
         self._mark(connection, stand)
         return stand
+
+    def _next_keys(self, connection: Connection, stand: Stand) -> list[str]:
+        """The keys of the next rows: in the transaction that writes them, unless somebody else reads the table."""
+        if self._reading is self._log.engine:
+            self._sql.settle(connection)
+            return self._sql.next_keys(connection, stand, self._pace.chunk)
+        with self._table() as table:
+            return self._sql.next_keys(table, stand, self._pace.chunk)
+
+    @contextmanager
+    def _table(self) -> Iterator[Connection]:
+        """A transaction that reads the table, with the settings that its texts need."""
+        with transaction(self._reading, f"The table {self._load.called}") as connection:
+            self._sql.settle(connection)
+            yield connection
 
     def _mark(self, connection: Connection, stand: Stand) -> None:
         name = ranges.mark_name(self._load.called, stand.place)
@@ -128,8 +149,7 @@ class Refresh:
 
     def _count(self) -> int:
         try:
-            with self._log.transaction() as connection:
-                self._sql.settle(connection)
+            with self._table() as connection:
                 return int(connection.execute(self._sql.count).scalar_one())
         except SourceError as error:
             if error.may_pass or self._load.where is None:

@@ -13,7 +13,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from eventlog.model import Change, Event, Outcome, Outcomes, Position, Row, RowId
+from eventlog.model import Change, Event, Outcome, Outcomes, Position, ReadBack, RowId, Unreadable
 from eventlog.rules.coalesce import coalesce
 from eventlog.rules.images import parted, tell
 from eventlog.rules.join import delete, join
@@ -50,7 +50,7 @@ class Decision(NamedTuple):
 
 def decide(
     events: Iterable[Event],
-    rows: Mapping[RowId, Row] | None = None,
+    rows: Mapping[RowId, ReadBack] | None = None,
     *,
     catalog: Catalog | None = None,
     options: Options | None = None,
@@ -59,14 +59,14 @@ def decide(
     return judge(screen(list(events), catalog, options or Options()), rows, options or Options())
 
 
-def judge(screened: Screened, rows: Mapping[RowId, Row] | None, options: Options) -> Decision:
+def judge(screened: Screened, rows: Mapping[RowId, ReadBack] | None, options: Options) -> Decision:
     """What the screened events amount to, with the rows that were read back for them."""
     changes = changes_of(screened, rows, options)
     changes.sort(key=_due_place if options.future else _place)
     return Decision(changes, Outcomes([event.position for event in screened.events], screened.outcomes))
 
 
-def changes_of(screened: Screened, rows: Mapping[RowId, Row] | None, options: Options) -> list[Change]:
+def changes_of(screened: Screened, rows: Mapping[RowId, ReadBack] | None, options: Options) -> list[Change]:
     """The changes object by object, for whoever puts them in order; what else became of events, `screened` knows then."""
     changes: list[Change] = []
     merge = coalesce if options.coalesce else join
@@ -74,12 +74,13 @@ def changes_of(screened: Screened, rows: Mapping[RowId, Row] | None, options: Op
         if subject.plain:  # nothing to prefer, nothing to close: by far the most
             changes += merge(screened, subject, subject.events, None)
         else:
-            row = None if rows is None else rows.get(subject.row)
-            if row is not None and len(subject.events) == 1 and subject.events[0].kind in ROW_BACK:
+            found = None if rows is None else rows.get(subject.row)
+            row = found.row if isinstance(found, Unreadable) else found
+            if row is not None and row is found and len(subject.events) == 1 and subject.events[0].kind in ROW_BACK:
                 changes += merge(screened, subject, subject.events, row)  # nothing to prefer here either
                 continue
             for lifetime in lifetimes(subject):
-                remaining = prefer(screened, lifetime, row, readable=rows is not None)
+                remaining = prefer(screened, lifetime, found, readable=rows is not None)
                 changes += merge(screened, subject, remaining, row)
                 if lifetime.closing is not None and lifetime.closing.position not in screened.silent:
                     changes.append(delete(subject, lifetime.closing))

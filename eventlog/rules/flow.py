@@ -15,7 +15,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from eventlog.model import Event, Outcome, Position, Row, RowId
+from eventlog.model import Event, Outcome, Position, ReadBack, Row, RowId, Unreadable
 from eventlog.rules.fold import Fold, Tell, ended
 from eventlog.rules.join import delete, join
 from eventlog.rules.lifetimes import BACK, DELETE_ROW, ROW_BACK, Lifetime, asked_for, lifetimes
@@ -65,7 +65,7 @@ def asked(pieces: Pieces, catalog: Catalog | None, options: Options) -> Mapping[
 
 def flow(
     pieces: Pieces,
-    rows: Mapping[RowId, Row] | None,
+    rows: Mapping[RowId, ReadBack] | None,
     tell: Tell,
     *,
     catalog: Catalog | None = None,
@@ -92,12 +92,13 @@ class _Stream:
     """One object on its way through the rules."""
 
     def __init__(
-        self, ahead: Ahead, rows: Mapping[RowId, Row] | None, tell: Tell, closings: Closings, options: Options
+        self, ahead: Ahead, rows: Mapping[RowId, ReadBack] | None, tell: Tell, closings: Closings, options: Options
     ) -> None:
         self._ahead = ahead
         self._subject = ahead.subject
         self._readable = rows is not None
-        self._row = None if rows is None else rows.get(ahead.subject.row)
+        self._found = None if rows is None else rows.get(ahead.subject.row)
+        self._row = self._found.row if isinstance(self._found, Unreadable) else self._found
         self._tell = tell
         self._closings = closings
         self._closing: Event | None = None
@@ -132,7 +133,7 @@ class _Stream:
             here = {event.position for event in lifetime.events}
             winners = [winner for winner in self._ahead.winners() if winner.position not in here]
         whole = Lifetime([*lifetime.events, *winners], closing)
-        remaining = prefer(screened, whole, self._row, readable=self._readable)
+        remaining = prefer(screened, whole, self._found, readable=self._readable)
         elsewhere = {winner.position for winner in winners}
         return [event for event in remaining if event.position not in elsewhere] if winners else remaining
 

@@ -41,6 +41,8 @@ STATUS: Final = {
     Reason.REFUSED: Status.ERROR,
     Reason.NOT_DUE: Status.NEW,
     Reason.HELD: Status.NEW,
+    Reason.NO_ROOM: Status.NEW,
+    Reason.NO_RIGHT: Status.NEW,
     Reason.RETRY: Status.NEW,
 }
 """The letter a row gets for a reason, unless a receiver said something else."""
@@ -55,6 +57,8 @@ EXPLANATION: Final = {
     Reason.REFUSED: "the format or the receiver did not take it: see its note",
     Reason.NOT_DUE: "its event_time lies in the future, and handle_future_events is on",
     Reason.HELD: "somebody holds it",
+    Reason.NO_ROOM: "what is read back with it has filled the batch: it comes with the next one",
+    Reason.NO_RIGHT: "the publisher may not read the row's table: it is tried again until the right is granted",
     Reason.RETRY: "the receiver asked for another time",
 }
 

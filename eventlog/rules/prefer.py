@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.model import Event, Outcome, Reason, Row, written
+from eventlog.model import Event, Outcome, ReadBack, Reason, Row, Status, Unreadable, written
 from eventlog.rules.lifetimes import BACK, ROW_BACK, Lifetime
 from eventlog.rules.meaning import STATUS
 from eventlog.rules.screen import Screened
@@ -10,10 +10,11 @@ from eventlog.rules.screen import Screened
 CANNOT_READ_BACK = "its values must be read back from the table, and there is no database or snapshot to read from."
 
 
-def prefer(screened: Screened, lifetime: Lifetime, row: Row | None, *, readable: bool) -> list[Event]:
+def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None, *, readable: bool) -> list[Event]:
     """The events that remain; every other event of the lifetime has its outcome afterwards.
 
-    `row` is what was read back, None when nothing was found; `readable` says whether anybody looked.
+    `row` is what was read back, None when nothing was found; `readable` says whether anybody looked. While a row waits to
+    be read, all events of its lifetime do, for those that need no reading would be told before an earlier one that does.
     """
     events = lifetime.events
     if lifetime.closing is not None:
@@ -23,6 +24,13 @@ def prefer(screened: Screened, lifetime: Lifetime, row: Row | None, *, readable:
         if not readable:
             return _without_back(screened, events, Reason.INVALID, CANNOT_READ_BACK)
         return _without_back(screened, events, Reason.VANISHED, "reading back found no such row.")
+    if isinstance(row, Unreadable):
+        if STATUS[row.reason] is Status.NEW and any(event.kind in BACK for event in events):
+            for event in events:
+                screened.aside(event, row.reason, row.note)
+            return []
+        events = _without_unreadable(screened, events, row)
+        row = row.row
     events = _without_unread(screened, events, row)
     whole = [event for event in events if event.kind in ROW_BACK]
     if whole:
@@ -35,6 +43,17 @@ def _without_back(screened: Screened, events: list[Event], reason: Reason, note:
         if event.kind in BACK:
             screened.aside(event, reason, note)
     return [event for event in events if event.kind not in BACK]
+
+
+def _without_unreadable(screened: Screened, events: list[Event], found: Unreadable) -> list[Event]:
+    """What cannot be read is never taken for NULL, nor a part of a row for the row."""
+    read = []
+    for event in events:
+        if event.kind in ROW_BACK or (event.kind in BACK and event.column not in found.row):
+            screened.aside(event, found.reason, found.note)
+        else:
+            read.append(event)
+    return read
 
 
 def _without_unread(screened: Screened, events: list[Event], row: Row) -> list[Event]:

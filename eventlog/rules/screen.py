@@ -71,7 +71,7 @@ def screen(events: Sequence[Event], catalog: Catalog | None, options: Options, *
     meaning_of = MEANING.get
     for event in screened.events:
         meaning = meaning_of(event.kind)
-        if meaning is None or event.time is None:
+        if meaning is None or event.time is None or event.fault is not None:
             screened.aside(event, Reason.INVALID, _misfit(event))
             continue
         if event.key != key or event.table != table or meaning.row is not row:  # neighbours are often alike
@@ -110,6 +110,8 @@ def due(event: Event) -> dt.datetime:
 
 def _misfit(event: Event) -> str:
     """What is wrong with a row that names no event: words for the person who wrote the trigger."""
+    if event.fault is not None:
+        return event.fault
     if event.kind is None:
         return "event_type is NULL; it must be a number from 1 to 8."
     if event.kind not in MEANING:

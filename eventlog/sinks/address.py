@@ -60,6 +60,7 @@ def trust(settings: HttpSettings) -> ssl.SSLContext:
             raise ConfigError(f"output.{name} names {file}, and there is no such file; correct the path.")
     try:
         context = ssl.create_default_context(cafile=settings.ca_file)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2  # not every system's Python has a lowest version of its own
         if settings.client_certificate:
             context.load_cert_chain(settings.client_certificate, settings.client_key, password=_no_password)
     except (OSError, ssl.SSLError) as error:

@@ -3,11 +3,14 @@
     <path>/<schema>.<table>__ct/[<partition>/]20240506-07080912-0000000000000004711.parquet  and  ….dfm
 
 Law: a file's name comes from its document, so a repeat writes the same files again; `_position.json` comes last and
-says what is durably there.
+says what is durably there, and under which plan. Files are made hidden, then it is made sure that the folder is still
+ours, then they get their names; whoever takes the folder over says so first, and then removes what others have hidden.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Sequence
 from itertools import compress
 from pathlib import Path
@@ -17,15 +20,17 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.durable import hide_files, remove_leftovers, show_files, write_file
+from eventlog.durable import discard_files, flush_folder, hide_files, make_folder, remove_leftovers, show_files
 from eventlog.errors import DataError, SinkError
 from eventlog.model import Document, Outcome, Position, Reason, Status
 from eventlog.qlik.changeseq import TIME_DIGITS
 from eventlog.qlik.dfm import Described, description
 from eventlog.qlik.partitions import read_partition
 from eventlog.qlik.rows import RowBlock, RowsDocument, folder_of
+from eventlog.seams import Tenure
 from eventlog.sinks.files import PERMANENT
 from eventlog.sinks.fitting import SET_ASIDE
+from eventlog.sinks.ownership import OwnedFolder
 from eventlog.sinks.rowfiles import CSV_OPTIONS, RowForm, csv_bytes, misfits, parquet_bytes
 
 POSITION: Final = "_position.json"
@@ -43,12 +48,13 @@ class Open(Struct, frozen=True, kw_only=True):
 
 
 class State(Struct, frozen=True, kw_only=True):
-    """How far the folder is. `versions` counts how often a table's columns changed; `refused` is of the last documents."""
+    """How far the folder is. `versions` counts how often a table's columns changed; `refusals` are of the last plan."""
 
     change_seq: str = ""
+    plan: str = ""
     open: dict[str, Open] = {}
     versions: dict[str, tuple[int, list[tuple[str, str]]]] = {}
-    refused: dict[str, list[tuple[Position, str]]] = {}
+    refusals: Notes = []
 
 
 class ChangeTableFiles:
@@ -59,10 +65,20 @@ class ChangeTableFiles:
         self.form = form
         self.task = task
         self._stop = stop
+        self._writer = secrets.token_hex(8)
+        self._owned = OwnedFolder(folder)
+        self._state = State()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for place in (folder, *[inner for inner in folder.rglob("*") if inner.is_dir()]):
-                remove_leftovers(place)
+            make_folder(folder)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def open(self, tenure: Tenure | None) -> None:
+        """Takes the folder over, and reads how far it is."""
+        try:
+            self._owned.take_over(tenure)
+            for place, _, _ in os.walk(self.folder):
+                remove_leftovers(Path(place), self._writer)
             self._state = self._read()
         except OSError as error:
             raise self._failed(error) from error
@@ -71,45 +87,70 @@ class ChangeTableFiles:
         """The change_seq of the last document that is durably there."""
         return self._state.change_seq
 
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
         """Writes files of each document, durable when it returns; answers which events have no row there."""
-        news = [one for one in documents if isinstance(one, RowsDocument) and one.id > self._state.change_seq]
-        known = {one.id for one in documents} - {one.id for one in news}
-        said = [found for identity in sorted(known) for found in self._state.refused.get(identity, ())]
-        if news:
-            said += self._written(news)
+        rows = [one for one in documents if isinstance(one, RowsDocument)]
+        if plan and plan == self._state.plan:
+            said = self._state.refusals
+        else:
+            said = self._written(rows, plan) if rows else []
         return [
             Outcome(position=tuple(position), status=Status.ERROR, reason=Reason.REFUSED, note=note)
             for position, note in said
         ]
 
+    def has(self, plan: str) -> bool:
+        """Whether the plan was the last that got its names."""
+        return bool(plan) and plan == self._state.plan
+
     def close(self) -> None:
         """Holds nothing open."""
 
-    def _written(self, documents: Sequence[RowsDocument]) -> list[tuple[Position, str]]:
+    def _written(self, documents: Sequence[RowsDocument], plan: str) -> Notes:
         state = self._state
         versions, opened, lines = dict(state.versions), dict(state.open), []
-        refused: dict[str, list[tuple[Position, str]]] = {}
+        refused: Notes = []
         files: list[File] = []
         for document in documents:
             for number, block in enumerate(document.blocks):
                 versions[_name(block)] = _version(versions.get(_name(block)), block)
                 more, why = self._files(document.id, number, block, versions[_name(block)][0])
                 files += more
-                refused.setdefault(document.id, []).extend(why)
+                refused += why
                 lines += _closed(opened, block)
             lines += _over(opened, document.id)
-        changed = State(change_seq=documents[-1].id, open=opened, versions=versions, refused=refused)
+        changed = State(
+            change_seq=documents[-1].id,
+            plan=plan or state.plan,
+            open=opened,
+            versions=versions,
+            refusals=refused if plan else state.refusals,
+        )
         try:
-            for place in {path.parent for path, _ in files}:
-                place.mkdir(parents=True, exist_ok=True)
-            show_files(hide_files(files))
-            self._tell_partitions(lines)
-            write_file(self.folder / POSITION, msgspec.json.encode(changed))
+            for place in {path.parent for path, _ in files if not path.parent.is_dir()}:
+                make_folder(place)
+                flush_folder(place.parent)
+            self._show([*files, *self._partitions_told(lines), self._position(changed)])
         except OSError as error:
             raise self._failed(error) from error
         self._state = changed
-        return [one for found in refused.values() for one in found]
+        return refused
+
+    def _show(self, files: Sequence[File]) -> None:
+        """Makes files, and gives them their names if the folder is still ours; the last one when all others are durable."""
+        parts = hide_files(files, self._writer)
+        try:
+            self._owned.confirm()
+            show_files(parts[:-1])
+            show_files(parts[-1:])
+        except FileNotFoundError:
+            self._owned.confirm()  # whoever has taken the folder over has removed them
+            raise
+        finally:
+            discard_files(parts)
+
+    def _position(self, state: State) -> File:
+        return self.folder / POSITION, msgspec.json.encode(state)
 
     def _content(self, block: RowBlock) -> tuple[bytes, RowBlock, Notes]:
         """A file's bytes, the rows in it, and what is wrong with those that hold a value which its column cannot."""
@@ -160,14 +201,14 @@ class ChangeTableFiles:
         )
         return [(place / f"{stem}.{self.form}", data), (place / f"{stem}.dfm", description(said, self.task))], why
 
-    def _tell_partitions(self, lines: Sequence[dict[str, str]]) -> None:
-        """Adds partitions that are over to the list of those that may be read; one stands there once."""
+    def _partitions_told(self, lines: Sequence[dict[str, str]]) -> list[File]:
+        """The list of partitions that may be read, with those that are over now; one stands there once."""
         if not lines:
-            return
+            return []
         path = self.folder / PARTITIONS
         there = path.read_bytes().splitlines() if path.exists() else []
         more = [msgspec.json.encode({"server_name": "eventlog", "task_name": self.task, **line}) for line in lines]
-        write_file(path, b"".join(line + b"\n" for line in dict.fromkeys([*there, *more])))
+        return [(path, b"".join(line + b"\n" for line in dict.fromkeys([*there, *more])))]
 
     def _read(self) -> State:
         path = self.folder / POSITION

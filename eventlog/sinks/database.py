@@ -1,4 +1,8 @@
-"""The database sink: rows of change tables and the position in one transaction, so that a repeat does nothing."""
+"""The database sink: rows of change tables and the position in one transaction, so that a repeat does nothing.
+
+The row of the position also says under which plan the last documents came, and who writes: it is locked and looked at
+in the transaction of the rows, so that a publisher that was replaced writes nothing more.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
+from msgspec.structs import replace
+
 from eventlog.discreet import Discreet
-from eventlog.errors import ConfigError, ExpressionError, SinkError, SourceError
+from eventlog.errors import ConfigError, ExpressionError, OccupiedError, SinkError, SourceError
 from eventlog.model import Document, Outcome, Position
 from eventlog.qlik.rows import RowBlock, RowsDocument
+from eventlog.seams import Tenure
 from eventlog.sinks.fitting import SET_ASIDE
-from eventlog.sinks.tables.control import Control, refusal
+from eventlog.sinks.ownership import taken_by_a_later_one, taken_over
+from eventlog.sinks.tables.control import Control, Standing, refusal
 from eventlog.sinks.tables.evolve import Evolution, Shape
 from eventlog.sinks.tables.fill import Filling, said
 from eventlog.sql.dialect import dialect_of, is_lasting
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+
+HELD_SECONDS = 60.0
+"""A publisher that is frozen in the middle of a transaction holds the row of its position for about so long."""
 
 Refusals = list[tuple[str, Position, str]]
 
@@ -45,60 +56,114 @@ class DatabaseSink:
     """Writes the rows of documents into change tables."""
 
     def __init__(self, settings: DatabaseSettings, engine: Engine | None = None) -> None:
-        from eventlog.sql.connect import connect
-
         self._settings = settings
-        self._engine = connect(settings.url, may_create=True) if engine is None else engine
+        self._engine = _engine(settings.url) if engine is None else engine
         dialect = dialect_of(self._engine)
         self._begin = dialect.begin_ddl
         self._transactional = dialect.transactional_ddl
         self._control = Control(settings.task, settings.schema)
         self._evolution = Evolution(self._control, settings.schema, apply=settings.ddl == "apply", index=settings.index)
+        self._standing: Standing | None = None
+        self._converting = False
+
+    def open(self, tenure: Tenure | None) -> None:
+        """Takes the task over, and learns how far it is."""
+        self._prepare()
+        self._evolution.forget()
+        self._converting = tenure is None
         with self._transaction() as connection:
-            self._control.tables.create_all(connection)
-            self._last = self._control.last(connection)
+            former = self._control.standing(connection)
+            known = former or Standing()
+            way_out = "Give the output a `task` of its own, or another schema."
+            owner = taken_over(known.owner, tenure, f"The task {self._settings.task!r} of change tables", way_out)
+            now = replace(known, owner=owner)
+            if now != former:
+                self._control.advance(connection, former, now)
+        self._evolution.log = owner.log
+        self._standing = now
+
+    def _prepare(self) -> None:
+        try:
+            with self._transaction() as connection:
+                self._control.prepare(connection)
+        except SinkError as error:
+            if error.may_pass:
+                raise
+            with self._transaction() as connection:  # another task may have made the same at the same time
+                self._control.prepare(connection)
 
     def last(self) -> str:
         """The change_seq of the last document that is durably there."""
-        return self._last
+        return "" if self._standing is None else self._standing.change_seq
 
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """Each document in a transaction of its own; answers which events' rows the target refused."""
-        outcomes: list[Outcome] = []
-        for document in documents:
-            assert isinstance(document, RowsDocument), "the database sink takes change tables"
-            try:
-                outcomes += self._written(document)
-            except BaseException:
-                self._evolution.forget()
-                raise
-            self._last = max(self._last, document.id)
-        return outcomes
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        """All of them in one transaction; answers which events' rows the target refused."""
+        rows = [document for document in documents if isinstance(document, RowsDocument)]
+        if not rows:
+            return []
+        try:
+            return self._written(rows, plan)
+        except BaseException:
+            self._evolution.forget()
+            raise
+
+    def has(self, plan: str) -> bool:
+        """Whether the plan was the last that was committed."""
+        with self._transaction() as connection:
+            return self._is_there(self._ours(connection), plan)
 
     def close(self) -> None:
         """Ends the connections."""
         self._engine.dispose()
 
-    def _written(self, document: RowsDocument) -> Sequence[Outcome]:
-        if document.id <= self._last:
-            with self._transaction() as connection:
-                return self._control.refused(connection, document.id)
-        shapes: list[Shape | str] = []
+    def _written(self, documents: Sequence[RowsDocument], plan: str) -> Sequence[Outcome]:
+        shapes: list[list[Shape | str]] = []
         if not self._transactional:  # DDL would end the transaction of the rows
             with self._transaction() as connection:
-                shapes = self._shapes(connection, document)
+                if not self._is_there(self._ours(connection), plan):
+                    shapes = [self._shapes(connection, document) for document in documents]
+        outcomes: list[Outcome] = []
         with self._transaction() as connection:
-            last = self._control.last(connection)
-            if document.id <= last:  # somebody else has written it meanwhile
-                return self._control.refused(connection, document.id)
-            refused: Refusals = []
-            for block, shape in zip(document.blocks, shapes or self._shapes(connection, document), strict=True):
-                refused += self._filled(connection, block, shape)
-            self._control.refuse(connection, document.id, refused)
-            opened = {block.target: block.partition.name for block in document.blocks if block.partition is not None}
-            if opened:
-                self._control.open_partitions(connection, opened, document.id)
-            self._control.advance(connection, last, document.id)
+            former = self._ours(connection)
+            if self._is_there(former, plan):
+                return self._control.refused(connection, plan)
+            for number, document in enumerate(documents):
+                shape = shapes[number] if shapes else self._shapes(connection, document)
+                outcomes += self._put(connection, document, shape, plan)
+            now = self._after(former, documents[-1].id, plan)
+            self._control.advance(connection, former, now)
+        self._standing = now
+        return outcomes
+
+    def _ours(self, connection: Connection) -> Standing:
+        """How far the task is; OccupiedError when somebody else has taken it over."""
+        standing = self._control.standing(connection)
+        assert self._standing is not None
+        if standing is None or standing.owner != self._standing.owner:
+            raise taken_by_a_later_one(f"the task {self._settings.task!r} of change tables")
+        return standing
+
+    def _is_there(self, standing: Standing, plan: str) -> bool:
+        return bool(plan) and plan == (standing.converted if self._converting else standing.plan)
+
+    def _after(self, former: Standing, change_seq: str, plan: str) -> Standing:
+        """How far the task is then. A conversion leaves the plan of the publisher alone, who may have to repeat it."""
+        now = replace(former, change_seq=change_seq)
+        if not plan:
+            return now
+        return replace(now, converted=plan) if self._converting else replace(now, plan=plan)
+
+    def _put(
+        self, connection: Connection, document: RowsDocument, shapes: Sequence[Shape | str], plan: str
+    ) -> Sequence[Outcome]:
+        """Puts a document's rows into their tables; which events did not get in."""
+        refused: Refusals = []
+        for block, shape in zip(document.blocks, shapes, strict=True):
+            refused += self._filled(connection, block, shape)
+        self._control.refuse(connection, plan, document.id, refused)
+        opened = {block.target: block.partition.name for block in document.blocks if block.partition is not None}
+        if opened:
+            self._control.open_partitions(connection, opened, document.id)
         return [refusal(position, note) for _, position, note in refused]
 
     def _shapes(self, connection: Connection, document: RowsDocument) -> list[Shape | str]:
@@ -135,8 +200,20 @@ class DatabaseSink:
                 if self._begin is not None:
                     connection.exec_driver_sql(self._begin)
                 yield connection
+        except OccupiedError:
+            raise
         except SourceError as error:
             raise SinkError(error.message, may_pass=error.may_pass) from error
+
+
+def _engine(url: str) -> Engine:
+    """An engine whose sessions neither wait for ever nor are waited for when this process is frozen."""
+    from eventlog.sql.connect import connect
+    from eventlog.sql.limits import limit_sessions
+
+    engine = connect(url, may_create=True)
+    limit_sessions(engine, None, None, HELD_SECONDS)
+    return engine
 
 
 @contextmanager

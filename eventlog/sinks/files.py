@@ -1,4 +1,9 @@
-"""The files sink: one file per document in a folder, there entirely or not at all, under a name made from its id."""
+"""The files sink: one file per document in a folder, there entirely or not at all, under a name made from its id.
+
+Law: files are made hidden, then it is made sure that the folder is still ours, then they get their names. Whoever takes
+the folder over says so first, and then removes what others have hidden there. So nothing of a former publisher appears
+after the first document of the new one, wherever it was stopped, and no lock has to be waited for.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import errno
 import hashlib
 import os
 import re
+import secrets
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,9 +21,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.durable import Part, discard_files, hide_files, remove_leftovers, show_files
+from eventlog.durable import Part, discard_files, hide_files, make_folder, remove_leftovers, show_files
 from eventlog.errors import SinkError
 from eventlog.model import Document, Outcome
+from eventlog.seams import Tenure
+from eventlog.sinks.ownership import OwnedFolder
 
 LONGEST: Final = 180
 """Bytes of a name before its suffix; file systems take 255, and tools add to names."""
@@ -52,12 +60,23 @@ class FileSink:
     def __init__(self, folder: Path, suffix: str) -> None:
         self.folder = folder
         self.suffix = suffix
+        self._writer = secrets.token_hex(8)
+        self._owned = OwnedFolder(folder)
+        self._last = ""
         self._staged: deque[Staged] = deque()
         self._staging = Lock()  # one thread makes documents ready while another writes those before them
         self._beside: ThreadPoolExecutor | None = None
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(folder)
+            make_folder(folder)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def open(self, tenure: Tenure | None) -> None:
+        """Takes the folder over, and looks which document is the last."""
+        self._take(())
+        try:
+            self._owned.take_over(tenure)
+            remove_leftovers(self.folder, self._writer)
             self._last = self._newest()
         except OSError as error:
             raise self._refused(error) from error
@@ -75,14 +94,15 @@ class FileSink:
                 return
             if self._beside is None:
                 self._beside = ThreadPoolExecutor(1, thread_name_prefix="eventlog-files")
-            self._staged.append(Staged(documents, self._beside.submit(hide_files, self._files_of(documents))))
+            hidden = self._beside.submit(hide_files, self._files_of(documents), self._writer)
+            self._staged.append(Staged(documents, hidden))
 
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """Writes them in order, durable when it returns."""
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        """Writes them in order, durable when it returns; one that comes again takes its own place."""
         for start in range(0, len(documents), GROUP):
             group = documents[start : start + GROUP]
             try:
-                show_files(self._hidden(group))
+                self._show(self._hidden(group))
             except OSError as error:
                 raise self._refused(error) from error
             self._last = max([self._last, *(document.id for document in group)])
@@ -95,10 +115,23 @@ class FileSink:
         if beside is not None:
             beside.shutdown()
 
+    def _show(self, parts: list[Part]) -> None:
+        """Gives files their names if the folder is still ours."""
+        try:
+            self._owned.confirm()
+            show_files(parts)
+        except FileNotFoundError:
+            self._owned.confirm()  # whoever has taken the folder over has removed them
+            raise
+        finally:
+            discard_files(parts)
+
     def _hidden(self, documents: Sequence[Document]) -> list[Part]:
         """The documents on the disk, where nobody sees them yet."""
         staged = self._take(documents)
-        return hide_files(self._files_of(documents)) if staged is None else staged.parts.result()
+        if staged is None:
+            return hide_files(self._files_of(documents), self._writer)
+        return staged.parts.result()
 
     def _take(self, documents: Sequence[Document]) -> Staged | None:
         """These documents as they were staged; what was staged before them is wanted no more, and removed."""

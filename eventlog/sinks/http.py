@@ -1,7 +1,8 @@
 """The HTTP sink: each document is POSTed, and the receiver's answer says what becomes of its events.
 
 Law: a document is sent until it was answered. What nobody knows the fate of (a reply cut short, one that cannot be
-read) is sent again under the same id, by which the receiver recognises it; nothing that comes after overtakes it.
+read) is sent again under the same plan and id, by which the receiver recognises it; nothing that comes after overtakes
+it. The epoch of the publisher goes with each document: a receiver that keeps the highest can refuse one that was replaced.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from http import HTTPStatus
 from importlib import import_module
 from typing import Final
 
-from eventlog.errors import SinkError, XmlError
+from eventlog.errors import OccupiedError, SinkError, XmlError, shortened
+from eventlog.masking import shown
 from eventlog.model import Document, Outcome
+from eventlog.seams import Tenure
 from eventlog.sinks.address import HttpSettings
 from eventlog.sinks.post import Answer, Poster
 from eventlog.sinks.replies import Reply, again_later, not_sent, read_reply
@@ -40,16 +43,16 @@ class HttpLane:
         self._poster = poster
         self.answered = ""
 
-    def last(self) -> str:
-        """The id of the last document that was answered here."""
-        return self.answered
+    def serve(self, tenure: Tenure | None) -> None:
+        """Says from now on for which log, and in which epoch, it sends."""
+        self._poster.tenure = tenure
 
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
         """Sends them in order until one is not taken for good. The rest waits, and what was answered stays answered."""
         outcomes: list[Outcome] = []
         for number, document in enumerate(documents):
             try:
-                reply = self._send(document)
+                reply = self._send(document, plan)
             except SinkError as error:
                 if number == 0:
                     raise
@@ -59,7 +62,7 @@ class HttpLane:
             if reply.ends:
                 outcomes.extend(not_sent(documents[number + 1 :], document))
                 break
-            self.answered = document.id
+            self.answered = max(self.answered, document.id)
         return outcomes
 
     def close(self) -> None:
@@ -70,9 +73,14 @@ class HttpLane:
         """Ends from another thread what is on its way."""
         self._poster.break_off()
 
-    def _send(self, document: Document) -> Reply:
+    def _send(self, document: Document, plan: str) -> Reply:
         try:
-            answer = self._poster.post(document)
+            answer = self._poster.post(document, plan)
+            if answer.overtaken:
+                raise OccupiedError(
+                    f"{self._poster.place} gets its documents from a later publisher.",
+                    hint="This one sends nothing more.",
+                )
             if not answer.taken:
                 raise self._refused(answer)
             reply = read_reply(document, answer.body)
@@ -81,7 +89,7 @@ class HttpLane:
             _log.warning("%s The document %s is sent again later.", why, document.id)
             return again_later(document, why)
         if reply.unknown:
-            ids = ", ".join(reply.unknown[:5])
+            ids = shown(shortened(", ".join(reply.unknown[:5]), 200))
             _log.warning(
                 "%s answered for events that document %s does not have: %s.", self._poster.place, document.id, ids
             )
@@ -106,6 +114,11 @@ class HttpSink(HttpLane):
             _prepare_for_threads()
         others = [HttpLane(poster.another()) for _ in range(settings.connections - 1)]
         self.lanes: tuple[HttpLane, ...] = (self, *others)
+
+    def open(self, tenure: Tenure | None) -> None:
+        """Says from now on who sends; nothing is asked of the receiver."""
+        for lane in self.lanes:
+            lane.serve(tenure)
 
     def last(self) -> str:
         """The id of the last document that was answered in this process; only the receiver knows what was before."""

@@ -1,26 +1,30 @@
 """The Kafka sink: documents in transactions, each there whole or not at all, and once even after a restart.
 
-In the transaction that carries messages stands also which document was the last. A sink that opens takes over the
-transactional id, which ends whatever its former self left open, and reads that mark: so it knows what is there already.
+In the transaction that carries messages stands also under which plan they went, and who writes. A sink that opens takes
+over the transactional id, which ends whatever its former self left open, and reads that mark: so it knows whether the
+plan that it gets first is there already. Ids are not compared: those of XDS do not rise with time.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from eventlog.errors import ConfigError, SinkError
-from eventlog.model import Document, Outcome
+from eventlog.errors import ConfigError, EventlogError, OccupiedError, SinkError
+from eventlog.model import Document, Outcome, Position, Reason, Status
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
-from eventlog.sinks.kafka_errors import TOO_LARGE, error_of, in_words, louder
-from eventlog.sinks.kafka_frames import Frames, outcomes, too_large
-from eventlog.sinks.kafka_marks import Marks, Told, mark_messages, read_marks
+from eventlog.seams import Tenure
+from eventlog.sinks.kafka_errors import FENCED, TOO_LARGE, error_of, in_words, louder
+from eventlog.sinks.kafka_frames import Frames, Refused, too_large
+from eventlog.sinks.kafka_marks import Marks, Standing, Taken, Told, latest_owner, mark_messages, read_marks
 from eventlog.sinks.kafka_settings import KafkaSettings, producer_options
 from eventlog.sinks.kafka_topics import Topics
+from eventlog.sinks.ownership import Owner, taken_by_a_later_one, taken_over
 from eventlog.xds.write import HEARTBEAT
 
 if TYPE_CHECKING:
@@ -30,6 +34,10 @@ BREATH: Final = 0.1
 """Seconds to wait for room when the producer's queue is full."""
 
 Clock = Callable[[], dt.datetime]
+
+
+Refusals = tuple[tuple[Position, str], ...]
+"""Events that no broker takes, and why."""
 
 
 class Share(Struct, frozen=True, kw_only=True):
@@ -48,32 +56,47 @@ class KafkaSink:
         self._options = producer_options(settings)
         self._producer: Producer | None = None
         self._topics: Topics | None = None
+        self._partitions: list[int] = []
         self._marks = Marks()
+        self._tenure: Tenure | None = None
+        self._owner: Owner | None = None
         self._said: KafkaError | None = None
         self._frames = Frames(settings)
 
+    def open(self, tenure: Tenure | None) -> None:
+        """Takes the output over, and learns how far it is; its former writer is fenced off."""
+        self._drop()
+        self._tenure = tenure
+        self._owner = None
+        self._opened()
+
     def last(self) -> str:
         """The id of the last document whose transaction was committed."""
-        self._opened()
-        return self._marks.last
+        return self._marks.standing.last
 
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
         """Writes them in one transaction, committed when it returns; answers for messages that no broker takes."""
         from confluent_kafka import KafkaException
 
         self._opened()
-        fresh = self._fresh(documents)
+        there, before = self._begun(plan)
+        fresh = [] if there is None else [document for document in documents if document.id not in there]
         if not fresh:
-            return ()
+            return _outcomes(before)
         self._listen()
         self._said = None  # what was said before is over: it must not explain what happens now
         try:
-            return self._written(fresh)
+            return _outcomes((*before, *self._written(fresh, plan)))
         except KafkaException as failed:
             raise self._lost(failed) from failed
-        except SinkError:
+        except (OccupiedError, SinkError):
             self._drop()
             raise
+
+    def has(self, plan: str) -> bool:
+        """Whether the plan was the last that was committed, all of it."""
+        self._opened()
+        return self._begun(plan)[0] is None
 
     def close(self) -> None:
         """Gives back the connection; what was written is committed already."""
@@ -95,14 +118,35 @@ class KafkaSink:
         self._producer = self._made()
         self._topics = topics = Topics(settings, self._current)
         try:
-            self._producer.init_transactions(settings.timeout)
             topics.require_marks(settings.marks_topic)
-            self._marks = read_marks(settings, topics.partitions(settings.marks_topic))
+            self._partitions = topics.partitions(settings.marks_topic)
+            self._refuse_others(latest_owner(settings, self._partitions))  # before who is in the right is fenced off
+            self._producer.init_transactions(settings.timeout)
+            self._marks = read_marks(settings, self._partitions)
+            self._take_over()
         except KafkaException as failed:
             raise self._lost(failed) from failed
-        except SinkError:
+        except EventlogError:
             self._drop()
             raise
+
+    def _refuse_others(self, owner: Owner) -> Owner:
+        """The owner from now on, which a lost connection does not change; OccupiedError or ConfigError where it is not us."""
+        place = f"The output {self._settings.transactional_id!r} at Kafka"
+        if self._owner is None:
+            way_out = "Give each output a transactional_id of its own."
+            return taken_over(owner, self._tenure, place, way_out)
+        if owner.epoch > self._owner.epoch or (owner.epoch == self._owner.epoch and owner != self._owner):
+            raise taken_by_a_later_one(place)
+        return self._owner
+
+    def _take_over(self) -> None:
+        """Says at the brokers that the output is ours, before anything else is written."""
+        standing = self._marks.standing
+        self._owner = self._refuse_others(standing.owner)
+        if self._owner != standing.owner:
+            self._current().begin_transaction()
+            self._commit(replace(self._marks, standing=replace(standing, owner=self._owner)))
 
     def _made(self) -> Producer:
         """A producer; what its options do not allow is known before anybody is asked."""
@@ -115,22 +159,26 @@ class KafkaSink:
             hint = "Check the files of output.ca_file, output.client_certificate and output.client_key, and output.options."
             raise ConfigError(f"Kafka's client refuses its settings: {said}.", hint=hint) from None
 
-    def _fresh(self, documents: Sequence[Document]) -> list[Document]:
-        """The documents that are not there yet, each once; ids grow from one to the next, but for heartbeats."""
-        found: list[Document] = []
-        last = self._marks.last
-        for document in documents:
-            if document.id > last or document.id == HEARTBEAT:
-                found.append(document)
-                last = max(last, document.id)
-        return found
+    def _begun(self, plan: str) -> tuple[Collection[str] | None, Refusals]:
+        """Which documents of the plan are there, and what of it was refused; None when all are."""
+        taken = self._taken
+        if not plan or plan != taken.plan:
+            return (), ()
+        return taken.part, taken.refused
 
-    def _written(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+    @property
+    def _taken(self) -> Taken:
+        """The last plan: a conversion leaves that of the publisher alone, who may have to repeat it."""
+        standing = self._marks.standing
+        return standing.converted if self._tenure is None else standing.taken
+
+    def _written(self, documents: Sequence[Document], plan: str) -> Refusals:
+        """Sends the documents in one transaction; one by one where a broker takes a message only smaller."""
         from confluent_kafka import KafkaException
 
         messages = [message for document in documents for message in self._messages(document)]
         taken, refused = self._frames.framed(messages)
-        share = self._share(taken, documents)
+        share = self._share(taken, self._standing_after(documents, plan, _kept(refused), whole=True))
         try:
             self._send(share.messages)
             self._commit(share.marks)
@@ -139,25 +187,46 @@ class KafkaSink:
                 raise
             clear_frames(failed.__traceback__)
             self._abort()
-            return self._one_by_one(documents)
-        return outcomes(refused)
+            return self._one_by_one(documents, plan)
+        return _kept(refused)
 
-    def _one_by_one(self, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """Documents in transactions of their own where a broker refused a message: nobody else is held up by it."""
-        if len(documents) > 1:
-            return [outcome for document in documents for outcome in self._written([document])]
-        taken, refused = self._frames.framed(self._messages(documents[0]))
+    def _one_by_one(self, documents: Sequence[Document], plan: str) -> Refusals:
+        """Documents in transactions of their own where a broker refused a message: nobody else is held up by it.
+
+        The mark says which of the plan are there, should something break off in between.
+        """
+        refused: Refusals = ()
+        for number, document in enumerate(documents, 1):
+            refused += self._alone(document, plan, whole=number == len(documents))
+        return refused
+
+    def _alone(self, document: Document, plan: str, *, whole: bool) -> Refusals:
+        """Sends one document without the messages that are too large, which are said; `whole` says that it is the last."""
+        taken, refused = self._frames.framed(self._messages(document))
         while True:
-            share = self._share(taken, documents)
+            share = self._share(taken, self._standing_after([document], plan, _kept(refused), whole=whole))
             number = self._first_refused(share)
             if number is None:
-                return outcomes(refused)
+                return _kept(refused)
             self._abort()
             culprit = share.messages[number]
             if not any(message is culprit for message in taken):  # without its metadata a table's data mean nothing
                 raise _untold(culprit)
             refused.append((culprit, too_large(culprit)))
             taken = [message for message in taken if message is not culprit]
+
+    def _standing_after(self, documents: Sequence[Document], plan: str, refused: Refusals, *, whole: bool) -> Standing:
+        """How far the output is once these documents are there; those without a plan leave the former one."""
+        former = self._marks.standing
+        last = max([former.last, *[document.id for document in documents if document.id != HEARTBEAT]])
+        if not plan:
+            return replace(former, last=last)
+        there, before = self._begun(plan)
+        part = None if whole else (*(there or ()), *[document.id for document in documents])
+        taken = Taken(plan=plan, part=part, refused=(*before, *refused))
+        if self._tenure is None:
+            return replace(former, last=last, converted=taken)
+        return replace(former, last=last, taken=taken)
 
     def _first_refused(self, share: Share) -> int | None:
         """Sends messages each by itself; the number of the first that is too large, or None and all is committed."""
@@ -210,12 +279,12 @@ class KafkaSink:
         """Writes the marks and commits; returns when all of it is durable, for a failed delivery fails the commit."""
         producer = self._opened()
         news = {table: told for table, told in marks.tables.items() if self._marks.tables.get(table) != told}
-        for key, value in mark_messages(self._settings.transactional_id, marks.last, news):
+        for key, value in mark_messages(self._settings.transactional_id, marks.standing, news):
             self._produce(producer, Message(topic=self._settings.marks_topic, key=key, value=value))
         producer.commit_transaction(self._settings.timeout)
         self._marks = marks
 
-    def _share(self, messages: Sequence[Message], documents: Sequence[Document]) -> Share:
+    def _share(self, messages: Sequence[Message], standing: Standing) -> Share:
         """The messages with metadata before those whose table was not told so yet."""
         tables = dict(self._marks.tables)
         found: list[Message] = []
@@ -235,8 +304,7 @@ class KafkaSink:
         assert topics is not None
         for topic in dict.fromkeys([message.topic for message in found]):
             topics.require(topic)
-        last = max(self._marks.last, *[document.id for document in documents if document.id != HEARTBEAT], "")
-        return Share(messages=found, marks=Marks(last=last, tables=tables))
+        return Share(messages=found, marks=Marks(standing=standing, tables=tables))
 
     def _messages(self, document: Document) -> Sequence[Message]:
         if isinstance(document, MessagesDocument):
@@ -264,7 +332,7 @@ class KafkaSink:
             except KafkaException as fatal:
                 self._hear(error_of(fatal))
 
-    def _lost(self, failed: KafkaException) -> SinkError:
+    def _lost(self, failed: KafkaException) -> SinkError | OccupiedError:
         """The error in words. The connection is dropped: only a new one can tell what became of the transaction."""
         self._listen()
         said, self._said = self._said, None
@@ -272,7 +340,17 @@ class KafkaSink:
         # for our transactional id, and take it away from its own successor once the brokers are back.
         clear_frames(failed.__traceback__)
         self._drop()
+        if error_of(failed).name() in FENCED and self._is_replaced():
+            return taken_by_a_later_one(f"the output {self._settings.transactional_id!r} at Kafka")
         return in_words(error_of(failed), self._settings.servers, said)
+
+    def _is_replaced(self) -> bool:
+        """Whether whoever fenced us off has taken the output over; brokers also do it by themselves, after a time."""
+        try:
+            owner = latest_owner(self._settings, self._partitions)
+        except SinkError:
+            return False
+        return self._owner is not None and owner.epoch > self._owner.epoch
 
     def _abort(self) -> None:
         """Ends the transaction by taking over from ourselves: librdkafka stumbles over the numbers of what failed."""
@@ -284,6 +362,18 @@ class KafkaSink:
         if producer is not None:
             producer.purge()
             producer.flush(0)
+
+
+def _kept(refused: Sequence[tuple[Message, Refused]]) -> Refusals:
+    """The events behind messages that were not taken."""
+    return tuple([(position, why.note) for message, why in refused for position in message.positions])
+
+
+def _outcomes(refused: Refusals) -> list[Outcome]:
+    return [
+        Outcome(position=tuple(position), status=Status.ERROR, reason=Reason.REFUSED, note=note)
+        for position, note in refused
+    ]
 
 
 def _untold(metadata: Message) -> SinkError:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, KafkaException
 
 TOO_LARGE: Final = "MSG_SIZE_TOO_LARGE"
-_FENCED = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"})
+FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"})
 _AWAY = frozenset({"_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT"})
 _REFUSED = {
     "_AUTHENTICATION": "Check output.sasl, output.user and output.password.",
@@ -46,9 +46,10 @@ def in_words(error: KafkaError, servers: str, earlier: KafkaError | None = None)
         hint = _CLOSED if earlier.name() == "_ALL_BROKERS_DOWN" or _SHAKING in str(earlier.str()) else hint
         error = earlier
     name, said, refused = error.name(), str(error.str()).rstrip("."), _refusal(error)
-    if name in _FENCED:
-        message = f"Another publisher writes to Kafka at {servers} with the same output.transactional_id."
-        return SinkError(message, hint="End it, or give each output its own.", may_pass=False)
+    if name in FENCED:
+        # Whoever has the lock of the log takes the output over again, and finds out there whether it is still its own.
+        message = f"Somebody else has taken over output.transactional_id at Kafka {servers}."
+        return SinkError(message, hint="If that is another log's publisher, give each output its own.")
     if refused is not None:
         return SinkError(f"Kafka at {servers} refuses us: {said}.", hint=refused, may_pass=False)
     if name in _AWAY:

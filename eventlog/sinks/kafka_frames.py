@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.errors import ConfigError, ExpressionError
-from eventlog.model import Outcome, Reason, Status
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.shape import SchemaRef
 from eventlog.sinks.kafka_settings import KafkaSettings
@@ -72,15 +71,6 @@ class Frames:
             except ExpressionError as error:
                 return Refused(f"{error}.")
         return found
-
-
-def outcomes(refused: Sequence[tuple[Message, Refused]]) -> list[Outcome]:
-    """What became of the events behind messages that were not taken."""
-    return [
-        Outcome(position=position, status=Status.ERROR, reason=Reason.REFUSED, note=why.note)
-        for message, why in refused
-        for position in message.positions
-    ]
 
 
 def too_large(message: Message) -> Refused:

@@ -1,4 +1,4 @@
-"""What Kafka itself knows of an output: its last document, and the structure that each table was told with.
+"""What Kafka itself knows of an output: its last document and plan, whose it is, and how each table was told.
 
 Marks are messages in a compacted topic, written in the same transaction as the messages that they speak of.
 """
@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from eventlog.errors import SinkError
+from eventlog.errors import DataError, SinkError
+from eventlog.model import Position
 from eventlog.sinks.kafka_errors import in_words
 from eventlog.sinks.kafka_settings import KafkaSettings, client_options
+from eventlog.sinks.ownership import Owner
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, TopicPartition
+
+
+Of = TypeVar("Of")
 
 
 class Told(Struct, frozen=True):
@@ -27,28 +32,65 @@ class Told(Struct, frozen=True):
     version: int
 
 
-class Marks(Struct, frozen=True, kw_only=True):
-    """The last document, and what was told of each table."""
+class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A plan that was taken. `part` are those of its documents that are there where they had to go one by one; None is all.
+
+    `refused` are the messages of the plan that no broker took.
+    """
+
+    plan: str = ""
+    part: tuple[str, ...] | None = None
+    refused: tuple[tuple[Position, str], ...] = ()
+
+
+class Standing(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far an output is: its last document, who writes it, and the last plan of a publisher and of a conversion."""
 
     last: str = ""
+    owner: Owner = Owner()
+    taken: Taken = Taken()
+    converted: Taken = Taken()
+
+
+class Marks(Struct, frozen=True, kw_only=True):
+    """How far the output is, and what was told of each table."""
+
+    standing: Standing = Standing()
     tables: Mapping[str, Told] = {}
 
 
-def mark_messages(identity: str, last: str, tables: Mapping[str, Told]) -> Iterator[tuple[bytes, bytes]]:
+def mark_messages(identity: str, standing: Standing, tables: Mapping[str, Told]) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values of the messages that keep these marks."""
-    yield identity.encode(), msgspec.json.encode({"last": last})
+    yield identity.encode(), msgspec.json.encode(standing)
     for table, told in tables.items():
         yield f"{identity}/{table}".encode(), msgspec.json.encode(told)
 
 
 def read_marks(settings: KafkaSettings, partitions: list[int]) -> Marks:
     """The marks of this output; waits for transactions of others that stand before them."""
+    found = {message.key: message.value for message in _read(settings, partitions, "read_committed")}
+    return _marks(settings, found)
+
+
+def latest_owner(settings: KafkaSettings, partitions: list[int]) -> Owner:
+    """Who has tried last to take the output over, also where that was not committed (yet): nothing is waited for."""
+    own = [one for one in _read(settings, partitions, "read_uncommitted") if one.key == _key(settings)]
+    standings = [_decoded(settings, one.value, Standing) for one in own]
+    return max([standing.owner for standing in standings], key=lambda owner: owner.epoch, default=Owner())
+
+
+class _Mark(NamedTuple):
+    key: bytes
+    value: bytes
+
+
+def _read(settings: KafkaSettings, partitions: list[int], isolation: str) -> list[_Mark]:
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     ends = _ends(settings, partitions)
     options = {
         "group.id": settings.transactional_id,
-        "isolation.level": "read_committed",
+        "isolation.level": isolation,
         "enable.partition.eof": True,
         "enable.auto.commit": False,
         "fetch.wait.max.ms": 20,
@@ -56,10 +98,9 @@ def read_marks(settings: KafkaSettings, partitions: list[int]) -> Marks:
     consumer = Consumer({**client_options(settings), **options})
     try:
         consumer.assign([TopicPartition(settings.marks_topic, number, OFFSET_BEGINNING) for number in ends])
-        found = dict(_messages(consumer, settings, ends))
+        return list(_messages(consumer, settings, ends))
     finally:
         consumer.close()
-    return _marks(settings.transactional_id, found)
 
 
 def _ends(settings: KafkaSettings, partitions: list[int]) -> dict[int, int]:
@@ -81,7 +122,7 @@ def _ends(settings: KafkaSettings, partitions: list[int]) -> dict[int, int]:
     return {number: end for number, end in ends.items() if end > 0}
 
 
-def _messages(consumer: Consumer, settings: KafkaSettings, ends: dict[int, int]) -> Iterator[tuple[bytes, bytes]]:
+def _messages(consumer: Consumer, settings: KafkaSettings, ends: dict[int, int]) -> Iterator[_Mark]:
     from confluent_kafka import KafkaError
 
     left = dict(ends)
@@ -95,10 +136,12 @@ def _messages(consumer: Consumer, settings: KafkaSettings, ends: dict[int, int])
             continue
         error = message.error()
         if error is None:
-            yield message.key() or b"", message.value() or b""
+            yield _Mark(message.key() or b"", message.value() or b"")
             reached = (message.offset() or 0) + 1
         elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - that is how the library calls it
             reached = message.offset() or 0
+        elif error.name() == "GROUP_AUTHORIZATION_FAILED":
+            continue  # a client needs a group's name, and we no group: nothing is committed there
         else:
             raise in_words(error, settings.servers)
         number = message.partition()
@@ -106,14 +149,27 @@ def _messages(consumer: Consumer, settings: KafkaSettings, ends: dict[int, int])
             del left[number]
 
 
-def _marks(identity: str, found: Mapping[bytes, bytes]) -> Marks:
+def _marks(settings: KafkaSettings, found: Mapping[bytes, bytes]) -> Marks:
     """Among the marks of all outputs, ours."""
-    own = found.get(identity.encode())
-    last: dict[str, Any] = {} if own is None else msgspec.json.decode(own)
-    before = f"{identity}/".encode()
+    own = found.get(_key(settings))
+    standing = Standing() if own is None else _decoded(settings, own, Standing)
+    before = _key(settings) + b"/"
     tables = {
-        key.removeprefix(before).decode(): msgspec.json.decode(value, type=Told)
+        key.removeprefix(before).decode(): _decoded(settings, value, Told)
         for key, value in found.items()
         if key.startswith(before)
     }
-    return Marks(last=str(last.get("last", "")), tables=tables)
+    return Marks(standing=standing, tables=tables)
+
+
+def _key(settings: KafkaSettings) -> bytes:
+    return settings.transactional_id.encode()
+
+
+def _decoded(settings: KafkaSettings, value: bytes, kind: type[Of]) -> Of:
+    try:
+        return msgspec.json.decode(value, type=kind)
+    except msgspec.DecodeError as error:
+        problem = f"A mark of {settings.transactional_id} in topic {settings.marks_topic} cannot be read: {error}."
+        hint = "It says how far the output is; another output.transactional_id begins anew."
+        raise DataError(problem, hint=hint) from None

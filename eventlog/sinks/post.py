@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from contextlib import closing
+from http import HTTPStatus
 from http.client import HTTPException, RemoteDisconnected, responses
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
@@ -12,7 +13,9 @@ from urllib.parse import quote, urlsplit
 from msgspec import Struct
 
 from eventlog.errors import SinkError, shortened
+from eventlog.masking import HIDDEN
 from eventlog.model import Document
+from eventlog.seams import Tenure
 from eventlog.sinks.address import HttpSettings, trust
 from eventlog.sinks.deadlines import Deadlines, cut
 from eventlog.sinks.wire import UnreadableAnswer, WholeHead
@@ -24,6 +27,14 @@ if TYPE_CHECKING:
 
 DOCUMENT_ID: Final = "Eventlog-Document"
 """The header that carries a document's id, by which a receiver recognises one that comes again."""
+
+PLAN_ID: Final = "Eventlog-Plan"
+"""The header with the plan under which a document goes out: the same id under another plan is no repeat."""
+
+LOG_ID: Final = "Eventlog-Log"
+EPOCH: Final = "Eventlog-Epoch"
+"""The header with the number of the publisher, which grows with each one that takes the log over. A receiver that has
+seen a higher one refuses with 409 and that number in the same header."""
 
 REFUSAL: Final = 2000
 """Bytes of a refusal that are read."""
@@ -38,6 +49,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     status: int
     body: bytes
     location: str | None = None
+    overtaken: bool = False
+    """It was refused because the receiver has documents of a later publisher."""
 
     @property
     def taken(self) -> bool:
@@ -45,7 +58,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def said(self) -> str:
-        """The status and the beginning of what was written under it."""
+        """The status and the beginning of what was written under it; an error makes it harmless."""
         name = f"{self.status} {responses.get(self.status, '')}".rstrip()
         text = shortened(" ".join(self.body.decode("utf-8", "replace").split()), 200).rstrip(".")
         return f"{name}: {text}" if text else name
@@ -67,18 +80,19 @@ class Poster:
         self._deadlines = deadlines or Deadlines()
         self._connection: HTTPConnection | None = None
         self._broken_off = False
+        self.tenure: Tenure | None = None
 
     def another(self) -> Poster:
         """One with a connection of its own to the same address; the rest they share."""
         return Poster(self._settings, self._trust, self._deadlines)
 
-    def post(self, document: Document) -> Answer:
-        """The answer to a document. A kept connection that the other side gave up is replaced, once."""
+    def post(self, document: Document, plan: str = "") -> Answer:
+        """The answer to a document, which goes out under that plan. A kept connection that the other side gave up is replaced, once."""
         from urllib3.exceptions import HTTPError
 
         deadline = time.monotonic() + self._settings.total_timeout
         try:
-            return self._posted(document, deadline)
+            return self._posted(document, plan, deadline)
         except (HTTPError, HTTPException, OSError) as error:
             self._drop()
             raise self._in_words(error) from error
@@ -105,15 +119,15 @@ class Poster:
         if connection is not None:
             connection.close()
 
-    def _posted(self, document: Document, deadline: float) -> Answer:
+    def _posted(self, document: Document, plan: str, deadline: float) -> Answer:
         connection, kept = self._connected()
         try:
-            return self._exchange(connection, document, deadline)
+            return self._exchange(connection, document, plan, deadline)
         except (BrokenPipeError, ConnectionResetError, RemoteDisconnected):
             if not kept or self._broken_off:
                 raise
             self._drop()
-        return self._exchange(self._connected()[0], document, deadline)
+        return self._exchange(self._connected()[0], document, plan, deadline)
 
     def _connected(self) -> tuple[HTTPConnection, bool]:
         """An open connection, and whether it was open before."""
@@ -134,30 +148,49 @@ class Poster:
             return HTTPConnection(self._host, self._port, timeout=timeout)
         return HTTPSConnection(self._host, self._port, timeout=timeout, ssl_context=self._trust)
 
-    def _exchange(self, connection: HTTPConnection, document: Document, deadline: float) -> Answer:
+    def _exchange(self, connection: HTTPConnection, document: Document, plan: str, deadline: float) -> Answer:
         if self._broken_off:
             raise ConnectionAbortedError("it was broken off")
         with self._deadlines.ended_at(deadline, connection.sock):
-            connection.request("POST", self._target, document.body, self._headers(document), preload_content=False)
+            connection.request(
+                "POST", self._target, document.body, self._headers(document, plan), preload_content=False
+            )
             with closing(connection.getresponse()) as response:
                 answer = Answer(
                     status=response.status,
-                    body=self._body(response) if response.status < 300 else _beginning(response),
+                    body=self._discreet(self._body(response) if response.status < 300 else _beginning(response)),
                     location=response.headers.get("Location") if 300 <= response.status < 400 else None,
+                    overtaken=response.status == HTTPStatus.CONFLICT and self._is_overtaken(response),
                 )
         if not answer.taken:
             self._drop()
         return answer
 
-    def _headers(self, document: Document) -> dict[str, str]:
+    def _is_overtaken(self, response: HTTPResponse) -> bool:
+        """Whether the receiver says that it has documents of a later publisher than this."""
+        epoch = response.headers.get(EPOCH, "")
+        return self.tenure is not None and epoch.isascii() and epoch.isdigit() and int(epoch) > self.tenure.epoch
+
+    def _headers(self, document: Document, plan: str) -> dict[str, str]:
         headers = {
             "Content-Type": "application/xml; charset=utf-8",
             "Accept": "application/xml, text/xml",
             "User-Agent": f"eventlog/{VERSION}",
             DOCUMENT_ID: quote(document.id, safe="!#$&'()*+,/:;=?@[]~"),
         }
+        if plan:
+            headers[PLAN_ID] = plan
+        if self.tenure is not None:
+            headers |= {LOG_ID: self.tenure.log, EPOCH: str(self.tenure.epoch)}
         authorization = self._settings.authorization
         return headers if authorization is None else headers | {"Authorization": authorization}
+
+    def _discreet(self, body: bytes) -> bytes:
+        """The body without what we have said to get in: some receivers repeat it when they complain."""
+        said = (self._settings.authorization or "").encode()
+        for secret in (said, said.rpartition(b" ")[2]):
+            body = body.replace(secret, HIDDEN.encode()) if secret else body
+        return body
 
     def _body(self, response: HTTPResponse) -> bytes:
         """The body up to its end; UnreadableAnswer when that of a document taken is cut short or too long."""

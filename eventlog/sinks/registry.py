@@ -144,8 +144,14 @@ class HttpRegistry:
         return headers
 
     def _connections(self) -> urllib3.PoolManager:
+        import ssl
+
         import urllib3
 
         settings = self._settings
-        patience = urllib3.Timeout(total=settings.registry_timeout)
-        return urllib3.PoolManager(timeout=patience, retries=False, ca_certs=settings.registry_ca_file)
+        return urllib3.PoolManager(
+            timeout=urllib3.Timeout(total=settings.registry_timeout),
+            retries=False,
+            ca_certs=settings.registry_ca_file,
+            ssl_minimum_version=ssl.TLSVersion.TLSv1_2,
+        )

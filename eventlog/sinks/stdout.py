@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from eventlog.errors import SinkError
 from eventlog.model import Document, Outcome
+from eventlog.seams import Tenure
 
 
 class StdoutSink:
@@ -18,11 +19,14 @@ class StdoutSink:
         self._stream = stream if stream is not None else sys.stdout.buffer
         self._last = ""
 
+    def open(self, tenure: Tenure | None) -> None:
+        """Nobody can take a stream over: a publisher makes sure that it has the lock of its log before it writes."""
+
     def last(self) -> str:
         """The id of the last document that this process wrote; a stream keeps none from before."""
         return self._last
 
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
         """Writes the bodies and flushes; how durable that is, whoever reads the stream decides."""
         try:
             for document in documents:
@@ -36,8 +40,7 @@ class StdoutSink:
             raise SinkError(
                 f"Standard output does not take documents: {error.strerror}.", hint="It is tried again."
             ) from error
-        if documents:
-            self._last = documents[-1].id
+        self._last = max([self._last, *[document.id for document in documents]])
         return ()
 
     def close(self) -> None:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from eventlog.marks import UNREAD, Marks
 from eventlog.model import Status
+from eventlog.sources.unread import read_notes
 from eventlog.sql.log import Log
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from eventlog.sql.names import LogNames
 
 _letters = {status.value: status for status in Status}
 
@@ -23,6 +31,13 @@ class Backlog(Struct, frozen=True, kw_only=True):
     @property
     def waiting(self) -> int:
         return self.by_status[Status.NEW]
+
+
+def unread_tables(engine: Engine, names: LogNames) -> dict[str, str]:
+    """Tables that the publisher may not read, as far as it has noticed, and what the database said of them."""
+    log = Log(engine, names)
+    with log.transaction() as connection:
+        return read_notes(Marks(log).get(connection, UNREAD))
 
 
 def backlog(log: Log) -> Backlog:

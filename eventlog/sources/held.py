@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from eventlog.marks import HELD, HOLDING, Marks, read_runs, write_runs
-from eventlog.model import RowId
-from eventlog.rules.identity import Identities
-from eventlog.sources.logrows import OBJECT, Rows
 from eventlog.sql.log import id_list
 
 if TYPE_CHECKING:
@@ -17,8 +14,11 @@ if TYPE_CHECKING:
 
     from eventlog.sql.log import Log
 
-Held = list[tuple[Any, ...]]
+Held = list[tuple[int, str | None, str | None]]
 """record_id, table_name and table_key of held rows."""
+
+MOST_NOTED: Final = 10_000
+"""Of so many rows that have waited longest it is recorded which row they wait behind."""
 
 NEVER_HELD: Final = "-"
 """Stands for the mark `holding` of a log of which no row was ever held."""
@@ -50,11 +50,9 @@ class Holds:
         """The record_ids that are held."""
         return read_runs(self.mark or "")
 
-    def free(self, connection: Connection, rows: Rows, identities: Identities) -> Rows:
-        """The rows that do not come after a held one of their object."""
-        if not rows or not self.mark:  # there may be very many
-            return rows
-        return not_behind(rows, read_held(connection, self._log, self.mark), identities)
+    def rows(self, connection: Connection) -> Held:
+        """The held rows that still wait."""
+        return read_held(connection, self._log, self.mark)
 
     def stand(self, connection: Connection) -> bool:
         """Whether nobody has held or released rows since the marks were read.
@@ -68,24 +66,10 @@ def read_held(connection: Connection, log: Log, mark: str | None) -> Held:
     """The held rows that still wait."""
     if not mark:
         return []
-    return log.rows(connection, log.query("held_rows"), {"ids": id_list(read_runs(mark))})
+    found = log.rows(connection, log.query("held_rows"), {"ids": id_list(read_runs(mark))})
+    return [(int(number), table, key) for number, table, key in found]
 
 
 def note_behind(connection: Connection, log: Log, numbers: Iterable[int]) -> None:
-    """Records of rows that wait behind these ones, and have no record yet, which one."""
-    connection.execute(log.query("note_behind"), {"ids": id_list(sorted(set(numbers)))})
-
-
-def not_behind(rows: Rows, held: Held, identities: Identities) -> Rows:
-    """The rows without those that come after a held row of their object, however they write its key."""
-    first: dict[RowId, int] = {}
-    for number, table, key in held:
-        row = identities.row_id(table, key)
-        if row is not None:
-            first[row] = min(int(number), first.get(row, int(number)))
-    return [row for row in rows if not _is_behind(row, first, identities)]
-
-
-def _is_behind(row: tuple[Any, ...], first: dict[RowId, int], identities: Identities) -> bool:
-    place = identities.row_id(*row[OBJECT])
-    return place is not None and place in first and int(row[0]) > first[place]
+    """Records of rows that wait behind these ones, and have no record yet, which one; of others `explain` can tell."""
+    connection.execute(log.query("note_behind"), {"ids": id_list(sorted(set(numbers))), "most": MOST_NOTED})

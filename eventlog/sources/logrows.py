@@ -1,12 +1,14 @@
-"""Rows of the log as they come from the database: what object each belongs to, and the event that it is."""
+"""Rows of the log as they come from the database: what object each belongs to, how much it holds, the event that it is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any, Final
 
 from msgspec.structs import replace
 
+from eventlog.errors import shortened
 from eventlog.model import Event, Transaction
 from eventlog.rules.identity import Identities
 from eventlog.seams import Batch
@@ -15,8 +17,19 @@ Rows = list[tuple[Any, ...]]
 OBJECT: Final = slice(2, 4)
 """Where table_name and table_key stand in the rows."""
 
-WITH_TRANSACTION: Final = 10
-"""The columns of rows that say which transaction wrote them."""
+VALUES: Final = slice(5, 7)
+"""Where old_value and new_value stand, if they are not too long to come with the others."""
+
+LENGTHS: Final = slice(9, 11)
+"""Where the lengths stand of values that are."""
+
+NO_LENGTHS: Final = (None, None)
+
+WITHOUT_LENGTHS: Final = 9
+WITH_TRANSACTION: Final = 12
+"""The columns of rows that were read as they are, and of rows that say which transaction wrote them."""
+
+_lengths = itemgetter(LENGTHS)
 
 
 def numbers_of(batch: Batch) -> list[int]:
@@ -35,11 +48,41 @@ def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:
     return end
 
 
+def start_of_object(rows: Rows, end: int, identities: Identities) -> int:
+    """Where the object of the row before `end` begins among its neighbours; `end` where nothing stands before it."""
+    last = identities.row_id(*rows[end - 1][OBJECT])
+    start = end - 1
+    while start > 0 and last is not None and identities.row_id(*rows[start - 1][OBJECT]) == last:
+        start -= 1
+    return start or end
+
+
+def any_large(rows: Rows) -> bool:
+    """Whether a value of any row is only told by its length."""
+    return bool(rows) and set(map(_lengths, rows)) != {NO_LENGTHS}
+
+
+def size_of(row: tuple[Any, ...]) -> int:
+    """How long the values of the row are together."""
+    return sum(len(value) for value in row[VALUES] if value) + sum(int(length) for length in row[LENGTHS] if length)
+
+
+def too_large(row: tuple[Any, ...], limit: int) -> str:
+    """What is said of a row whose values nobody wants to hold."""
+    column = f", column {shortened(row[4])}" if row[4] else ""
+    return (
+        f"old_value and new_value of {row[2]} {shortened(row[3] or '')}{column} have {size_of(row)} bytes together,"
+        f" more than publisher.value_limit, which is {limit}. Raise it and requeue the row."
+    )
+
+
 def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
     """Rows of `waiting_rows`; nothing in them is judged here."""
     rows = list(rows)
     if rows and len(rows[0]) == WITH_TRANSACTION:
         return _of_transactions(rows)
+    if rows and len(rows[0]) == WITHOUT_LENGTHS:
+        rows = [(*row, None, None) for row in rows]
     return [
         Event(
             position=(int(number),),
@@ -52,7 +95,7 @@ def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
             time=time,
             perpetrator=perpetrator,
         )
-        for number, kind, table, key, column, old, new, time, perpetrator in rows
+        for number, kind, table, key, column, old, new, time, perpetrator, _, _ in rows
     ]
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from eventlog.model import Position, RowId
-from eventlog.rules.identity import Identities
+from eventlog.model import Position
 from eventlog.sql.log import id_list
 
 if TYPE_CHECKING:
@@ -55,11 +54,6 @@ class Retries(Struct, frozen=True, kw_only=True):
     def attempts(self) -> Mapping[Position, int]:
         """How often each was offered."""
         return {(row.number,): row.attempts for row in self.rows}
-
-    def objects(self, identities: Identities) -> set[RowId]:
-        """The objects that wait."""
-        found = {identities.row_id(row.table, row.key) for row in self.waiting}
-        return {row for row in found if row is not None}
 
 
 def read_retries(connection: Connection, log: Log, numbers: Sequence[int], longest: float | None = None) -> Retries:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from eventlog.backoff import Backoff
 from eventlog.marks import runs
+from eventlog.masking import masked
 from eventlog.model import Outcome, Outcomes, Position, Reason, Status, exceptional, written
 from eventlog.sql.log import id_list
 
@@ -85,7 +86,7 @@ def note_of(outcome: Outcome) -> str | None:
         note = f"superseded by {written(outcome.winner)}"
     if note is None:
         return None
-    return note.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
+    return masked(note).replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
 
 
 def retried(outcomes: Sequence[Outcome]) -> list[Outcome]:

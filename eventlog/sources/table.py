@@ -21,6 +21,7 @@ from eventlog.marks import (
     PUBLISHER,
     RETRIED,
     TRACKED,
+    UNREAD,
     Marks,
     note_name,
     notes_of,
@@ -33,11 +34,14 @@ from eventlog.rules.identity import Identities
 from eventlog.schema import Catalog
 from eventlog.seams import Batch
 from eventlog.sources.held import Holds, note_behind
-from eventlog.sources.logrows import OBJECT, Rows, end_of_object, events_of, numbers_of
+from eventlog.sources.logrows import numbers_of
+from eventlog.sources.passed import EVER, Passed
+from eventlog.sources.reading import Portion, Request, WaitingRows
 from eventlog.sources.retries import Retries, read_retries
 from eventlog.sources.settings import LogSettings
 from eventlog.sources.settlement import retried, settle
-from eventlog.sql.log import ALL, Log, id_list
+from eventlog.sources.unread import Unread, write_notes
+from eventlog.sql.log import Log, id_list
 from eventlog.sql.names import LogNames
 
 if TYPE_CHECKING:
@@ -45,14 +49,11 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from eventlog.sources.seat import Seat
+    from eventlog.sources.lock import LogLock
 
 __all__ = ["LogSettings", "LogSource"]
 
 Notes = Mapping[str, str]
-
-LOOKAHEAD: Final = 32
-"""Rows read past the limit to see whether the last object goes on; four times as many each time that it still does."""
 
 MOST_MISSING: Final = 5_000
 """Numbers that are looked for between the rows of a batch before reading ahead; more of them cost more than it saves."""
@@ -66,7 +67,7 @@ _STAY: Final = frozenset({Reason.RETRY, Reason.HELD})
 class LogSource:
     """Reads and settles the log `names`. InstallError when the log, one of its columns or a companion is missing.
 
-    With a `seat` it refuses to hand out, note or settle anything once another publisher has taken that. `tracked` is what
+    With a `lock` it refuses to hand out, note or settle anything once another publisher has taken that. `tracked` is what
     that mark said before the catalog was made.
     """
 
@@ -76,18 +77,21 @@ class LogSource:
         names: LogNames | None = None,
         catalog: Catalog | None = None,
         settings: LogSettings | None = None,
-        seat: Seat | None = None,
+        lock: LogLock | None = None,
         tracked: str | None = None,
     ) -> None:
         self.settings = settings or LogSettings()
         self.log = Log(engine, names or LogNames(), clock=self.settings.clock)
         self.marks = Marks(self.log)
         self._catalog = catalog
-        self._seat = seat
+        self._lock = lock
         self._tracked = tracked
         self.outdated = False
         self._retries = Retries()
         self._holds = Holds(self.log)
+        self._rows = WaitingRows(self.log, catalog, self.settings)
+        self._passed = Passed()
+        self._unread = Unread(self.settings.backoff)
         self._waited = False
         self._looked = float("-inf")
         self.log.check()
@@ -102,11 +106,12 @@ class LogSource:
         """None where rows were held or released between two statements: one may have seen a row that the other did not."""
         with self._transaction(lone=True) as connection:  # whichever statement is the last: the marks are true
             marks = self.marks.all(connection)
-            if self._seat is not None:
-                self._seat.confirm(marks.get(PUBLISHER))
+            if self._lock is not None:
+                self._lock.confirm(marks.get(PUBLISHER))
             retried, longest = read_runs(marks.get(RETRIED, "")), self.settings.backoff.longest
             self._retries = read_retries(connection, self.log, retried, longest)
             self._holds.learn(marks)
+            self._unread.learn(marks.get(UNREAD))
             self.outdated = marks.get(TRACKED) != self._tracked
             self._note_behind(connection, waited=BEHIND in marks)
             noted = read_runs(marks.get(IN_HAND, ""))
@@ -114,23 +119,26 @@ class LogSource:
                 return Batch(events=(), later=self._retries.latest)
             events = self._noted(connection, noted) if noted else []
             if events:
-                return self._batch(events, notes_of(marks), repeated=True) if self._holds.stand(connection) else None
+                portion = Portion(events=events, weight=self.settings.query_bytes)
+                return self._batch(portion, notes_of(marks), repeated=True) if self._holds.stand(connection) else None
             return self._next_batch(connection, limit, marks)
 
     def note(self, notes: Notes) -> None:
         """Keeps notes with the batch in hand, durable when it returns."""
         with self._transaction(lone=len(notes) == 1) as connection:
-            mark = self.marks.set if self._seat is None else self._seat.mark
+            mark = self.marks.set if self._lock is None else self._lock.mark
             for name, text in notes.items():
                 mark(connection, note_name(name), text)
 
     def read_ahead(self, limit: int, handed_out: Sequence[Batch]) -> Batch:
         """The next rows above those of batches that are handed out; none where that could not be told or would not pay.
 
-        None either when a row has been committed late below or between them, or is held: nothing may overtake it.
+        None either when a row has been committed late below or between them, or when rows were held or released since
+        the last reading: nothing may overtake them. What comes after a held row of its object is left out.
         """
-        behind = self._retries.rows or self._holds.mark
-        if behind or self.settings.handle_future_events or self.log.dialect.embedded or limit <= 0:
+        behind = self._retries.rows or self._unread.notes
+        room = min(self.settings.share, self.settings.query_bytes - sum(batch.weight for batch in handed_out))
+        if behind or room <= 0 or self.settings.handle_future_events or self.log.dialect.embedded or limit <= 0:
             return Batch(events=())
         stretches = sorted(run for batch in handed_out for run in runs(numbers_of(batch)))
         first, last = stretches[0][0], stretches[-1][1]
@@ -138,9 +146,13 @@ class LogSource:
         if sum(map(len, between)) > MOST_MISSING:
             return Batch(events=())
         bounds = {"first": first, "last": last, "missing": id_list([*chain(*between)])}
+        request = Request(limit=limit, room=room, among="among_ahead", bounds=bounds, alone=False)
         with self._transaction(lone=True) as connection:
-            rows = self._next(connection, limit, "among_ahead", bounds)
-            return Batch(events=events_of(rows) if self._holds.stand(connection) else ())
+            self._pass_over(connection)
+            found = self._rows.next(connection, request, self._passed, ())
+            if not self._holds.stand(connection):
+                return Batch(events=())
+            return Batch(events=found.events, weight=found.weight, more=found.more)
 
     def settle(
         self,
@@ -157,8 +169,8 @@ class LogSource:
         if not batch.events:
             return
         with self._transaction() as connection:
-            if self._seat is not None:
-                self._seat.assure(connection)
+            if self._lock is not None:
+                self._lock.assure(connection)
             settle(connection, self.log, outcomes, self.settings, batch.attempts, waited=self._waited)
             self._keep(connection, batch, outcomes, notes or {})
             if following is not None and following.events:
@@ -170,18 +182,23 @@ class LogSource:
         if not self._retries.rows:
             if RETRIED in marks:
                 self.marks.clear(connection, RETRIED)
-            if notes:
+            if notes and not self._holds.mark:  # a held row may have gone out already, and comes again under that plan
                 self.marks.clear_notes(connection)
                 notes = {}
-        events = events_of(self._next(connection, limit))
+        self._pass_over(connection)
+        unread = self._unread.tables()
+        request = Request(limit=limit, room=self.settings.share)
+        found = self._rows.next(connection, request, self._passed, unread)
         future = self.settings.handle_future_events  # the clock is read after the rows, so that none is ahead of it
-        batch = self._batch(events, notes, now=self.log.now(connection) if future else None)
-        if events:
+        batch = self._batch(found, notes, now=self.log.now(connection) if future else None)
+        if found.events:
             return batch if self._take(connection, write_runs(numbers_of(batch))) else None
         if IN_HAND in marks:
             self.marks.clear(connection, IN_HAND)
         if BEHIND in marks and not self._holds.mark and not self._retries.rows:
             self.marks.clear(connection, BEHIND)  # nobody waits at all
+        if UNREAD in marks and not unread:
+            self.marks.clear(connection, UNREAD)
         return batch
 
     def _note_behind(self, connection: Connection, *, waited: bool) -> None:
@@ -196,16 +213,18 @@ class LogSource:
             self._waited = True
 
     def _batch(
-        self, events: Sequence[Event], notes: Notes, *, now: dt.datetime | None = None, repeated: bool = False
+        self, portion: Portion, notes: Notes, *, now: dt.datetime | None = None, repeated: bool = False
     ) -> Batch:
         retries = self._retries
         return Batch(
-            events=events,
+            events=portion.events,
             now=now,
             repeated=repeated,
             notes=notes,
             attempts=retries.attempts if retries.rows else {},
             later=retries.earliest if retries.rows else None,
+            weight=portion.weight,
+            more=portion.more,
         )
 
     def _keep(self, connection: Connection, batch: Batch, outcomes: Sequence[Outcome], notes: Notes) -> None:
@@ -222,6 +241,11 @@ class LogSource:
             self.marks.set(connection, BEHIND, "rows")
         for name, text in notes.items():
             self.marks.set(connection, note_name(name), text)
+        unread = self._unread.settle(batch.events, outcomes)
+        if unread:
+            self.marks.set(connection, UNREAD, write_notes(unread))
+        elif self._unread.notes:
+            self.marks.clear(connection, UNREAD)
         before = {row.number for row in self._retries.rows}
         again = before.difference(event.position[0] for event in batch.events) if before else set[int]()
         again.update(outcome.position[0] for outcome in retried(outcomes))
@@ -231,62 +255,25 @@ class LogSource:
             self.marks.clear(connection, RETRIED)
 
     def _take(self, connection: Connection, numbers: str) -> bool:
-        """Whether it is noted; it is not where the seat is lost, or rows were held or released since the marks were read."""
-        if self._seat is not None:
-            return self._seat.take_in_hand(connection, numbers, self._holds.stamp)
+        """Whether it is noted; it is not where the lock is lost, or rows were held or released since the marks were read."""
+        if self._lock is not None:
+            return self._lock.take_in_hand(connection, numbers, self._holds.stamp)
         if known := self._holds.stand(connection):
             self.marks.set(connection, IN_HAND, numbers)
         return known
 
-    def _next(
-        self, connection: Connection, limit: int, among: str | None = None, bounds: Mapping[str, object] | None = None
-    ) -> Rows:
-        """The first `limit` rows, and those after them that belong to the object of the last."""
-        if limit <= 0:
-            return self._passing(connection, self._waiting(connection, ALL))
-        ahead = LOOKAHEAD
-        while True:
-            found = self._waiting(connection, limit + ahead, among, bounds)
-            rows = self._passing(connection, found)
-            end = end_of_object(rows, limit, Identities(self._catalog))
-            if end < len(rows) or len(found) < limit + ahead:
-                return rows[:end]
-            ahead *= 4
-
-    def _waiting(
-        self, connection: Connection, limit: int, among: str | None = None, bounds: Mapping[str, object] | None = None
-    ) -> Rows:
-        future = self.settings.handle_future_events
-        waiting = [row.number for row in self._retries.waiting]
-        query = self.log.query(
-            "waiting_rows",
-            among=among or ("among_due" if future else "among_all"),
-            **{"except": "except_retried" if waiting else "except_none"},
-            order="order_by_time" if future else "order_by_number",
-            transaction=self.settings.transaction_column,
-        )
-        retried = {"retried": id_list(waiting)} if waiting else {}
-        ask = self.log.rows_at_once if among else self.log.rows  # ahead there is another thread that computes
-        return ask(connection, query, {"limit": limit, **(bounds or {}), **retried})
-
-    def _passing(self, connection: Connection, rows: Rows) -> Rows:
-        """The rows without those whose object waits, however they write its key."""
-        identities = Identities(self._catalog)
-        rows = self._holds.free(connection, rows, identities)
-        if not self._retries.waiting:
-            return rows
-        kept = self._retries.objects(identities)
-        return [row for row in rows if identities.row_id(*row[OBJECT]) not in kept]
+    def _pass_over(self, connection: Connection) -> None:
+        """Learns whose rows are left out: they come after a held one, or with one that is offered again later."""
+        retried = [(EVER, row.table, row.key) for row in self._retries.waiting]
+        held = self._holds.rows(connection) if self._holds.mark else []
+        self._passed.learn([*held, *retried], Identities(self._catalog))
 
     def _noted(self, connection: Connection, numbers: Sequence[int]) -> list[Event]:
         """The events of the batch in hand as they were handed out, without those that are gone, held, or behind held ones."""
-        fragments = {"among": "among_noted", "except": "except_none", "order": "order_by_number"}
-        fragments |= {"transaction": self.settings.transaction_column}
-        query = self.log.query("waiting_rows", **fragments)
-        rows = self.log.rows(connection, query, {"ids": id_list(numbers), "limit": ALL})
-        free = self._holds.free(connection, rows, Identities(self._catalog))
-        events = {event.position[0]: event for event in events_of(free)}
-        return [events[number] for number in numbers if number in events]
+        held = Passed()
+        if self._holds.mark:
+            held.learn(self._holds.rows(connection), Identities(self._catalog))
+        return self._rows.noted(connection, numbers, held)
 
     @contextmanager
     def _transaction(self, *, lone: bool = False) -> Iterator[Connection]:

@@ -27,7 +27,7 @@ def waits_for(
 ) -> str:
     """A sentence about the rows that come before this one of the object `row`."""
     marks = Marks(log).all(connection)
-    held = [(int(number), table, key) for number, table, key in read_held(connection, log, marks.get(HELD))]
+    held = read_held(connection, log, marks.get(HELD))
     retries = read_retries(connection, log, read_runs(marks.get(RETRIED, ""))).waiting
     if (first := _first(held, record_id, row, identities)) is not None:
         return f"It waits behind row {first} of the same object, which is held."

@@ -2,22 +2,24 @@
 
 A trigger that notifies in every transaction makes all commits wait for each other (measured: a third of the rate at
 four clients). So the publisher looks by itself: often while there is work, seldom when there has been none for long.
-Where the database can carry a message it listens besides, so that a notification ends a pause at once.
+Where the database can carry a message it listens besides, so that a notification makes it look at once.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from select import select
 from threading import Event as Flag
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.sql.access import in_our_words, verbatim
+from eventlog.sql.queries import statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from eventlog.sources.seat import Seat
+    from eventlog.sql.log import Log
 
 SHORTEST: Final = 0.001
 LONGEST: Final = 0.15
@@ -38,34 +40,54 @@ PART: Final = 50
 
 
 class Wakeup:
-    """Looks for waiting rows in the session of the seat; `due` says that only rows whose time has come count."""
+    """Looks for waiting rows in a session of its own; `due` says that only rows whose time has come count."""
 
-    def __init__(self, seat: Seat, *, due: bool = False) -> None:
-        self._seat = seat
-        self._look = seat.log.query("anything_waiting", among="among_due" if due else "among_all")
-        self._listening: Connection | None = None
+    def __init__(self, log: Log, *, due: bool = False) -> None:
+        self._log = log
+        self._look = log.query("anything_waiting", among="among_due" if due else "among_all")
+        self._channel = listening(log)
+        self._session: Connection | None = None
+        self._listens = False
         self._active = monotonic()
         self._fruitless = False
+        self._since = 0.0
         self._next_look = 0.0
+        self._deaf_until = 0.0
 
     def found(self) -> None:
         """Says that there was work: from now on it looks often again."""
         self._active = monotonic()
         self._fruitless = False
 
+    def close(self) -> None:
+        """Closes the session, which may be broken; another one is opened when it is needed."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.invalidate()
+            session.close()
+
     def wait(self, seconds: float, stopped: Flag) -> bool:
-        """Whether rows wait or somebody notified; returns at the latest after so many seconds or when it is stopped."""
+        """Whether rows wait; returns at the latest after so many seconds or when it is stopped.
+
+        A notification makes it look at once, but the next one is heard only after a while: whoever floods the channel
+        does no more than double the looks.
+        """
         end = monotonic() + seconds
+        notified = False
         if self._fruitless:
             self._fruitless = False
-            self._pause(min(FRUITLESS, seconds), stopped)
+            reading = monotonic() - self._since  # it passes over rows that may be very many
+            notified = self._pause(min(max(FRUITLESS, SHARE * reading), seconds), stopped)
         while (left := end - monotonic()) > 0 and not stopped.is_set():
-            if monotonic() >= self._next_look and self._looked():
+            found = (notified or monotonic() >= self._next_look) and self._looked()
+            if notified:
+                self._deaf_until = max(monotonic() + LONGEST, self._next_look)
+            if found:
                 self._fruitless = True  # until somebody says that there was work
+                self._since = monotonic()
                 return True
             rest = max(pause(monotonic() - self._active), self._next_look - monotonic())
-            if self._pause(min(left, rest), stopped):
-                return True
+            notified = self._pause(min(left, rest), stopped)
         return False
 
     def _looked(self) -> bool:
@@ -77,26 +99,37 @@ class Wakeup:
         return found
 
     def _anything(self) -> bool:
-        log = self._seat.log
-        with in_our_words(log.engine, f"The event log {log.name}"):
-            return bool(log.rows(self._seat.session, self._look))
+        with self._words():
+            return bool(self._log.rows(self._opened(), self._look))
 
     def _pause(self, seconds: float, stopped: Flag) -> bool:
-        """Whether somebody notified during the pause."""
-        channel = listening(self._seat)
-        if channel is None:
+        """Whether somebody notified during the pause; anybody who may connect can do that, as often as he likes."""
+        if self._channel is None or monotonic() < self._deaf_until:
             stopped.wait(seconds)
             return False
-        log = self._seat.log
-        with in_our_words(log.engine, f"The event log {log.name}"):
-            if self._listening is not self._seat.session:
-                self._seat.session.execute(verbatim(channel))
-                self._listening = self._seat.session
-            driver: Any = self._seat.session.connection.driver_connection
+        return self._heard(seconds, self._channel)
+
+    def _heard(self, seconds: float, channel: str) -> bool:
+        """Whether the server said something within that time; the next look reads what."""
+        with self._words():
+            session = self._opened()
+            driver: Any = session.connection.driver_connection
+            if not self._listens:
+                driver.add_notify_handler(lambda _: None)  # else the driver keeps all that nobody asks it for
+                session.execute(verbatim(channel))
+                self._listens = True
             # The driver's own waiting turns in circles for the last millisecond, which is most of what idling costs.
-            if not select([driver.fileno()], [], [], seconds)[0]:
-                return False
-            return any(True for _ in driver.notifies(timeout=0))
+            return bool(select([driver.fileno()], [], [], seconds)[0])
+
+    def _opened(self) -> Connection:
+        """The session; what is asked in it costs no transaction."""
+        if self._session is None:
+            self._session = self._log.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            self._listens = False
+        return self._session
+
+    def _words(self) -> AbstractContextManager[None]:
+        return in_our_words(self._log.engine, f"The event log {self._log.name}")
 
 
 def pause(idle: float) -> float:
@@ -104,9 +137,7 @@ def pause(idle: float) -> float:
     return min(max(idle / SHARE, SHORTEST), LONGEST)
 
 
-def listening(seat: Seat) -> str | None:
-    """The statement that makes the session listen on the channel called like the log; None where there are no channels."""
-    from eventlog.sql.queries import statement
-
-    dialect = seat.log.dialect
-    return statement(dialect, "listen", channel=dialect.quoted(dialect.shortened(seat.log.names.table))) or None
+def listening(log: Log) -> str | None:
+    """The statement that makes a session listen on the channel called like the log; None where there are no channels."""
+    dialect = log.dialect
+    return statement(dialect, "listen", channel=dialect.quoted(dialect.shortened(log.names.table))) or None

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.errors import SourceError, shortened
-from eventlog.sql.dialect import Dialect, dialect_of, is_lasting, is_passing
+from eventlog.sql.dialect import Dialect, dialect_of, is_lasting, is_locked, is_passing
 from eventlog.sql.queries import statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.sql.elements import TextClause
 
+_REFUSED: Final = "42501"
+"""PostgreSQL's code for what somebody has no right to."""
 IS_SET = "eventlog session"
 """What a connection's info holds when its session was prepared for good."""
+
+LOCKED = (
+    "Another process has locked the database file and does not let go of it: `fuser` with the file's name says which."
+)
+"""What is said of a database that is a file, where one process that is frozen stops all others."""
 
 
 @contextmanager
@@ -53,12 +60,9 @@ def _bind_long_texts(connection: Connection) -> None:
 @contextmanager
 def in_our_words(engine: Engine, what: str) -> Iterator[None]:
     """Tells what the database refuses as a SourceError."""
-    from sqlalchemy.exc import SQLAlchemyError
-
-    driver_error = getattr(engine.dialect.loaded_dbapi, "Error", SQLAlchemyError)
     try:
         yield
-    except (SQLAlchemyError, driver_error) as error:
+    except driver_errors(engine) as error:
         raise _source_error(engine, what, error) from error
 
 
@@ -108,13 +112,40 @@ def _any_text(stored: bytes) -> str:
     return stored.decode("utf-8", "surrogateescape")
 
 
-def _source_error(engine: Engine, what: str, error: Exception) -> SourceError:
+def driver_errors(engine: Engine) -> tuple[type[Exception], ...]:
+    """What may be raised when a database refuses something."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    return (SQLAlchemyError, getattr(engine.dialect.loaded_dbapi, "Error", SQLAlchemyError))
+
+
+def may_pass(engine: Engine, error: Exception) -> bool:
     """Waiting helps when the connection, a lock or the server was the trouble, and never when the statement was."""
     original = getattr(error, "orig", None) or error
     drivers = engine.dialect.loaded_dbapi
     passing = tuple(kind for name in ("OperationalError", "InterfaceError") if (kind := getattr(drivers, name, None)))
     # What is no driver's error comes from the pool: it waited for a connection and got none.
-    may_pass = isinstance(original, passing) or not isinstance(original, getattr(drivers, "Error", Exception))
-    may_pass = (may_pass and not is_lasting(original)) or is_passing(dialect_of(engine), original)
-    said = shortened(" ".join(str(original).split()), 300).rstrip(".")
-    return SourceError(f"{what} cannot be used: {said}.", may_pass=may_pass)
+    passes = isinstance(original, passing) or not isinstance(original, getattr(drivers, "Error", Exception))
+    return (passes and not is_lasting(original)) or is_passing(dialect_of(engine), original)
+
+
+def words_of(error: Exception) -> str:
+    """What a database has said, in one line and not too long."""
+    original = getattr(error, "orig", None) or error
+    return shortened(" ".join(str(original).split()), 300).rstrip(".")
+
+
+def _source_error(engine: Engine, what: str, error: Exception) -> SourceError:
+    return SourceError(
+        f"{what} cannot be used: {words_of(error)}.", hint=hint_of(engine, error), may_pass=may_pass(engine, error)
+    )
+
+
+def hint_of(engine: Engine, error: Exception) -> str | None:
+    """What mends it: where somebody has locked the database, or a policy of a table's owner would have hidden rows."""
+    original = getattr(error, "orig", None) or error
+    if is_locked(dialect_of(engine), original):
+        return LOCKED
+    if getattr(original, "sqlstate", None) != _REFUSED or "row-level security" not in str(original):
+        return None
+    return "Let a login with BYPASSRLS read captured tables, best one of its own: source.reader."

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from eventlog.errors import ConfigError, EventlogError, SourceError
 from eventlog.extras import EXTRAS, missing
+from eventlog.masking import masked
 from eventlog.sql.dialect import dialect_of, is_lasting
 
 if TYPE_CHECKING:
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 DRIVERS = {"postgresql": "postgresql+psycopg", "oracle": "oracle+oracledb", "mysql": "mysql+pymysql"}
 """How a URL names the drivers that eventlog's extras bring."""
 
+PLACES = frozenset({"host", "port", "unix_socket", "service_name", "dbname"})
+"""Options in a URL that say where a database is."""
+
+_readers: WeakKeyDictionary[Engine, Engine] = WeakKeyDictionary()
 LOCK_WAIT_SECONDS = 30
 """How long a statement waits for somebody else's lock before it gives up: never for ever."""
 
@@ -46,6 +52,24 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
     if dialect.login_package:
         _say_what_is_missing(engine, dialect.login_package)
     return engine
+
+
+def reading_engine(
+    engine: Engine, reader: str, statement_timeout: float | None = None, lock_timeout: float | None = None
+) -> Engine:
+    """What reads captured tables: sessions of the login that the URL `reader` names, which end with those of the engine."""
+    from sqlalchemy import event
+
+    from eventlog.sql.limits import limit_sessions
+
+    if not reader:
+        return engine
+    if engine not in _readers:
+        reading = connect(reader)
+        limit_sessions(reading, statement_timeout, lock_timeout)
+        event.listen(engine, "engine_disposed", lambda _: reading.dispose())
+        _readers[engine] = reading
+    return _readers[engine]
 
 
 def _teach(engine: Engine, words: frozenset[str]) -> None:
@@ -82,6 +106,23 @@ def read_url(url: str) -> URL:
     except ArgumentError:
         hint = "It is written as SQLAlchemy has it: postgresql+psycopg://user@host/database or sqlite:///file.db."
         raise ConfigError("The database URL cannot be read.", hint=hint) from None
+
+
+def place_of(url: URL) -> str:
+    """Where a database is, for people: without who connects, and without any option that might be a secret."""
+    from sqlalchemy.engine import URL
+
+    query = {name: value for name, value in url.query.items() if name in PLACES}
+    backend = url.get_backend_name()
+    place = URL.create(backend, host=url.host, port=url.port, database=url.database, query=query)
+    return place.render_as_string()
+
+
+def shown_url(url: str | URL) -> str:
+    """The URL as people may read it: without a password, wherever in it one stands."""
+    from sqlalchemy.engine import make_url
+
+    return masked(make_url(url).render_as_string(hide_password=True))
 
 
 def names_a_place(url: str) -> bool:

@@ -38,6 +38,7 @@ SQLITE = Dialect(
     qualified_in_triggers=False,
     begin_ddl="BEGIN IMMEDIATE",
     passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),  # busy, locked, interrupted; no memory, disk, space or file
+    locked_errors=frozenset([5, 6]),
     now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
 )
 POSTGRESQL = Dialect(
@@ -57,6 +58,7 @@ POSTGRESQL = Dialect(
     log_has_key=False,
     transactional_ddl=True,
     lone_statements=True,
+    denied_codes=frozenset({"42501"}),
     now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
     user="SESSION_USER",
     backslash=("E'", r"\\"),
@@ -76,6 +78,8 @@ POSTGRESQL = Dialect(
         "keepalives_count": 3,
         "tcp_user_timeout": 30_000,
     },
+    lease_arguments={"keepalives_idle": 1, "keepalives_interval": 1 / 3, "tcp_user_timeout": 2_000},
+    passing_codes=frozenset({"25P03", "25P04"}),  # the server ended a transaction that was idle, or took too long
 )
 ORACLE = Dialect(
     name="oracle",
@@ -109,6 +113,7 @@ ORACLE = Dialect(
     passing_codes=frozenset(
         {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006, "DPY-4024"}
     ),
+    denied_codes=frozenset({1031, 41900}),
     limits_calls=True,
     script_commit="COMMIT\n\n/\n",
     script_start="SET DEFINE OFF\nSET SQLBLANKLINES ON\n\n",
@@ -163,6 +168,7 @@ MYSQL = Dialect(
         ]
         + [1927, 1969, 2002, 2003, 2005, 2006, 2013, 2055, 3024, 3032, 3101, 3168, 4031]
     ),
+    denied_codes=frozenset({1142, 1143, 1370}),
     concat=("CONCAT(", ", ", ")"),
     answer_argument="read_timeout",
     ddl_limits=(
@@ -210,10 +216,21 @@ def is_lasting(error: BaseException | None) -> bool:
     """
     if _is_refusal(error):
         return True
-    told = getattr(error, "sqlite_errorcode", None)
-    number = told & 0xFF if isinstance(told, int) else error.args[0] if error is not None and error.args else None
+    number = _number_of(error)
     passing = frozenset[int]().union(*(dialect.passing_errors for dialect in _DIALECTS.values()))
     return isinstance(number, int) and number > 0 and number not in passing
+
+
+def is_locked(dialect: Dialect, error: BaseException | None) -> bool:
+    """Whether a driver's error says that another process has locked the whole database."""
+    return _number_of(error) in dialect.locked_errors
+
+
+def _number_of(error: BaseException | None) -> object:
+    told = getattr(error, "sqlite_errorcode", None)
+    if isinstance(told, int):
+        return told & 0xFF
+    return error.args[0] if error is not None and error.args else None
 
 
 def _is_refusal(error: BaseException | None) -> bool:
@@ -227,8 +244,17 @@ def _is_refusal(error: BaseException | None) -> bool:
 def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
     """Whether a driver's error has a code that waiting may cure, where the driver's class does not say so."""
     told = error.args[0] if error is not None and error.args else None
-    codes = {getattr(told, name, None) for name in ("code", "full_code")}
+    codes = {getattr(told, name, None) for name in ("code", "full_code")} | {getattr(error, "sqlstate", None)}
     return not codes.isdisjoint(dialect.passing_codes) or bool(getattr(told, "isrecoverable", False))
+
+
+def is_denied(dialect: Dialect, error: BaseException | None) -> bool:
+    """Whether a driver's error says that a right is missing."""
+    told = error.args[0] if error is not None and error.args else None
+    codes = {getattr(error, "sqlstate", None), getattr(told, "code", None)} | (
+        {told} if isinstance(told, int) else set()
+    )
+    return not codes.isdisjoint(dialect.denied_codes)
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from eventlog.errors import DataError, shortened
-from eventlog.schema import Column, Table
+from eventlog.schema import Column, Made, Table
 from eventlog.sql import keyforms
 from eventlog.sql.access import in_text
-from eventlog.sql.dialect import Dialect
+from eventlog.sql.dialect import POSTGRESQL, Dialect
 from eventlog.sql.mysqlkeys import mysql_form
 from eventlog.sql.oracletypes import oracle_form
 from eventlog.sql.queries import statement
@@ -80,9 +80,11 @@ def _tree(columns: Sequence[str], values: Sequence[str], sign: str) -> str:
 
 
 def _postgresql(column: Column) -> Form:
-    form = keyforms.postgresql_form(column.type)
+    made = column.made is Made.TYPE  # whose casts and operators may be functions of somebody's
+    form = keyforms.postgresql_form("" if made else column.type)
+    as_text = statement(POSTGRESQL, "made_type", value="{column}") if made else "CAST({column} AS text)"
     return Form(
-        column="CAST({column} AS text)" if form.as_text else "{column}",
+        column=as_text if form.as_text else "{column}",
         value=f"CAST({{key}} AS {form.bound})",
         read=form.read,
     )

@@ -29,6 +29,7 @@ class Roles(Struct, frozen=True, kw_only=True):
     installer: str | None = None
     writer: str | None = None
     publisher: str | None = None
+    reader: str | None = None
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -74,9 +75,10 @@ def give_rights(
         given = list(rights(dialect_of(connection), roles, site))
         for one in given:
             connection.execute(text(in_text(one)))
-    if roles.writer is not None and site.standing:
-        with engine.connect() as connection:
-            _refuse_reach(connection, site, roles.writer)
+    for called, role in (("writer", roles.writer), ("reader", roles.reader)):
+        if role is not None and site.standing:
+            with engine.connect() as connection:
+                _refuse_reach(connection, site, called, role)
     return given
 
 
@@ -86,7 +88,7 @@ def rights(dialect: Dialect, roles: Roles, site: Site) -> Iterator[str]:
         message = f"{dialect.name} has no roles: who can write the file can do everything."
         raise UsageError(message, hint="Let the file's owner and mode say who that is.")
     if roles == Roles():
-        raise UsageError("Whose rights? Name one or more of --installer, --writer and --publisher.")
+        raise UsageError("Whose rights? Name one or more of --installer, --writer, --publisher and --reader.")
     grants = _Grants(dialect=dialect, site=site)
     if roles.installer is not None:
         yield from grants.installer(roles.installer)
@@ -94,6 +96,8 @@ def rights(dialect: Dialect, roles: Roles, site: Site) -> Iterator[str]:
         yield from grants.writer(roles.writer)
     if roles.publisher is not None:
         yield from grants.publisher(roles.publisher)
+    if roles.reader is not None:
+        yield from grants.reader(roles.reader)
 
 
 def held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:
@@ -144,7 +148,15 @@ class _Grants(Struct, frozen=True, kw_only=True):
         for companion in (names.outcomes, names.marks):
             yield from self._on_table("publisher_on_companion", role, companion)
         yield from self._on_table("publisher_on_version", role, names.version)
-        yield from self._on_schema("publisher_on_place", role, self._foreign())
+        yield from self._reads(role, self._foreign())
+
+    def reader(self, role: str) -> Iterator[str]:
+        """Who reads captured tables has no right on the log: what their owners bring along runs with the reader's rights."""
+        yield from self.writer(role)
+        yield from self._reads(role, dict.fromkeys(place.schema for place in self.site.places))
+
+    def _reads(self, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
+        yield from self._on_schema("publisher_on_place", role, schemas)
         for place in self.site.places:
             yield from self._on_place("publisher_on_table", role, place)
 
@@ -177,7 +189,7 @@ def _site(
     """What stands there now. Only an installer can be given rights before there is a log."""
     log = with_schema(connection, names or LogNames())
     standing = has_log(connection, log)
-    if roles.writer is not None or roles.publisher is not None:
+    if {roles.writer, roles.publisher, roles.reader} != {None}:
         log = located(connection, log)
     classes: Iterable[Table] = tracked(connection, log) if standing and not tables else ()
     if tables:
@@ -203,13 +215,13 @@ def _owner(connection: Connection, place: Place) -> str | None:
     return None if found is None else str(found)
 
 
-def _refuse_reach(connection: Connection, site: Site, writer: str) -> None:
-    held = {table: held_rights(connection, site.names, table, writer) for table in site.own}
+def _refuse_reach(connection: Connection, site: Site, called: str, role: str) -> None:
+    held = {table: held_rights(connection, site.names, table, role) for table in site.own}
     reached = {table: rights for table, rights in held.items() if rights}
     if reached:
         table, found = next(iter(reached.items()))
         raise InstallError(
-            f"The writer {writer} may still {', '.join(found)} on {table}, by a role, an ownership or a wider grant.",
+            f"The {called} {role} may still {', '.join(found)} on {table}, by a role, an ownership or a wider grant.",
             hint="Take that from it, or give the log a schema or database of its own.",
         )
 

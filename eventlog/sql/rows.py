@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from eventlog.errors import KeySyntaxError
-from eventlog.model import Cell, Row, RowId
+from eventlog.errors import KeySyntaxError, shortened
+from eventlog.model import Cell, ReadBack, Reason, RowId, Unreadable
 from eventlog.schema import Attribute, Catalog, Child, Column, Table
-from eventlog.sql.access import transaction
-from eventlog.sql.dialect import dialect_of
+from eventlog.sql.access import driver_errors, hint_of, may_pass, transaction, words_of
+from eventlog.sql.dialect import dialect_of, is_denied
 from eventlog.sql.lookup import Answer, Key, Question, lookup_of
 from eventlog.tablekey import parse, simple
 
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 
 Wanted = Mapping[RowId, frozenset[str]]
 _Rows = dict[RowId, dict[str, Cell]]
+
+SHORT_BYTES: Final = 1024
+"""What the values of an object may have to come at once, however many objects are asked for."""
+
+MOST_NAMED: Final = 3
+"""Columns that cannot be read of which it is said what the database said."""
+
+NO_ROOM: Final = "what was read back with it has filled the batch."
+MENDED: Final = "`eventlog rights --publisher ROLE` gives what a publisher needs; then the rows are published."
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -31,25 +41,141 @@ class Asked(Struct, frozen=True, kw_only=True):
     keys: list[Key]
 
 
-class SqlRowReader:
-    """Answers read-backs from the tables of a catalog. A key that is no value of its column's type finds nothing."""
+class Room(Struct, frozen=True, kw_only=True):
+    """How many bytes an answer may have together, unless one object alone has more, and how many an object may have."""
 
-    def __init__(self, engine: Engine, catalog: Catalog) -> None:
+    share: int
+    value_limit: int
+
+
+class _Part(Struct, kw_only=True):
+    """What was read of a table: rows, and the bytes of those that had a value too long to come with the others."""
+
+    found: dict[RowId, dict[str, Cell] | Unreadable] = field(default_factory=dict)
+    large: dict[RowId, int] = field(default_factory=dict)
+
+
+class SqlRowReader:
+    """Answers read-backs from the tables of a catalog. A key that is no value of its column's type finds nothing.
+
+    Without `room` everything is read. With it, of what has long values the lengths come first.
+    """
+
+    def __init__(self, engine: Engine, catalog: Catalog, room: Room | None = None) -> None:
         self._engine = engine
         self._catalog = catalog
         self._dialect = dialect_of(engine)
         self._lookup = lookup_of(self._dialect)
         self._tables = {(table.schema, table.name): table for table in catalog}
+        self._room = room
 
-    def rows(self, wanted: Wanted) -> Mapping[RowId, Row]:
-        """The wanted attributes of the objects that exist."""
-        found: _Rows = {}
+    def rows(self, wanted: Wanted) -> Mapping[RowId, ReadBack]:
+        """The wanted attributes of the objects that exist; why an object cannot be read, or not now."""
+        found: dict[RowId, ReadBack] = {}
+        large: dict[RowId, int] = {}
         asked = self._by_table(wanted)
-        if asked:
-            with transaction(self._engine, "What the changes ask for", lone=True) as connection:
-                for group in asked:
-                    found |= self._read(connection, group, wanted)
+        if not asked:
+            return found
+        plain = self._plain(len(wanted))
+        with transaction(self._engine, "What the changes ask for", lone=True) as connection:
+            for group in asked:
+                part = self._careful(connection, group, wanted, plain)
+                found |= part.found
+                large |= part.large
+            if large:
+                found |= self._with_room(connection, asked, wanted, large)
         return found
+
+    def _plain(self, objects: int) -> int | None:
+        """The bytes up to which values come at once: those of all objects have room. A power of two, so that statements repeat."""
+        if self._room is None:
+            return None
+        return 1 << max(SHORT_BYTES, self._room.share // objects).bit_length() - 1
+
+    def _with_room(
+        self, connection: Connection, asked: Sequence[Asked], wanted: Wanted, large: Mapping[RowId, int]
+    ) -> dict[RowId, ReadBack]:
+        """Of the objects with long values as many as there is room for, in the order in which they are wanted."""
+        assert self._room is not None
+        found: dict[RowId, ReadBack] = {}
+        taken: set[RowId] = set()
+        room = self._room.share
+        for row in wanted:
+            size = large.get(row)
+            if size is None:
+                continue
+            if size > self._room.value_limit:
+                found[row] = Unreadable(note=_too_large(row, size, self._room.value_limit))
+            elif size <= room or not taken:
+                taken.add(row)
+                room -= size
+            else:
+                found[row] = Unreadable(note=NO_ROOM, reason=Reason.NO_ROOM)
+                room = 0  # nobody overtakes
+        for group in asked:
+            some = _of(group, [place for place, row in enumerate(group.rows) if row in taken])
+            if some.rows:
+                found |= self._careful(connection, some, wanted, None).found
+        return found
+
+    def _careful(self, connection: Connection, asked: Asked, wanted: Wanted, plain: int | None) -> _Part:
+        """What is found of the objects; a value that cannot be read keeps no other from being read.
+
+        Law: what waiting may cure, and a table that is not as the catalog has it, is for the caller to hear of.
+        """
+        try:
+            return self._read(connection, asked, wanted, plain)
+        except driver_errors(self._engine) as error:
+            if may_pass(self._engine, error):
+                raise
+            if is_denied(self._dialect, getattr(error, "orig", None) or error):
+                mended = hint_of(self._engine, error) or MENDED
+                note = f"{asked.table.whole} may not be read back: {words_of(error)}. {mended}"
+                denied = Unreadable(note=note, reason=Reason.NO_RIGHT)
+                return _Part(found=dict.fromkeys(asked.rows, denied))
+            try:
+                self._read(connection, asked, wanted, plain, nobody=True)
+            except driver_errors(self._engine):
+                raise error from None
+            return self._narrowed(connection, asked, wanted, plain, error)
+
+    def _narrowed(
+        self, connection: Connection, asked: Asked, wanted: Wanted, plain: int | None, error: Exception
+    ) -> _Part:
+        """Reads by halves, down to the objects that cannot be read."""
+        if len(asked.rows) == 1:
+            return _Part(found={asked.rows[0]: self._single(connection, asked, wanted, error)})
+        part = _Part()
+        half = len(asked.rows) // 2
+        for places in (range(half), range(half, len(asked.rows))):
+            some = _of(asked, places)
+            try:
+                one = self._read(connection, some, wanted, plain)
+            except driver_errors(self._engine) as refused:
+                if may_pass(self._engine, refused):
+                    raise
+                one = self._narrowed(connection, some, wanted, plain, refused)
+            part.found |= one.found
+            part.large |= one.large
+        return part
+
+    def _single(self, connection: Connection, asked: Asked, wanted: Wanted, error: Exception) -> Unreadable:
+        """What of one object can be read, attribute by attribute, and what was said of the others."""
+        [row] = asked.rows
+        read: dict[str, Cell] = {}
+        faults: list[str] = []
+        for name in sorted(wanted[row]):
+            try:
+                found = self._read(connection, asked, {row: frozenset({name})}, None).found.get(row)
+            except driver_errors(self._engine) as refused:
+                if may_pass(self._engine, refused):
+                    raise
+                faults.append(f"column {name}: {words_of(refused)}")
+            else:
+                read |= found if isinstance(found, dict) else {}
+        what = "; ".join(faults[:MOST_NAMED]) or words_of(error)
+        note = f"{asked.table.whole} {shortened(row.key)} cannot be read back: {what}."
+        return Unreadable(note=note, row=read)
 
     def _by_table(self, wanted: Wanted) -> list[Asked]:
         groups: dict[tuple[str | None, str, tuple[str, ...]], Asked] = {}
@@ -80,18 +206,34 @@ class SqlRowReader:
             return ()
         return known
 
-    def _read(self, connection: Connection, asked: Asked, wanted: Wanted) -> _Rows:
+    def _read(
+        self, connection: Connection, asked: Asked, wanted: Wanted, plain: int | None, *, nobody: bool = False
+    ) -> _Part:
+        """What is found of the objects; `nobody` asks for none of them, to see whether the database would answer."""
         wishes = {wanted[row] for row in asked.rows}
         attributes = _asked_for(asked, wishes)
         own = [attribute for attribute in attributes if attribute.child is None]
-        found = self._own(connection, asked, own)
+        large: dict[RowId, int] = {}
+        found = self._own(connection, asked, own, plain, large, nobody=nobody)
         for child in asked.table.children:
             of_child = [attribute for attribute in attributes if attribute.child == child.name]
-            if of_child and found:
-                self._children(connection, asked, child, of_child, found)
-        return found if len(wishes) == 1 else _restricted(found, wanted, len(attributes))
+            if of_child and (found or nobody):
+                self._children(connection, asked, child, of_child, found, plain, large, nobody=nobody)
+        rows = found if len(wishes) == 1 else _restricted(found, wanted, len(attributes))
+        return _Part(
+            found={row: values for row, values in rows.items() if row not in large} if large else {**rows}, large=large
+        )
 
-    def _own(self, connection: Connection, asked: Asked, attributes: Sequence[Attribute]) -> _Rows:
+    def _own(
+        self,
+        connection: Connection,
+        asked: Asked,
+        attributes: Sequence[Attribute],
+        plain: int | None,
+        large: dict[RowId, int],
+        *,
+        nobody: bool,
+    ) -> _Rows:
         several = any(attribute.multiple for attribute in attributes)
         question = Question(
             schema=asked.table.schema,
@@ -99,8 +241,10 @@ class SqlRowReader:
             matched=asked.columns,
             selected=tuple(attribute.column for attribute in attributes),
             several=several,
+            plain=None if plain is None else max(1, plain // max(1, len(attributes))),
+            nobody=nobody,
         )
-        answers = self._lookup.ask(connection, self._dialect, question, asked.keys)
+        answers = self._asked(connection, question, asked.rows, asked.keys, large)
         names = [attribute.name for attribute in attributes]
         if several:
             return {asked.rows[number]: _gathered(rows, attributes) for number, rows in _by_number(answers)}
@@ -108,11 +252,20 @@ class SqlRowReader:
         for answer in answers:
             row = asked.rows[answer[0]]
             if row not in found:
-                found[row] = dict(zip(names, answer[1:], strict=True))
+                found[row] = dict(zip(names, answer[1:], strict=False))  # behind them may stand the bytes of all
         return found
 
     def _children(
-        self, connection: Connection, asked: Asked, child: Child, attributes: Sequence[Attribute], found: _Rows
+        self,
+        connection: Connection,
+        asked: Asked,
+        child: Child,
+        attributes: Sequence[Attribute],
+        found: _Rows,
+        plain: int | None,
+        large: dict[RowId, int],
+        *,
+        nobody: bool,
     ) -> None:
         """Adds a child table's values to the objects that were found."""
         question = Question(
@@ -121,16 +274,46 @@ class SqlRowReader:
             matched=_child_columns(asked, child),
             selected=tuple(attribute.column for attribute in attributes),
             several=True,
+            plain=None if plain is None else max(1, plain // max(1, len(attributes))),
+            nobody=nobody,
         )
-        places = [place for place, row in enumerate(asked.rows) if row in found]
-        answers = self._lookup.ask(connection, self._dialect, question, [asked.keys[place] for place in places])
-        for place in places:
-            found[asked.rows[place]].update(dict.fromkeys([attribute.name for attribute in attributes], ()))
+        some = asked if nobody else _of(asked, [place for place, row in enumerate(asked.rows) if row in found])
+        answers = self._asked(connection, question, some.rows, some.keys, large)
+        for row in found:
+            found[row].update(dict.fromkeys([attribute.name for attribute in attributes], ()))
         for number, rows in _by_number(answers):
             columns = zip(*(values for _, *values in rows), strict=True)
-            for attribute, column in zip(attributes, columns, strict=True):
+            for attribute, column in zip(attributes, columns, strict=False):
                 values = tuple(value for value in column if value is not None)
-                found[asked.rows[places[number]]][attribute.name] = values
+                found[some.rows[number]][attribute.name] = values
+
+    def _asked(
+        self,
+        connection: Connection,
+        question: Question,
+        rows: Sequence[RowId],
+        keys: Sequence[Key],
+        large: dict[RowId, int],
+    ) -> list[Answer]:
+        """The answers; which objects lack some values, and how much they have, is added to `large`."""
+        answers = self._lookup.ask(connection, self._dialect, question, keys)
+        if question.plain is not None:
+            for answer in answers:
+                if answer[-1] is not None:
+                    large[rows[answer[0]]] = large.get(rows[answer[0]], 0) + int(answer[-1])
+        return answers
+
+
+def _of(asked: Asked, places: Sequence[int]) -> Asked:
+    """Some of the objects."""
+    return replace(asked, rows=[asked.rows[place] for place in places], keys=[asked.keys[place] for place in places])
+
+
+def _too_large(row: RowId, size: int, limit: int) -> str:
+    return (
+        f"The row {shortened(row.key)} of {row.table} has {size} bytes, more than publisher.value_limit, which is {limit}."
+        " Raise it and requeue the row."
+    )
 
 
 def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from eventlog.schema import Column
+from eventlog.schema import Column, Made
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.queries import statement
 
@@ -167,7 +167,7 @@ class Schema:
         key = self._keys.get(name, ())
         with _unknown_types_are_text():
             found = self._inspector.get_columns(self._normalised(name), schema=self._asked)
-        declared = self._declared(name)
+        declared, made = self._declared(name), self._made(name)
         return tuple(
             Column(
                 name=column,
@@ -176,6 +176,7 @@ class Schema:
                 references=self._referred(name, column),
                 nullable=bool(described["nullable"]),
                 formula=self._formula(described.get("computed")),
+                made=made.get(column),
             )
             for described in found
             for column in self._reported([described["name"]])
@@ -204,10 +205,21 @@ class Schema:
             row.name: row.type for row in self._connection.execute(text(query), {"schema": self.name, "table": table})
         }
 
+    def _made(self, table: str) -> dict[str, Made]:
+        """Columns whose types are of somebody's own making, where that is a way to run code in others' statements."""
+        from sqlalchemy import text
+
+        query = statement(self._dialect, "made_types")
+        if not query:
+            return {}
+        where = {"schema": self.name, "table": table}
+        return {row.name: Made(row.made) for row in self._connection.execute(text(query), where)}
+
     def _type(self, type_: Any) -> str:
-        domain = getattr(type_, "data_type", None)  # a domain is what it is made of
+        while (domain := getattr(type_, "data_type", None)) is not None:  # a domain is what it is made of
+            type_ = domain
         try:
-            return str((domain if domain is not None else type_).compile(dialect=self._connection.dialect))
+            return str(type_.compile(dialect=self._connection.dialect))
         except Exception:  # noqa: BLE001  # compilers fail in many ways on types they do not know
             return "VARCHAR"
 

@@ -62,6 +62,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Types whose text is written by a fragment of their own."""
     passing_codes: frozenset[int | str] = frozenset()
     """Codes of errors that waiting may cure, where the driver's class does not say so."""
+    denied_codes: frozenset[int | str] = frozenset()
+    """Codes of errors that a right would cure."""
     lob_parameters: bool = False
     """A text longer than the longest string must be bound as a LOB."""
     reserved: frozenset[str] = frozenset()
@@ -102,6 +104,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """A CHECK may speak of a column that numbers itself."""
     passing_errors: frozenset[int] = frozenset()
     """Numbers of the errors that waiting may cure, where the driver's classes do not tell them from the others."""
+    locked_errors: frozenset[int] = frozenset()
+    """Those of them that say that another process has locked the whole database."""
     lone_statements: bool = False
     """Statements that are transactions of their own are two round trips cheaper than one in a transaction."""
     refusals: tuple[str, ...] = ()
@@ -112,6 +116,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """What a driver may need besides itself to log in."""
     connect_arguments: Mapping[str, int] = {}
     """What keeps a connection that nobody answers on from being waited for, in the words of the driver."""
+    lease_arguments: Mapping[str, float] = {}
+    """Which of those are shorter with a short lease, and how much of them there is to a second of it."""
     answer_argument: str | None = None
     """What the driver calls the seconds after which it no longer waits for an answer."""
     limits_calls: bool = False

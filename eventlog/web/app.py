@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from structlog.stdlib import BoundLogger
@@ -43,6 +43,12 @@ LARGEST: Final = 65_536
 STREAMS: Final = 32
 """Browsers that may have live updates at once; the others load the page again."""
 
+AT_ONCE: Final = 24
+"""Requests at work at once, so that there is always room for programs that ask how the publisher is."""
+
+PATIENCE_SECONDS: Final = 10.0
+"""How long a form may be on its way."""
+
 HEARTBEAT: Final = 15.0
 """Seconds after which a stream says that it is still there."""
 
@@ -56,6 +62,7 @@ class App:
         self.closing = False
         self._journal = journal
         self._streams = 0
+        self._at_work = 0
         self._assets = {name: _asset(name) for name in ("style.css", "live.js")}
         self._at = {
             name: f"/static/{hashlib.sha256(body).hexdigest()[:12]}/{name}" for name, body in self._assets.items()
@@ -64,17 +71,21 @@ class App:
             Route("/", self._guarded(self._overview)),
             Route("/events", self._guarded(self._events)),
             Route("/rows", self._guarded(self._rows)),
-            Route("/rows/{number:int}", self._guarded(self._row)),
+            Route("/rows/{number}", self._guarded(self._row)),
             Route("/confirm", self._guarded(self._confirm)),
             Route("/act", self._guarded(self._act), methods=["POST"]),
-            Route("/login", self._login, methods=["GET", "POST"]),
+            Route("/login", self._bounded(self._login), methods=["GET", "POST"]),
             Route("/logout", self._guarded(self._logout), methods=["POST"]),
             Route("/static/{mark}/{name}", self._static),
         ]
 
     def starlette(self, *others: Route) -> Starlette:
         """The application, with other addresses beside the page's."""
-        return Starlette(routes=[*others, *self.routes])
+        made = Starlette(routes=[*others, *self.routes])
+        made.router.redirect_slashes = (
+            False  # it would answer before the guard does, with the name that it was asked by
+        )
+        return made
 
     def _guarded(self, answer: Page) -> Callable[[Request], Awaitable[Response]]:
         async def guarded(request: Request) -> Response:
@@ -98,7 +109,24 @@ class App:
                 self._give_session(request, response, visitor.session)
             return _secured(response)
 
-        return guarded
+        return self._bounded(guarded)
+
+    def _bounded(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """Answers so many requests at once and no more; what is wrong with a form is said to whoever sent it."""
+
+        async def bounded(request: Request) -> Response:
+            if self._at_work >= AT_ONCE:
+                busy = "Too many look at this page just now. Load it again.\n"
+                return _secured(Response(busy, 503, {"Retry-After": "1"}, media_type="text/plain"))
+            self._at_work += 1
+            try:
+                return await answer(request)
+            except DataError as error:
+                return _secured(Response(f"{error}\n", 400, media_type="text/plain"))
+            finally:
+                self._at_work -= 1
+
+        return bounded
 
     async def _overview(self, request: Request, visitor: Visitor) -> Response:
         found = await run_in_threadpool(self._reception.desk)
@@ -111,7 +139,7 @@ class App:
         return _html(frame.page("Rows", content, self._look(visitor), here="Rows" if query.plain else ""))
 
     async def _row(self, request: Request, visitor: Visitor) -> Response:
-        number, done = int(request.path_params["number"]), request.query_params.get("done", "")
+        number, done = desk.read_row(request.path_params["number"]), request.query_params.get("done", "")
         content = await run_in_threadpool(lambda: self._reception.desk().row(number, self._look(visitor), done))
         return _html(frame.page(f"Row {number}", content, self._look(visitor)))
 
@@ -136,15 +164,15 @@ class App:
         if self._streams >= STREAMS or self.closing:
             return Response(status_code=503)
         found = await run_in_threadpool(self._reception.desk)
-        return StreamingResponse(self._stream(found), media_type="text/event-stream")
+        return StreamingResponse(self._stream(found, visitor), media_type="text/event-stream")
 
-    async def _stream(self, found: Desk) -> AsyncIterator[bytes]:
+    async def _stream(self, found: Desk, visitor: Visitor) -> AsyncIterator[bytes]:
         """The live part of the first page whenever there is a new one, until the browser or we go."""
         self._streams += 1
         collector, guard, seen, said = found.collector, self.guard, -1, monotonic()
         try:
             # Where the page got another configuration a browser asks again, and is let in by it or not.
-            while not self.closing and not collector.closed and guard is self.guard:
+            while not self.closing and not collector.closed and guard is self.guard and guard.lives(visitor, time()):
                 if collector.version != seen:
                     seen, said = collector.version, monotonic()
                     yield b"data: " + overview(collector.reading()).encode().replace(b"\n", b"\ndata: ") + b"\n\n"
@@ -174,6 +202,7 @@ class App:
         refused = self.guard.may_leave(visitor, asked(request), _single(await _form(request)))
         if refused is not None:
             return self._says(visitor, refused.status, "This was not done", refused.why)
+        self.guard.end(visitor, time())
         response = RedirectResponse("/login", status_code=303)
         response.delete_cookie(self.guard.cookie)
         return response
@@ -234,11 +263,21 @@ def _secured(response: Response) -> Response:
 async def _form(request: Request) -> dict[str, list[str]]:
     """The fields of a form; a longer one is none of ours."""
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST:
-            raise DataError("What was sent is longer than any form of this page.", hint="Choose fewer rows.")
-    return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=2000)
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > LARGEST:
+                    raise DataError("What was sent is longer than any form of this page.", hint="Choose fewer rows.")
+        return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=2000)
+    except TimeoutError:
+        raise DataError("The form did not come to its end in time.", hint="Send it again.") from None
+    except ClientDisconnect:
+        raise DataError("The form broke off.", hint="Send it again.") from None
+    except ValueError:
+        raise DataError(
+            "What was sent has more fields than any form of this page.", hint="Choose fewer rows."
+        ) from None
 
 
 def _single(form: Mapping[str, list[str]]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from eventlog.errors import EventlogError
 from eventlog.marks import IN_HAND, OUTPUTS, PUBLISHER, Marks, notes_of, read_runs
 from eventlog.rules.times import moment
 from eventlog.sources.pace import read_rate
+from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log
 from eventlog.standing import newest, read_standings
 from eventlog.status import facts
@@ -59,7 +60,7 @@ class Collector:
         self._lock = Lock()
         self._woken, self._ended = Flag(), Flag()
         self._looked = self._count_at = float("-inf")
-        database = engine.url.render_as_string(hide_password=True)
+        database = shown_url(engine.url)
         self._reading = Reading(log=self.log.name, database=database, now=time(), samples=samples)
         self.version = 0
         self._thread = Thread(target=self._run, name="eventlog-web-collector", daemon=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -9,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.config import Config
-from eventlog.errors import DataError, UsageError
+from eventlog.errors import DataError, UsageError, shortened
 from eventlog.explain import explain
-from eventlog.rowcare import LETTERS, PROCESSED, Choice, hold, release, requeue
+from eventlog.rowcare import LARGEST_NUMBER, LETTERS, PROCESSED, Choice, hold, release, requeue
 from eventlog.web.html import Content
 from eventlog.web.listing import BEYOND, Cursor, Filters, has_number_index, listing, one_row
 from eventlog.web.rowlist import ACTIONS, row_list
@@ -28,6 +29,8 @@ PAGE: Final = "the status page"
 """Who is noted as the holder of a row: the page knows nobody's name."""
 AT_ONCE: Final = 500
 """Rows that one act may name."""
+
+_digits = re.compile(r"-?[0-9]{1,19}").fullmatch
 
 
 class Query(Struct, frozen=True, kw_only=True):
@@ -75,7 +78,8 @@ class Desk:
             )
         explained = explain(self._engine, self._names, self._config, number)
         action, _, count = done.partition(" ")
-        said = said_of(action, int(count)) if action in ACTIONS and count.isdecimal() else ""
+        rows = _number(count)
+        said = said_of(action, rows) if action in ACTIONS and rows is not None else ""
         return row_page(found, explained, look, said)
 
     def act(self, act: Act) -> int:
@@ -93,13 +97,13 @@ class Desk:
 
 def read_query(asked: Mapping[str, str]) -> Query:
     """What the address of a list asks for; what cannot be read asks for nothing."""
-    letters = "".join(dict.fromkeys(asked.get("status", "")))[:LETTERS]
+    letters = "".join(dict.fromkeys(_text(asked, "status", 400)))[:LETTERS]
     filters = Filters(
         letters=letters,
-        reason=asked.get("reason", "")[:40],
-        table=asked.get("table", "")[:400],
-        key=asked.get("key", "")[:4000],
-        text=asked.get("text", "")[:200],
+        reason=_text(asked, "reason", 40),
+        table=_text(asked, "table", 400),
+        key=_text(asked, "key", 4000),
+        text=_text(asked, "text", 200),
     )
     return Query(
         filters=filters, cursor=Cursor(before=_number(asked.get("before")) or BEYOND, place=_number(asked.get("place")))
@@ -123,5 +127,21 @@ def confirm(act: Act, look: Look) -> list[Content]:
     return confirmation(act.action, act.numbers, look)
 
 
+def _text(asked: Mapping[str, str], name: str, longest: int) -> str:
+    """A text as databases take it, which know no zero bytes and no halves of characters."""
+    return asked.get(name, "").replace("\0", "")[:longest].encode("utf-8", "ignore").decode()
+
+
+def read_row(text: str) -> int:
+    """The number of a row in an address; DataError where no log has such a row."""
+    number = _number(text)
+    if number is None:
+        hint = "A row is found by its number, such as /rows/42."
+        raise DataError(f"{shortened(text, 40)} is no number of a row.", hint=hint)
+    return number
+
+
 def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() and len(text) <= 18 else None
+    """A number as rows and places have them: digits, as many as fit into 64 bits, and perhaps a minus."""
+    found = _digits(text or "")
+    return int(text) if text and found and -LARGEST_NUMBER < int(text) < LARGEST_NUMBER else None

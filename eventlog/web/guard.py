@@ -53,14 +53,29 @@ class Refused(Struct, frozen=True, kw_only=True):
 
 
 class Guard:
-    """Judges requests by the configuration, with a key that sessions are signed with."""
+    """Judges requests by the configuration, with a key that sessions are signed with.
+
+    Law: a session that somebody has ended lets nobody in here again, and with another token all sessions have ended.
+    The sessions of a token are known to every process that has it; which have ended, only to the process that was told.
+    """
 
     def __init__(self, settings: WebConfig, key: bytes | None = None) -> None:
         self.settings = settings
         secret = settings.token.encode() if settings.token else key or secrets.token_bytes(32)
         self._key = hmac.digest(secret, b"eventlog session", "sha256")
+        self._ended: dict[str, int] = {}
+        self._since = 0
         # Browsers keep one jar for all ports of a host: pages of two logs must not end each other's sessions.
         self.cookie = f"eventlog_{hashlib.sha256(self._key).hexdigest()[:8]}"
+
+    def adopting(self, settings: WebConfig, now: float) -> Guard:
+        """The guard for other settings."""
+        new = Guard(settings)
+        if settings.token == self.settings.token:
+            new._ended, new._since = self._ended, self._since
+        else:
+            new._since = int(now)
+        return new
 
     def visitor(self, asked: Asked) -> Visitor | Refused:
         """Who asks, or why they may not."""
@@ -113,6 +128,20 @@ class Guard:
         begun = f"{int(now) + LASTS}.{secrets.token_urlsafe(12)}"
         return f"{begun}.{self._sign(f'{name} {begun}')}"
 
+    def end(self, visitor: Visitor, now: float) -> None:
+        """Ends a session; it is remembered until it would have ended by itself."""
+        self._ended = {session: until for session, until in self._ended.items() if until > now}
+        if visitor.session:
+            self._ended[visitor.session] = _end_of(visitor.session)
+
+    def lives(self, visitor: Visitor, now: float) -> bool:
+        """Whether who was let in may still be in."""
+        return visitor.bearer or self._lasts(visitor.session, now)
+
+    def _lasts(self, session: str, now: float) -> bool:
+        until = _end_of(session)
+        return until > now and until - LASTS >= self._since and session not in self._ended
+
     def _with_session(self, asked: Asked, name: str) -> Visitor:
         session = self._session(asked, name)
         return Visitor(name=name, session=session or self.new_session(name, asked.now), fresh=session is None)
@@ -123,10 +152,15 @@ class Guard:
         begun, _, signature = (cookie.value if cookie else "").rpartition(".")
         if not begun or not hmac.compare_digest(signature.encode(), self._sign(f"{name} {begun}").encode()):
             return None
-        return cookie.value if cookie and int(begun.partition(".")[0]) > asked.now else None
+        return cookie.value if cookie and self._lasts(cookie.value, asked.now) else None
 
     def _sign(self, text: str) -> str:
         return hmac.new(self._key, text.encode(), "sha256").hexdigest()
+
+
+def _end_of(session: str) -> int:
+    """Until when a session lasts, as it says itself; one of ours says the truth, for it is signed."""
+    return int(session.partition(".")[0])
 
 
 def foreign(asked: Asked) -> bool:

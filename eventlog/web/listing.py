@@ -154,7 +154,8 @@ def _by_number(log: Log, connection: Connection, filters: Filters, cursor: Curso
 def _by_place(log: Log, connection: Connection, _filters: Filters, cursor: Cursor) -> _Stretch | None:
     table = {"log": log.dialect.qualified(log.names.schema, log.names.table)}
     end, reach = map(int, log.rows(connection, log.query("list_end"), table)[0])
-    end = end if cursor.place is None else cursor.place
+    whole = -(-end // reach) * reach  # an address may name any place, and a table may have become smaller
+    end = end if cursor.place is None else min(cursor.place, whole)
     if end <= 0:
         return None
     # Stretches lie where they lay for the page before, although the table has grown meanwhile.

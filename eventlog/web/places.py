@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from eventlog.config import Config
 from eventlog.destinations import name_of
 from eventlog.errors import EventlogError
+from eventlog.masking import masked
 from eventlog.outputs import KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.progress import Progress, read_positions
 from eventlog.standing import Standing, Standings
@@ -54,7 +55,7 @@ def _name(output: OutputConfig) -> str:
     if isinstance(path, str):
         return f"{'change tables' if output.format == 'change-tables' else tag} {Path(path).resolve()}"
     if isinstance(url, str):
-        return f"{tag} {_without_secrets(url)}"
+        return f"{tag} {masked(_without_secrets(url))}"
     return str(tag)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from threading import Thread
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
@@ -19,6 +19,7 @@ from eventlog.daemon.endpoint import cannot_listen, read_address
 from eventlog.daemon.exposition import CONTENT_TYPE, health, metrics, ready
 from eventlog.errors import ConfigError
 from eventlog.web.app import App
+from eventlog.web.connection import Connection
 from eventlog.web.guard import Guard, is_open_door
 from eventlog.web.reception import Reception
 
@@ -61,7 +62,7 @@ class PageServer:
             config = replace(config, web=former)
         self._reception.adopt(config)
         if config.web != former:
-            self._app.guard = Guard(config.web)
+            self._app.guard = self._app.guard.adopting(config.web, time())
 
     def stop(self) -> None:
         """Asks for the end."""
@@ -104,7 +105,7 @@ def _settings(app: object) -> uvicorn.Config:
         server_header=False,
         ws="none",
         timeout_graceful_shutdown=2,
-        limit_concurrency=200,
+        http=Connection,
     )
 
 
@@ -116,15 +117,22 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _watching(vitals: Vitals | None) -> list[Route]:
-    """What programs ask, without a token as ever: figures, and whether all is well. It names no row and no value."""
-    if vitals is None:
-        return [Route("/health", lambda _request: Response(b'{"state":"watching"}\n', media_type="application/json"))]
+    """What programs ask, without a token as ever: figures, and whether all is well. It names no row and no value.
 
-    def checked(request: Request) -> Response:
+    It is answered by the server's own thread and never waits for one of those that read the log for visitors.
+    """
+
+    async def watches(_request: Request) -> Response:
+        return Response(b'{"state":"watching"}\n', media_type="application/json")
+
+    if vitals is None:
+        return [Route("/health", watches)]
+
+    async def checked(request: Request) -> Response:
         answer = (health if request.url.path == "/health" else ready)(vitals.reading())
         return Response(answer.body, answer.status, media_type="application/json")
 
-    def measured(_request: Request) -> Response:
+    async def measured(_request: Request) -> Response:
         return Response(metrics(vitals.reading()), headers={"Content-Type": CONTENT_TYPE})
 
     return [Route("/health", checked), Route("/ready", checked), Route("/metrics", measured)]

@@ -39,14 +39,23 @@ def test_a_traceback_can_be_asked_for_in_front_and_behind(arguments: list[str], 
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="the system has no device that is always full")
-def test_a_full_disk_is_no_fault_of_ours() -> None:
+@pytest.mark.parametrize("command", ["rules", "--version", "completion bash"])
+def test_a_full_disk_is_no_fault_of_ours(command: str) -> None:
+    """Also where Python holds back what is printed, as it does without PYTHONUNBUFFERED, and tries it last of all."""
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    words = [sys.executable, "-m", "eventlog", *command.split()]
     with FULL.open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "eventlog", "rules"], stdout=full, stderr=subprocess.PIPE, check=False
-        )
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, check=False, env=buffered, text=True)
     assert done.returncode == 75
-    assert b"No space left on device" in done.stderr
-    assert b"fault of eventlog" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "No space left on device" in done.stderr
+    assert "fault of eventlog" not in done.stderr
+
+
+def test_who_closed_standard_output_gets_the_code_of_the_command() -> None:
+    words = f"{sys.executable} -m eventlog rules >&-"
+    done = subprocess.run(words, shell=True, capture_output=True, text=True, check=False)  # noqa: S602  # only a shell closes it
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_who_stops_reading_gets_no_noise() -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, text
 from eventlog.model import Op
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from tests.changerows import documents, told
+from tests.sinks import opened
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "change-tables.md"
 QUERIES = dict(re.findall(r"^```sql\n-- ([^\n]+)\n(.+?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE))
@@ -55,7 +56,7 @@ def filled(engine: Engine) -> Engine:
         told(3, Op.ADD, 2, fname="Ida"),
         told(4, Op.DELETE, 2),
     ]
-    DatabaseSink(DatabaseSettings(url=""), engine).write(documents(*changes))
+    opened(DatabaseSink(DatabaseSettings(url=""), engine)).write(documents(*changes))
     return engine
 
 

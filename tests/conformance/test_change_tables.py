@@ -18,6 +18,7 @@ from eventlog.schema import Catalog, Column, Table
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from tests.changerows import AT, CATALOG, USR, documents, told
 from tests.servers import mysqls
+from tests.sinks import opened, tenure
 
 ADD = told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5")
 UPDATE = told(2, Op.MODIFY, 1, fname=("Jack", "John"))
@@ -32,7 +33,7 @@ def strict_engine(request: pytest.FixtureRequest) -> Engine:
 
 
 def sink(engine: Engine, **chosen: Any) -> DatabaseSink:
-    return DatabaseSink(DatabaseSettings(url="", **chosen), engine)
+    return opened(DatabaseSink(DatabaseSettings(url="", **chosen), engine))
 
 
 def rows(engine: Engine, query: str) -> list[tuple[Any, ...]]:
@@ -43,6 +44,13 @@ def rows(engine: Engine, query: str) -> list[tuple[Any, ...]]:
 def wider(*columns: Column) -> Catalog:
     return Catalog([replace(USR, columns=(*USR.columns, *columns))])
 
+
+OLD = {
+    "eventlog_position": "task, change_seq",
+    "eventlog_change_table": "target, owner, source, version, columns, open_partition",
+    "eventlog_refused": "task, document, position, target, note",
+}
+"""The columns of control tables before targets knew whose they are."""
 
 DATA = "SELECT header__change_oper, idu, fname FROM usr__ct ORDER BY header__change_seq, header__change_oper"
 
@@ -60,16 +68,6 @@ def test_rows_are_there_as_they_were_finished(engine: Engine) -> None:
     assert seq == made[0].blocks[0].rows[0][0]
 
 
-def test_a_repeat_does_nothing_and_a_restart_knows_the_last(engine: Engine) -> None:
-    [first] = documents(ADD)
-    [second] = documents(UPDATE, after=first.id)
-    sink(engine).write([first, second])
-    again = sink(engine)
-    assert again.last() == second.id
-    again.write([first, second])
-    assert [row[0] for row in rows(engine, DATA)] == ["I", "B", "U"]
-
-
 def test_two_tasks_have_positions_of_their_own(engine: Engine) -> None:
     [made] = documents(ADD)
     sink(engine).write([made])
@@ -85,11 +83,12 @@ def test_a_row_that_the_target_refuses_is_set_aside_and_the_rest_goes_on(strict_
     engine = strict_engine
     long = told(2, Op.MODIFY, 1, fname=("Jack", "a name that is too long"))
     made = documents(ADD, long, told(3, Op.ADD, 2, fname="Ida"), told(4, Op.ADD, 3, pay="123456789012"))
-    outcomes = sink(engine).write(made)
+    outcomes = sink(engine).write(made, "a")
     assert refused(*outcomes) == [(2,), (4,)]
     assert "usr__ct: " in str(outcomes[0].note)
     assert rows(engine, DATA) == [("I", 1, "Jack"), ("I", 2, "Ida")]
-    assert refused(*sink(engine).write(made)) == [(2,), (4,)]  # told again after a crash
+    assert list(sink(engine).write(made, "a")) == list(outcomes)  # told again after a crash
+    assert rows(engine, DATA) == [("I", 1, "Jack"), ("I", 2, "Ida")]
 
 
 def test_by_option_it_stops_and_nothing_of_the_document_is_there(strict_engine: Engine) -> None:
@@ -161,10 +160,11 @@ def test_a_table_that_is_no_change_table_is_left_alone(engine: Engine) -> None:
 
 
 def test_two_source_tables_do_not_share_a_change_table(engine: Engine) -> None:
-    sink(engine).write(documents(ADD))
+    found = sink(engine)
+    found.write(documents(ADD))
     other = Catalog([replace(USR, schema="hr")])
     change = replace(UPDATE, row=replace(UPDATE.row, schema="hr"))
-    [outcome] = sink(engine).write(documents(change, catalog=other, after=sink(engine).last()))
+    [outcome] = found.write(documents(change, catalog=other, after=found.last()))
     assert "is the change table of usr already" in str(outcome.note)
 
 
@@ -245,6 +245,32 @@ def test_values_of_every_type_come_in_and_out(engine: Engine) -> None:
     assert (str(found[4]), found[5], found[6]) == ("2026-01-02", cells["x"], "")
     at = found[7] if isinstance(found[7], dt.datetime) else dt.datetime.fromisoformat(str(found[7]))
     assert (at if at.tzinfo is None else at.astimezone(dt.UTC).replace(tzinfo=None)) == dt.datetime(2026, 1, 2, 2, 4, 5)
+
+
+def test_what_an_older_eventlog_made_gets_its_new_columns_and_is_gone_on_with(engine: Engine) -> None:
+    [first] = documents(ADD)
+    [second] = documents(UPDATE, after=first.id)
+    sink(engine).write([first])
+    with engine.begin() as connection:
+        for table, columns in OLD.items():
+            connection.execute(text(f"CREATE TABLE kept AS SELECT {columns} FROM {table}"))
+            connection.execute(text(f"DROP TABLE {table}"))
+            connection.execute(text(f"ALTER TABLE kept RENAME TO {table}"))
+    again = opened(DatabaseSink(DatabaseSettings(url=""), engine), tenure())
+    assert again.last() == first.id
+    again.write([second], "a")
+    opened(again, tenure(2)).write([second], "a")
+    assert [row[0] for row in rows(engine, DATA)] == ["I", "B", "U"]
+    assert rows(engine, "SELECT source_log, epoch, plan_id FROM eventlog_position") == [("log-of-tests", 2, "a")]
+
+
+def test_change_tables_of_another_log_are_left_alone(engine: Engine) -> None:
+    ours = opened(DatabaseSink(DatabaseSettings(url="", task="ours"), engine), tenure(1, "ours"))
+    ours.write(documents(ADD), "a")
+    theirs = opened(DatabaseSink(DatabaseSettings(url="", task="theirs"), engine), tenure(1, "theirs"))
+    [outcome] = theirs.write(documents(ADD), "a")
+    assert "of another event log already" in str(outcome.note)
+    assert len(rows(engine, DATA)) == 1
 
 
 def test_a_failing_document_leaves_the_position_where_it_was(engine: Engine) -> None:

@@ -137,10 +137,10 @@ def test_a_standby_is_told() -> None:
 @contextmanager
 def standby() -> Iterator[Engine]:
     """A server of its own that waits for a primary; there is none, but it answers."""
-    binaries = servers._postgres_binaries()
+    binaries = servers.postgres_binaries()
     if binaries is None:
         servers.absent("postgres", "it has no binaries")
-    folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-"))
     server = None
     try:
         owner = servers.server_owner(folder)

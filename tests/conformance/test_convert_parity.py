@@ -32,6 +32,7 @@ from tests.converting import (
     write_snapshot,
 )
 from tests.memory import Log, MemoryRows, MemorySink, MemorySource
+from tests.shares import met, shares
 from tests.strategies import CATALOG, History, careless_logs, histories
 
 options = st.builds(Options, user=st.sampled_from([None, "idm"]), allow_loopback=st.booleans(), coalesce=st.booleans())
@@ -91,12 +92,14 @@ def test_histories_give_what_the_daemon_publishes(history: History, chosen: Opti
         assert (elements_of(out), outcomes_of(out)) == (expected, outcomes)
 
 
+@shares(published=0.2)
 @given(careless_logs(), options, st.sampled_from([CATALOG, None]))
 @settings(max_examples=60)
 def test_careless_rows_give_what_the_daemon_publishes(
     events: list[Event], chosen: Options, catalog: Catalog | None
 ) -> None:
     expected, outcomes = published(events, None, catalog, chosen)
+    met(published=expected)
     with TemporaryDirectory() as folder:
         source = write_lines(Path(folder) / "log.jsonl", [row_of(event) for event in events])
         summary = converted(source, Path(folder) / "out", catalog=catalog, options=chosen)

@@ -90,13 +90,13 @@ def test_the_next_conversion_goes_on_where_the_former_ended(source: Path, tmp_pa
     assert [int(row[0][16:]) for row in rows(tmp_path / "t.db")] == list(range(1, 43))
 
 
-def failing(after: int, *, taken: bool) -> Callable[[DatabaseSink, Sequence[Document]], Sequence[Outcome]]:
+def failing(after: int, *, taken: bool) -> Callable[[DatabaseSink, Sequence[Document], str], Sequence[Outcome]]:
     """How a database writes that goes away after some documents, before or after it has the one in hand."""
     left = iter(range(after))
 
-    def write(sink: DatabaseSink, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def write(sink: DatabaseSink, documents: Sequence[Document], plan: str) -> Sequence[Outcome]:
         alive = next(left, None) is not None
-        outcomes = WRITE(sink, documents) if alive or taken else []
+        outcomes = WRITE(sink, documents, plan) if alive or taken else []
         if not alive:
             raise SinkError("The database is away.")
         return outcomes
@@ -204,11 +204,11 @@ def test_an_interrupted_sending_to_kafka_goes_on(
     written: list[Document] = []
     write = KafkaSink.write
 
-    def failing(sink: KafkaSink, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def failing(sink: KafkaSink, documents: Sequence[Document], plan: str) -> Sequence[Outcome]:
         if len(written) == 2:
             raise SinkError("The broker is away.")
         written.extend(documents)
-        return write(sink, documents)
+        return write(sink, documents, plan)
 
     with monkeypatch.context() as patch:
         patch.setattr(KafkaSink, "write", failing)
@@ -228,10 +228,10 @@ def test_what_a_broker_refused_before_an_interruption_is_told_after_it(
     target = SentMessages(settings=MessageSettings(topic="halves", batch_size=2), into=own)
     write, left = KafkaSink.write, iter([1, 2])
 
-    def failing_once(sink: KafkaSink, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def failing_once(sink: KafkaSink, documents: Sequence[Document], plan: str) -> Sequence[Outcome]:
         if next(left, None) is None:
             raise SinkError("The broker is away.")
-        return write(sink, documents)
+        return write(sink, documents, plan)
 
     with monkeypatch.context() as patch:
         patch.setattr(KafkaSink, "write", failing_once)

@@ -14,6 +14,7 @@ from eventlog.mirror.apply import Mirrors
 from eventlog.model import Op
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from tests.changerows import documents, told
+from tests.sinks import opened
 
 CHANGES = [
     told(1, Op.ADD, 1, fname="Jack", pay="1.50"),
@@ -29,7 +30,7 @@ EXPECTED = [(1, "John", None), (3, "y", None)]
 
 
 def stored(engine: Engine, *changes: Any, **chosen: Any) -> None:
-    sink = DatabaseSink(DatabaseSettings(url=""), engine)
+    sink = opened(DatabaseSink(DatabaseSettings(url=""), engine))
     sink.write(documents(*changes, after=sink.last(), **chosen))
 
 

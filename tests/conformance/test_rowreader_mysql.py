@@ -30,7 +30,7 @@ def found(engine: Engine, *keys: str) -> list[Any]:
     """The values of `v` in the rows of `t` that have these keys, None where there is no such row."""
     catalog = Catalog([reflect(engine, ["t"]).tables[0]])
     wanted = [RowId(None, "t", TableKey.of({"k": key}).canonical) for key in keys]
-    rows = SqlRowReader(engine, catalog).rows(dict.fromkeys(wanted, frozenset(["v"])))
+    rows: Any = SqlRowReader(engine, catalog).rows(dict.fromkeys(wanted, frozenset(["v"])))
     return [rows[row]["v"] if row in rows else None for row in wanted]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.model import RowId
+from eventlog.model import RowId, Unreadable
 from eventlog.schema import Catalog
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
@@ -21,8 +21,10 @@ def read(engine: Engine, type_: str, literal: str) -> Any:
         connection.exec_driver_sql(f"CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v {type_})")
         connection.exec_driver_sql(f"INSERT INTO t VALUES (1, {literal})")
     table = reflect(engine, ["t"]).tables[0]
-    found = SqlRowReader(engine, Catalog([table])).rows({RowId(table.schema, "t", "k=1"): frozenset(["v"])})
-    return found[RowId(table.schema, "t", "k=1")]["v"]
+    row = RowId(table.schema, "t", "k=1")
+    found = SqlRowReader(engine, Catalog([table])).rows({row: frozenset(["v"])})[row]
+    assert not isinstance(found, Unreadable)
+    return found["v"]
 
 
 POSTGRESQL: list[tuple[str, str, Any]] = [

@@ -1,200 +1,288 @@
-"""What every sink must do; a new sink joins by an entry in SINKS.
+"""What every sink must do: a plan is there once and whole whatever breaks off, and only its latest publisher writes.
 
-`kept` gives the documents that a consumer sees, in their order; a sink whose memory ends with the process has none
-of the tests that restart it.
+A new sink joins with a place in tests/sink_places.py. `lasting` are the targets that know their documents themselves:
+standard output does not, and is only written in order.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from threading import Thread
 
 import pytest
-from msgspec import Struct
+from sqlalchemy import Engine
 
+from eventlog.errors import ConfigError, DataError, OccupiedError
 from eventlog.model import Document
-from eventlog.receiver import Receiver
-from eventlog.seams import Laned, Sink
-from eventlog.sinks.address import HttpSettings
-from eventlog.sinks.files import FileSink
-from eventlog.sinks.http import HttpSink
-from eventlog.sinks.kafka import KafkaSink
+from eventlog.seams import Laned
 from eventlog.sinks.stdout import StdoutSink
-from tests.servers_kafka import consumed, settings, stand_in
+from eventlog.xds.write import HEARTBEAT
+from tests import sink_places
+from tests.servers import databases
+from tests.servers_kafka import Broker
+from tests.sink_places import CutError, Place
+from tests.sinks import opened, tenure
+
+BEAT = Document(id=HEARTBEAT, body=b'<input><status event-id="0"/></input>', covers={})
+FOLDERS = ["files", "message files", "change files"]
+RECEIVERS = ["http", "http over four"]
+STAND_INS = ["kafka", "kafka messages"]
+BROKERS = ["broker", "broker messages"]
+DATABASES = [f"tables in {name}" for name in databases()]
+OWNED = [*FOLDERS, *DATABASES, *STAND_INS, *BROKERS]
+"""Targets in which stands whose they are."""
+LASTING = [*OWNED, *RECEIVERS]
+STEADY = [*FOLDERS, *DATABASES, *BROKERS]
+"""Targets that take nothing from whoever was replaced; the stand-in of Kafka neither aborts nor fences off."""
+XDS = ["files", "http", "http over four", "kafka", "broker"]
 
 
-class Place(Struct, frozen=True, kw_only=True):
-    """Where a sink under test puts documents: how to open it, again too, and what a consumer finds there."""
-
-    open: Callable[[], Sink]
-    kept: Callable[[], list[bytes]]
-    leave: Callable[[], object] = bool
-
-
-def files(folder: Path) -> Place:
-    return Place(
-        open=lambda: FileSink(folder, ".xml"),
-        kept=lambda: [path.read_bytes() for path in sorted(folder.glob("*.xml"))],
-    )
-
-
-def stdout(_folder: Path) -> Place:
-    stream = io.BytesIO()
-    return Place(open=lambda: StdoutSink(stream), kept=lambda: stream.getvalue().splitlines())
-
-
-def http(_folder: Path, connections: int = 1) -> Place:
-    """A receiver that notes what comes, documents or not; what it was sent twice it holds twice."""
-    bodies: list[bytes] = []
-
-    class Noting(Receiver):
-        def take(self, identity: str | None, body: bytes) -> bytes:
-            bodies.append(body)
-            return b""
-
-    receiver = Noting(print)
-    own = HttpSettings(url=receiver.url, connections=connections)
-    Thread(target=receiver.serve, daemon=True).start()
-    opened = ExitStack()
-    opened.callback(receiver.stop)
-    return Place(
-        open=lambda: opened.enter_context(closing(HttpSink(own))),
-        kept=lambda: list(bodies),
-        leave=opened.close,
-    )
+def made(name: str, request: pytest.FixtureRequest, folder: Path) -> AbstractContextManager[Place]:
+    """The place of that name."""
+    if name in FOLDERS:
+        kind = {"files": sink_places.files, "message files": sink_places.message_files}
+        return kind.get(name, sink_places.change_files)(folder / "out")
+    if name in RECEIVERS:
+        return sink_places.http(4 if name == "http over four" else 1)
+    if name in STAND_INS:
+        servers: str = request.getfixturevalue("mock_cluster")
+        return sink_places.kafka(servers, f"mock.{folder.name}", told=name == "kafka messages")
+    if name in BROKERS:
+        broker: Broker = request.getfixturevalue("broker")
+        return sink_places.kafka(broker.servers, broker.topic(), told=name == "broker messages")
+    if name in DATABASES:
+        engine: Engine = request.getfixturevalue(name.removeprefix("tables in "))
+        return sink_places.database(engine)
+    return sink_places.stdout()
 
 
-def http_over_four(folder: Path) -> Place:
-    return http(folder, connections=4)
-
-
-def kafka(_folder: Path) -> Place:
-    """A topic of librdkafka's own cluster; tests/integration/test_kafka_broker.py has a real one."""
-    cluster = ExitStack()
-    servers = cluster.enter_context(stand_in())
-    own = settings(servers, topic="documents")
-    opened = ExitStack()
-    cluster.callback(opened.close)
-    return Place(
-        open=lambda: opened.enter_context(closing(KafkaSink(own))),
-        kept=lambda: [one.value or b"" for one in consumed(servers, own.topic)],
-        leave=cluster.close,
-    )
-
-
-SINKS: dict[str, Callable[[Path], Place]] = {
-    "files": files,
-    "http": http,
-    "http over four": http_over_four,
-    "kafka": kafka,
-    "stdout": stdout,
-}
-REMEMBERS = ["files", "kafka"]
-"""Sinks that recognise a repeated document and know their last one after a restart; a stream cannot."""
-
-
-@pytest.fixture(params=sorted(SINKS))
+@pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    found = SINKS[request.param](tmp_path)
-    yield found
-    found.leave()
+    """The place whose name the test was given."""
+    with made(request.param, request, tmp_path) as found:
+        yield found
 
 
-@pytest.fixture(params=REMEMBERS)
-def lasting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    found = SINKS[request.param](tmp_path)
-    yield found
-    found.leave()
+def at(*names: str) -> pytest.MarkDecorator:
+    """The test is for these places, each in turn."""
+    found = [pytest.param(name, marks=pytest.mark.xdist_group("kafka")) if name in BROKERS else name for name in names]
+    return pytest.mark.parametrize("place", found, indirect=True)
 
 
-def document(number: int, body: bytes | None = None) -> Document:
-    return Document(id=f"{number:020d}", body=body if body is not None else b"<n>%d</n>" % number, covers={})
+everywhere, lasting, owned = at(*LASTING, "stdout"), at(*LASTING), at(*OWNED)
 
 
-def bodies(*numbers: int) -> list[bytes]:
-    return [b"<n>%d</n>" % number for number in numbers]
-
-
-def test_an_empty_sink_has_no_last_document(place: Place) -> None:
-    sink = place.open()
+@everywhere
+def test_an_empty_target_has_no_last_document(place: Place) -> None:
+    sink = opened(place.make(), tenure())
     assert sink.last() == ""
-    assert list(sink.write([])) == []
-    assert (sink.last(), place.kept()) == ("", [])
+    assert list(sink.write([], "a")) == []
+    assert (sink.last(), place.found()) == ("", [])
 
 
-def test_documents_are_kept_in_order_and_the_last_is_known(place: Place) -> None:
-    sink = place.open()
-    assert list(sink.write([document(1), document(2)])) == []
-    sink.write([document(10)])
-    assert place.kept() == bodies(1, 2, 10)
-    assert sink.last() == document(10).id
+@everywhere
+def test_documents_are_there_in_order_and_the_last_is_known(place: Place) -> None:
+    sink = opened(place.make(), tenure())
+    assert list(sink.write(place.documents(1, 2), "a")) == []
+    sink.write(place.documents(10), "b")
+    assert place.found() == [1, 2, 10]
+    assert sink.last() == place.document(10).id
     sink.close()
 
 
+@at("files", "stdout", "http", "kafka")
 def test_more_documents_than_one_group_are_all_there(place: Place) -> None:
-    sink = place.open()
-    sink.write([document(number) for number in range(1, 1201)])
-    assert place.kept() == bodies(*range(1, 1201))
-    assert sink.last() == document(1200).id
+    sink = opened(place.make(), tenure())
+    sink.write(place.documents(*range(1, 601)), "a")
+    assert place.found() == list(range(1, 601))
+    assert sink.last() == place.document(600).id
 
 
-def test_taking_a_document_twice_is_taking_it_once(lasting: Place) -> None:
-    sink = lasting.open()
-    sink.write([document(1), document(2)])
-    sink.write([document(2), document(3), document(3)])
-    lasting.open().write([document(1)])
-    assert lasting.kept() == bodies(1, 2, 3)
+@lasting
+def test_a_plan_that_comes_again_is_there_once(place: Place) -> None:
+    """In the same process, after it was closed, and from a publisher that has taken over meanwhile."""
+    sink = opened(place.make(), tenure())
+    plan = place.documents(1, 2)
+    sink.write(plan, "a")
+    sink.write(plan, "a")
+    sink.close()
+    opened(sink, tenure()).write(plan, "a")
+    heir = opened(place.make(), tenure(2))
+    heir.write(plan, "a")
+    assert place.found() == [1, 2]
+    heir.write(place.documents(3), "b")
+    assert place.found() == [1, 2, 3]
 
 
-def test_the_last_document_is_known_after_a_restart(lasting: Place) -> None:
-    lasting.open().write([document(3), document(11)])
-    again = lasting.open()
-    assert again.last() == document(11).id
-    again.write([document(3)])
-    assert again.last() == document(11).id
+@owned
+def test_who_takes_over_knows_the_last_document(place: Place) -> None:
+    sink = opened(place.make(), tenure())
+    sink.write(place.documents(3, 11), "a")
+    assert opened(place.make(), tenure(2)).last() == place.document(11).id
 
 
-def test_each_way_to_a_receiver_is_a_sink_by_itself(tmp_path: Path) -> None:
-    place = http_over_four(tmp_path)
-    sink = place.open()
-    assert isinstance(sink, Laned)
-    assert [lane.last() for lane in sink.lanes] == [""] * 4
-    for number, lane in enumerate(sink.lanes, 1):
-        assert list(lane.write([document(number)])) == []
-        assert lane.last() == document(number).id
-    assert place.kept() == bodies(1, 2, 3, 4)
-    assert sink.last() == document(4).id
-    place.leave()
+@at(*XDS)
+def test_an_id_that_is_lower_than_the_last_one_is_no_repeat(place: Place) -> None:
+    """A transaction that began early and was committed late has lower numbers than what was published already."""
+    sink = opened(place.make(), tenure())
+    sink.write(place.documents(5), "a")
+    sink.write(place.documents(3), "b")
+    assert sink.last() == place.document(5).id
+    opened(place.make(), tenure(2)).write(place.documents(2), "c")
+    assert sorted(place.found()) == [2, 3, 5]
 
 
-@pytest.mark.parametrize("survivors", [0, 1, 2])
-def test_after_a_crash_a_beginning_of_the_batch_is_there_and_nothing_by_halves(
-    tmp_path: Path, survivors: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The power goes between writing the temporary files and giving them their names."""
-    lasting = files(tmp_path)
-    sink = lasting.open()
-    sink.write([document(1)])
-    left = survivors
-    replace = Path.replace
+@at(*XDS)
+def test_the_same_document_under_another_plan_is_written_again(place: Place, request: pytest.FixtureRequest) -> None:
+    """As `eventlog requeue` wants it; a file takes its own place."""
+    sink = opened(place.make(), tenure())
+    sink.write(place.documents(1), "a")
+    sink.write(place.documents(1), "b")
+    in_files = request.node.callspec.params["place"] == "files"
+    assert place.found() == ([1] if in_files else [1, 1])
 
-    def crash(self: Path, target: Path) -> Path:
-        nonlocal left
-        if left == 0:
-            raise KeyboardInterrupt
-        left -= 1
-        return replace(self, target)
 
-    with monkeypatch.context() as power:
-        power.setattr(Path, "replace", crash)
-        power.setattr("eventlog.durable._discard", lambda _paths: None)  # nobody cleans up after a power cut
-        with pytest.raises(KeyboardInterrupt):
-            sink.write([document(number) for number in (2, 3, 4)])
-    again = lasting.open()
-    assert lasting.kept() == bodies(1, *range(2, 2 + survivors))
-    assert again.last() == document(1 + survivors).id
-    again.write([document(number) for number in (2, 3, 4)])
-    assert lasting.kept() == bodies(1, 2, 3, 4)
+@at(*STEADY, *RECEIVERS)
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_plan_that_broke_off_is_there_once_and_whole_when_it_is_repeated(place: Place, step: int) -> None:
+    sink = opened(place.make(), tenure())
+    sink.write(place.documents(1), "a")
+    plan = place.documents(2, 3, 4)
+    with place.breaking(step):
+        try:
+            sink.write(plan, "b")
+        except CutError:
+            assert set(place.found()) < {1, 2, 3, 4}
+    heir = opened(place.make(), tenure(2))
+    heir.write(plan, "b")
+    assert place.found() == [1, 2, 3, 4]
+    heir.write(place.documents(5), "c")
+    assert place.found() == [1, 2, 3, 4, 5]
+
+
+@at(*[name for name in (*LASTING, "stdout") if "message" not in name])
+def test_a_document_without_a_plan_leaves_the_plan_and_the_position_alone(place: Place) -> None:
+    sink = opened(place.make(), tenure())
+    plan = place.documents(1, 2)
+    sink.write(plan, "a")
+    sink.write([BEAT])
+    sink.write([BEAT])
+    assert sink.last() == place.document(2).id
+    if isinstance(sink, StdoutSink):
+        return
+    sink.write(plan, "a")
+    opened(place.make(), tenure(2)).write(plan, "a")
+    assert [number for number in place.found() if number] == [1, 2]
+
+
+@at(*STEADY, *RECEIVERS)
+def test_a_publisher_that_was_replaced_writes_nothing_more(place: Place) -> None:
+    former = opened(place.make(), tenure())
+    former.write(place.documents(1), "a")
+    later = opened(place.make(), tenure(2))
+    later.write(place.documents(2), "b")
+    for plan in ("b", "c"):
+        with pytest.raises(OccupiedError):
+            former.write(place.documents(3), plan)
+    later.write(place.documents(4), "d")
+    assert place.found() == [1, 2, 4]
+
+
+@owned
+def test_a_publisher_with_a_lower_number_is_refused_at_once(place: Place) -> None:
+    later = opened(place.make(), tenure(5))
+    later.write(place.documents(1), "a")
+    with pytest.raises(OccupiedError, match="Somebody else has taken"):
+        opened(place.make(), tenure(4))
+    later.write(place.documents(2), "b")
+    assert place.found() == [1, 2]
+
+
+@owned
+def test_another_log_is_refused_with_its_name_and_a_way_out_and_disturbs_nobody(place: Place) -> None:
+    ours = opened(place.make(), tenure(1, "ours"))
+    ours.write(place.documents(1), "a")
+    with pytest.raises(ConfigError, match="belongs to the event log ours; the event log theirs") as refused:
+        opened(place.make(), tenure(9, "theirs"))
+    assert "of its own" in str(refused.value.hint)
+    ours.write(place.documents(2), "b")
+    assert place.found() == [1, 2]
+
+
+@at(*STEADY)
+def test_a_conversion_stops_the_publisher_and_leaves_its_output_to_it(place: Place) -> None:
+    """The publisher may have to repeat its last plan, although the conversion has written since."""
+    publisher = opened(place.make(), tenure(7))
+    publisher.write(place.documents(1), "a")
+    conversion = opened(place.make())
+    assert conversion.last() == place.document(1).id
+    conversion.write(place.documents(2), "x")
+    conversion.write(place.documents(2), "x")
+    with pytest.raises(OccupiedError):
+        publisher.write(place.documents(3), "b")
+    with pytest.raises(ConfigError):
+        opened(place.make(), tenure(9, "theirs"))
+    again = opened(publisher, tenure(9))
+    assert again.last() == place.document(2).id
+    again.write(place.documents(1), "a")
+    again.write(place.documents(3), "b")
+    assert place.found() == [1, 2, 3]
+    with pytest.raises(OccupiedError):
+        conversion.write(place.documents(4), "y")
+
+
+@owned
+def test_who_opens_again_under_the_same_number_goes_on(place: Place) -> None:
+    sink = opened(place.make(), tenure(3))
+    sink.write(place.documents(1), "a")
+    opened(sink, tenure(3)).write(place.documents(2), "b")
+    sink.close()
+    opened(place.make(), tenure(3)).write(place.documents(3), "c")
+    assert place.found() == [1, 2, 3]
+
+
+@at("files", "change files")
+def test_a_target_that_does_not_say_whose_it_is_is_told_in_a_sentence(place: Place, tmp_path: Path) -> None:
+    opened(place.make(), tenure()).write(place.documents(1), "a")
+    assert place.spoilt is not None
+    place.spoilt()
+    with pytest.raises(DataError, match=r"json cannot be read"):
+        opened(place.make(), tenure(2))
+
+
+def test_each_way_to_a_receiver_is_a_sink_by_itself() -> None:
+    with ExitStack() as stack:
+        place = stack.enter_context(sink_places.http(4))
+        sink = opened(place.make(), tenure())
+        assert isinstance(sink, Laned)
+        for number, lane in enumerate(sink.lanes, 1):
+            assert list(lane.write(place.documents(number), "a")) == []
+        assert place.found() == [1, 2, 3, 4]
+        assert sink.last() == place.document(4).id
+        opened(place.make(), tenure(2)).write(place.documents(5), "b")
+        for lane in sink.lanes:
+            with pytest.raises(OccupiedError):
+                lane.write(place.documents(6), "c")
+
+
+def test_a_position_of_an_older_eventlog_is_gone_on_from_in_change_tables_in_files(tmp_path: Path) -> None:
+    old = {"change_seq": sink_places.row(4).id, "open": {}, "versions": {}, "refused": {"a": [[[1], "no"]]}}
+    (tmp_path / "_position.json").write_text(json.dumps(old))
+    with sink_places.change_files(tmp_path) as place:
+        sink = opened(place.make(), tenure())
+        assert sink.last() == place.document(4).id
+        sink.write(place.documents(5), "b")
+        assert opened(place.make(), tenure(2)).last() == place.document(5).id
+
+
+def test_documents_of_an_older_eventlog_are_gone_on_from_in_files(tmp_path: Path) -> None:
+    (tmp_path / "00000000000000000007.xml").write_bytes(sink_places.xds(7).body)
+    (tmp_path / ".eventlog-4711-0.part").write_bytes(b"half")
+    with sink_places.files(tmp_path) as place:
+        sink = opened(place.make(), tenure())
+        assert sink.last() == place.document(7).id
+        sink.write(place.documents(8), "a")
+        assert place.found() == [7, 8]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".xml") == [".eventlog"]

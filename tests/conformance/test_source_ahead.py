@@ -6,9 +6,11 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.model import Event, Outcome, Reason, Status
+from eventlog.rowcare import hold
 from eventlog.seams import Batch
 from eventlog.sources.table import MOST_MISSING, LogSettings, LogSource
 from eventlog.sql.dialect import dialect_of
+from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable, installed
 
 
@@ -48,6 +50,17 @@ def test_nothing_is_read_ahead_past_a_row_that_was_committed_late(log: LogTable,
     assert numbers(source.read_ahead(9, [handed_out(5, 8)])) == []
     log.run(f"INSERT INTO event_log_outcome (record_id, held) VALUES ({late}, 1)")
     assert numbers(source.read_ahead(9, [handed_out(5, 8)])) == expected(log, 9)
+
+
+def test_reading_ahead_leaves_out_what_is_held_and_what_comes_after_it(log: LogTable) -> None:
+    source, desk = LogSource(log.engine, log.names), Log(log.engine, log.names)
+    for number, key in [(5, "idu=5"), (6, "idu=1"), (7, "idu=7"), (8, 'IDU="1"'), (9, "idu=9")]:
+        log.write(number, key=key)
+    assert hold(desk, [(6, 6)]) == 1
+    assert numbers(source.read(1)) == [5]
+    assert numbers(source.read_ahead(9, [handed_out(5)])) == expected(log, 7, 9)
+    assert hold(desk, [(7, 7)]) == 1
+    assert numbers(source.read_ahead(9, [handed_out(5)])) == [], "somebody held a row since the last reading"
 
 
 def test_nothing_is_read_ahead_where_that_could_not_be_told(log: LogTable) -> None:

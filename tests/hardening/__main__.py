@@ -1,7 +1,7 @@
-"""The full run of the hardening tests: `python -m tests.hardening [crash|fuzz|model|soak|all] [--kills N] [--minutes N]`.
+"""The full run of the hardening tests: `python -m tests.hardening [PART|all] [--kills N] [--minutes N] …`.
 
 Crash tests kill the publisher `--kills` times (200 by default), spread over databases, sinks, and places to die; fuzzing
-and the model get as many times CI's examples as they are told minutes; the soak lasts `--minutes` and keeps its figures.
+and the model get as many times CI's examples as they are told minutes; the soak lasts `--minutes` and keeps its figures. The ledger makes `--handovers` of all kinds, and kills besides.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ CRASH_CASES = 10
 CRASH_KILLS = 3
 """Deaths of each case for each time that as much is asked for as in CI."""
 
+MUTANTS = 20
+"""Publishers with a fault that the ledger has to find, of each kind."""
+
 PARTS = {
     "crash": ("test_crash.py",),
     "model": ("test_model.py",),
     "fuzz": ("test_fuzz.py",),
     "faults": ("test_network.py", "test_network_sinks.py", "test_disk.py", "test_threads.py"),
+    "ledger": ("ledger/test_ledger.py", "ledger/test_ledger_checking.py", "ledger/test_two_logs.py"),
     "soak": ("test_soak.py",),
 }
 
@@ -31,9 +35,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.hardening", description=__doc__)
     parser.add_argument("part", nargs="?", default="all", choices=[*PARTS, "all"])
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--handovers", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=30.0)
     chosen = parser.parse_args(arguments)
-    amounts = {"crash": -(-chosen.kills // (CRASH_CASES * CRASH_KILLS)), "soak": 1}
+    amounts = {"crash": -(-chosen.kills // (CRASH_CASES * CRASH_KILLS)), "soak": 1, "ledger": MUTANTS}
+    os.environ["EVENTLOG_LEDGER"] = f"{chosen.seed} {chosen.handovers} {chosen.kills}"
     worst = 0
     for part in PARTS if chosen.part == "all" else [chosen.part]:
         os.environ["EVENTLOG_HARDENING"] = str(amounts.get(part, max(1, round(chosen.minutes))))

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.delivery import Output
 from eventlog.model import Document, Outcome
+from eventlog.seams import Tenure
 from eventlog.xds.write import XdsFormat
 from tests.hardening.replaying import account_for_log, replay_xds, tables
 
@@ -63,10 +64,13 @@ class Received:
     def output(self, batch_size: int = 3) -> list[Output]:
         return [Output(format=XdsFormat(batch_size=batch_size), sink=self)]
 
+    def open(self, tenure: Tenure | None) -> None:
+        """Nobody else writes here."""
+
     def last(self) -> str:
         return next(reversed(self.documents), "")
 
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
         for document in documents:
             self.documents.setdefault(document.id, document.body)
         return ()

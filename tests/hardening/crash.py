@@ -26,7 +26,13 @@ from tests.hardening.writing import TABLES, many_at_once, write
 
 PATIENCE = 60.0
 LOADED = (
+    "eventlog.cli.run",
     "eventlog.daemon.publisher",
+    "eventlog.daemon.service",
+    "eventlog.destinations",
+    "eventlog.qlik.changetable",
+    "eventlog.qlik.messages.write",
+    "eventlog.sinks.changefiles",
     "eventlog.sinks.database",
     "eventlog.sinks.kafka",
     "confluent_kafka",

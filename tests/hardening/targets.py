@@ -59,8 +59,7 @@ class Files:
 
     def replayed(self) -> tuple[Store, list[Told]]:
         """What the documents say, whatever the log has by now."""
-        leftovers = [path.name for path in self.folder.iterdir() if path.suffix != ".xml"]
-        assert leftovers == []
+        assert list(self.folder.rglob("*.part")) == []
         return replay_xds(path.read_bytes() for path in sorted(self.folder.glob("*.xml")))
 
 

@@ -13,7 +13,7 @@ from eventlog.errors import SourceError
 from eventlog.model import Event
 from eventlog.rowcare import EVERYTHING, hold, release
 from eventlog.seams import Batch
-from eventlog.sources.seat import Seat
+from eventlog.sources.lock import LogLock
 from eventlog.sources.settings import LogSettings
 from eventlog.sources.table import LogSource
 from eventlog.sql.log import Log
@@ -32,8 +32,8 @@ class Desk:
         self.rows = installed(engine)
         for number, key in ((FIRST, "idu=1"), (LATER, 'IDU="1"'), (OTHER, "idu=2")):
             self.rows.write(number, key)
-        self.seat = Seat(Log(engine, self.rows.names), 30.0) if seated else None
-        assert self.seat is None or self.seat.take()
+        self.lock = LogLock(Log(engine, self.rows.names), 30.0) if seated else None
+        assert self.lock is None or self.lock.take()
         embedded = engine.dialect.name == "sqlite"
         self.operator = create_engine(engine.url, connect_args={"timeout": 0} if embedded else {})
         self.log = Log(self.operator, self.rows.names)
@@ -41,7 +41,7 @@ class Desk:
 
     def reader(self) -> LogSource:
         """A source, as a process that has just started has it."""
-        return LogSource(self.rows.engine, self.rows.names, settings=LogSettings(on_retry="object"), seat=self.seat)
+        return LogSource(self.rows.engine, self.rows.names, settings=LogSettings(on_retry="object"), lock=self.lock)
 
     def hold(self) -> None:
         assert hold(self.log, [(FIRST, FIRST)]) == 1
@@ -50,8 +50,8 @@ class Desk:
         release(self.log, [EVERYTHING])
 
     def close(self) -> None:
-        if self.seat is not None:
-            self.seat.leave()
+        if self.lock is not None:
+            self.lock.leave()
         self.operator.dispose()
 
 

@@ -88,7 +88,7 @@ def test_the_checker_notices_what_is_missing_twice_or_out_of_order(sqlite: Engin
         transaction(sqlite, dice)
     finish(sqlite, configure(sqlite, tmp_path, aim), "files")
     assert aim.check(sqlite) == tables(sqlite)
-    first, *_, last = sorted(aim.folder.iterdir())
+    first, *_, last = sorted(aim.folder.glob("*.xml"))
     for spoil in (first.unlink, lambda: first.write_bytes(last.read_bytes()), lambda: first.rename(f"{last}.xml")):
         body = first.read_bytes()
         spoil()

@@ -58,7 +58,7 @@ def published_through(proxy: Proxy, aim: Receiver | ChangeTables, trouble: str, 
 def test_a_server_of_change_tables_that_is_stopped_at_once_has_everything_once(
     postgresql: Engine, tmp_path: Path
 ) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="eventlog-hard-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-hard-"))
     try:
         with own_server(folder) as (engine, crash):
             aim = ChangeTables(engine, tmp_path)

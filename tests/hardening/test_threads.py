@@ -24,7 +24,8 @@ from eventlog.sinks.changefiles import ChangeTableFiles
 from eventlog.sinks.database import DatabaseSink
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.kafka import KafkaSink
-from eventlog.sources.seat import Seat
+from eventlog.sources.lease import Lease
+from eventlog.sources.lock import LogLock
 from eventlog.sources.table import LogSource
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
@@ -53,11 +54,11 @@ def failing(monkeypatch: pytest.MonkeyPatch, often: float, seed: int) -> None:
     dice = random.Random(seed)
     for sink in SINKS:
 
-        def write(self: Any, documents: Sequence[Any], real: Any = sink.write) -> Any:
+        def write(self: Any, documents: Sequence[Any], plan: str = "", real: Any = sink.write) -> Any:
             fate = dice.random()
             if fate < often:
                 raise SinkError("It fails by intention, before it has written.", may_pass=True)
-            answers = real(self, documents)
+            answers = real(self, documents, plan)
             if fate > 1 - often:
                 raise SinkError("It fails by intention, after it has written.", may_pass=True)
             return answers
@@ -137,28 +138,28 @@ def test_a_backlog_that_grows_meanwhile_is_published_once_and_in_order(
     assert aim.check(postgresql) == tables(postgresql)
 
 
-def test_who_loses_the_seat_while_it_is_renewed_lets_go_at_once(
+def test_who_loses_the_lock_while_it_is_renewed_lets_go_at_once(
     sqlite: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(sqlite, LogNames())
-    renewing, renew = Flag(), Seat._renew
+    renewing, renew = Flag(), Lease.renew
 
-    def noted(seat: Seat) -> None:
+    def noted(lease: Lease) -> bool:
         renewing.set()
-        renew(seat)
+        return renew(lease)
 
-    monkeypatch.setattr(Seat, "_renew", noted)
-    seat = Seat(Log(sqlite, LogNames()), lease=0.3)
-    assert seat.take()
-    with seat.log.transaction() as connection:
+    monkeypatch.setattr(Lease, "renew", noted)
+    lock = LogLock(Log(sqlite, LogNames()), lease=0.3)
+    assert lock.take()
+    with lock.log.transaction() as connection:
         connection.execute(text("UPDATE event_log_mark SET value = '9999 another' WHERE name = 'publisher'"))
         renewing.clear()
         assert renewing.wait(10), "the lease is renewed, and waits for this transaction"
         began = monotonic()
         with pytest.raises(OccupiedError):
-            seat.assure(connection)
+            lock.assure(connection)
         assert monotonic() - began < 15, "SQLite waits half a minute for a lock"
-    assert not seat.taken
+    assert not lock.taken
 
 
 def _write(engine: Engine, seed: int) -> None:

@@ -62,7 +62,7 @@ def endure(proxy: Proxy, trouble: str, times: int) -> None:
 @contextmanager
 def own_server(folder: Path) -> Iterator[tuple[Engine, Callable[[], None]]]:
     """A server that flushes what it commits, and what stops it at once and starts it again."""
-    binaries = servers._postgres_binaries()
+    binaries = servers.postgres_binaries()
     if binaries is None:
         servers.absent("postgres", "no binaries")
     owner = servers.server_owner(folder)

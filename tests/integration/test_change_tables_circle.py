@@ -22,6 +22,7 @@ from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers import Options as TrackOptions
 from eventlog.sql.triggers import Style, track
 from tests.integration.publishing import url_of
+from tests.sinks import opened
 
 TABLE = "CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40), pay NUMERIC(10,2), photo BYTEA, at TIMESTAMP, ok BOOLEAN)"
 NAMES = LogNames()
@@ -73,7 +74,7 @@ def tracked(engine: Engine, style: str) -> None:
 def test_the_mirror_equals_the_source_after_random_changes(postgresql: Engine, style: str) -> None:
     tracked(postgresql, style)
     dice = random.Random(7)
-    sink = DatabaseSink(DatabaseSettings(url=""), postgresql)
+    sink = opened(DatabaseSink(DatabaseSettings(url=""), postgresql))
     config = Config(source=SourceConfig(url=url_of(postgresql)))
     catalog = catalog_of(postgresql, NAMES, config)
     pipeline = Pipeline(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -40,11 +39,9 @@ def usr(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engi
 def test_a_table_that_is_in_use_is_not_waited_for_for_ever(usr: Engine, change: Callable[[Engine], object]) -> None:
     with usr.connect() as writer:
         writer.execute(text("INSERT INTO usr (idu) VALUES (1)"))
-        began = time.monotonic()
         with pytest.raises(SourceError, match="did not come within 1 s") as told:
             change(usr)
         assert (told.value.may_pass, told.value.exit_code) == (True, EX_TRY_AGAIN)
-        assert time.monotonic() - began < 15
         writer.commit()
     assert {state.state for state in trigger_states(usr)} == {State.CURRENT}
     run(usr, "INSERT INTO usr (idu) VALUES (2)")

@@ -66,6 +66,26 @@ def test_a_document_that_was_taken_is_recognised_and_one_that_was_not_is_new() -
     assert [delivery.repeated for delivery in came] == [False, True, False, False, False, False]
 
 
+def test_the_same_document_under_another_plan_is_no_repeat() -> None:
+    came: list[Delivery] = []
+    receiver = Receiver(came.append)
+    with receiving(receiver):
+        for plan in ("a", "a", "b", "b"):
+            assert post(receiver.url, DOCUMENT, **{"Eventlog-Plan": plan})[0] == 200
+    assert [delivery.repeated for delivery in came] == [False, True, False, True]
+
+
+def test_a_publisher_that_was_replaced_is_refused_and_those_of_other_logs_are_not() -> None:
+    came: list[Delivery] = []
+    receiver = Receiver(came.append)
+    sent = [("ours", "5", 200), ("ours", "4", 409), ("theirs", "4", 200), ("ours", "5", 200), ("ours", "x", 409)]
+    with receiving(receiver):
+        for log, epoch, status in sent:
+            assert post(receiver.url, DOCUMENT, **{"Eventlog-Log": log, "Eventlog-Epoch": epoch})[0] == status
+        assert post(receiver.url, DOCUMENT)[0] == 200
+    assert len(came) == 4
+
+
 def test_with_a_folder_documents_are_kept_once_and_known_after_a_restart(tmp_path: Path) -> None:
     came: list[Delivery] = []
     for _ in range(2):
@@ -173,3 +193,26 @@ def test_after_a_lost_answer_the_same_documents_come_again_and_are_recognised(
         (("2",), True),
         (("3",), False),
     ]
+
+
+@pytest.mark.parametrize(
+    "identity", ["../../outside", "a%0D%0AX-Evil: 1", "x" * 5000, "%00", ".", "..", "\u202e".encode().decode("latin-1")]
+)
+def test_an_id_of_others_is_neither_a_path_nor_a_header(tmp_path: Path, identity: str) -> None:
+    receiver = Receiver(lambda _: None, folder=tmp_path / "kept")
+    serving = Thread(target=receiver.serve, daemon=True)
+    serving.start()
+    try:
+        port = int(receiver.url.rpartition(":")[2].rstrip("/"))
+        connection = HTTPConnection("127.0.0.1", port, timeout=30)
+        body = b'<nds dtdversion="2.0"><input/></nds>'
+        connection.request("POST", "/", body, {"Eventlog-Document": identity})
+        answered = connection.getresponse()
+        assert answered.status in (200, 500)
+        assert b"fault" not in answered.read()
+        assert answered.headers["x-evil"] is None
+        connection.close()
+    finally:
+        receiver.stop()
+        serving.join(30)
+    assert {entry.parent for entry in tmp_path.rglob("*") if entry.is_file()} <= {tmp_path / "kept"}

@@ -1,4 +1,4 @@
-"""The Kafka sink against a real broker: once and whole, whatever fails."""
+"""The Kafka sink against a real broker: what it refuses, what it says of tables, and that it may be away."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from eventlog.schema import Column
 from eventlog.sinks.kafka import KafkaSink
 from tests.messages import documents, inserted, orders, updated
 from tests.servers_kafka import Broker, consumed, settings
+from tests.sinks import opened, tenure
 
 
 def numbers(broker: Broker, topic: str) -> list[int]:
@@ -21,65 +22,47 @@ def numbers(broker: Broker, topic: str) -> list[int]:
     return [msgspec.json.decode(one.value or b"")["data"]["order_id"] for one in consumed(broker.servers, topic)]
 
 
-def test_what_is_written_is_there_once_after_a_restart(broker: Broker) -> None:
-    topic, ours = broker.topic(), settings(broker.servers)
-    batch = documents([inserted(n, customer="Ada") for n in range(1, 11)], topic=topic, batch_size=3)
-    sink = KafkaSink(ours)
-    assert list(sink.write(batch[:2])) == []
-    sink.close()
-    again = KafkaSink(ours)
-    assert again.last() == batch[1].id
-    again.write(batch)
-    again.write(batch)
-    assert numbers(broker, topic) == list(range(1, 11))
-    again.close()
-
-
-def test_a_batch_that_was_cut_off_is_not_there_by_halves(broker: Broker) -> None:
-    topic, ours = broker.topic(), settings(broker.servers)
-    [first, second] = documents([inserted(n, customer="Ada") for n in (1, 2, 3, 4)], topic=topic, batch_size=2)
-    dying = KafkaSink(ours)
-    dying.write([first])
-    dying._send(second.messages)
-    producer = dying._producer
-    assert producer is not None
-    producer.flush(10)  # the broker has them, and nobody commits
-    heir = KafkaSink(ours)
-    assert heir.last() == first.id
-    assert numbers(broker, topic) == [1, 2]
-    heir.write([first, second])
-    assert numbers(broker, topic) == [1, 2, 3, 4]
-    heir.close()
-
-
-def test_of_two_publishers_with_one_name_the_later_one_writes(broker: Broker) -> None:
-    topic, ours = broker.topic(), settings(broker.servers)
-    former, later = KafkaSink(ours), KafkaSink(ours)
-    first = documents([inserted(1, customer="Ada")], topic=topic)
-    former.write(first)
-    assert later.last() == first[-1].id
-    second = documents([inserted(2, customer="Ada")], topic=topic, after=first[-1].id)
-    with pytest.raises(SinkError, match=r"same output\.transactional_id") as caught:
-        former.write(second)
-    assert not caught.value.may_pass
-    later.write(second)
-    assert numbers(broker, topic) == [1, 2]
-    later.close()
-
-
 def test_a_message_that_is_too_large_is_set_aside_and_the_rest_goes_on(broker: Broker) -> None:
     topic = broker.topic(max_message_bytes="2000")
     notes = {2: "x" * 5000, 5: "y" * 3000}
     batch = documents([inserted(n, note=notes.get(n, "")) for n in range(1, 7)], topic=topic, batch_size=3)
     sink = KafkaSink(settings(broker.servers))
-    said = sink.write(batch)
+    said = sink.write(batch, "a")
     assert [(one.position, one.status, one.reason) for one in said] == [
         ((number,), Status.ERROR, Reason.REFUSED) for number in (2, 5)
     ]
     assert "raise the broker's limit" in (said[0].note or "")
     assert numbers(broker, topic) == [1, 3, 4, 6]
     assert sink.last() == batch[-1].id
+    assert list(sink.write(batch, "a")) == list(said)
+    assert list(opened(sink).write(batch, "a")) == list(said)
+    assert numbers(broker, topic) == [1, 3, 4, 6]
     sink.close()
+
+
+@pytest.mark.parametrize("committed", [0, 1, 2])
+def test_a_plan_whose_documents_go_one_by_one_may_break_off_between_them(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, committed: int
+) -> None:
+    topic = broker.topic(max_message_bytes="2000")
+    batch = documents([inserted(n, note="x" * 5000 if n == 2 else "") for n in range(1, 5)], topic=topic, batch_size=1)
+    sink = opened(KafkaSink(settings(broker.servers)), tenure())
+    alone, left = KafkaSink._alone, iter(range(committed))
+
+    def breaking(sink: KafkaSink, *positional: Any, **named: Any) -> Any:
+        if next(left, None) is None:
+            raise SinkError("The power goes.")
+        return alone(sink, *positional, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KafkaSink, "_alone", breaking)
+        with pytest.raises(SinkError, match="The power goes"):
+            sink.write(batch, "a")
+    again = opened(KafkaSink(sink._settings), tenure(2))
+    assert [one.position for one in again.write(batch, "a")] == [(2,)]
+    assert [one.position for one in again.write(batch, "a")] == [(2,)]
+    assert numbers(broker, topic) == [1, 3, 4]
+    again.close()
 
 
 def test_a_topic_that_is_missing_is_said_and_made_where_that_is_wanted(broker: Broker) -> None:
@@ -148,18 +131,19 @@ def test_a_broker_that_goes_and_comes_back_has_everything_once(broker: Broker) -
     topic = broker.topic()
     batch = documents([inserted(n, customer="Ada") for n in range(1, 7)], topic=topic, batch_size=2)
     sink = KafkaSink(settings(broker.servers, timeout=3.0))
-    sink.write(batch[:1])
+    opened(sink, tenure()).write(batch[:1], "a")
     broker.stop()
     try:
         with pytest.raises(SinkError, match="does not") as caught:
-            sink.write(batch[1:2])
+            sink.write(batch[1:], "b")
         assert caught.value.may_pass
         with pytest.raises(SinkError, match="does not"):
-            sink.last()
+            sink.open(tenure(2))
     finally:
         broker.start()
     back = KafkaSink(settings(broker.servers, transactional_id=sink._settings.transactional_id, timeout=30.0))
-    back.write(batch)
+    opened(back, tenure(2)).write(batch[:1], "a")
+    back.write(batch[1:], "b")
     assert numbers(broker, topic) == [1, 2, 3, 4, 5, 6]
     assert back.last() == batch[-1].id
     back.close()

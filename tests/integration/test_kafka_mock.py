@@ -10,19 +10,18 @@ import msgspec
 import pytest
 from confluent_kafka import Producer
 
-from eventlog.errors import ConfigError, SinkError
+from eventlog.errors import ConfigError, DataError, SinkError
 from eventlog.model import Document, Reason
 from eventlog.sinks.kafka import KafkaSink
 from eventlog.sinks.registry import MemoryRegistry
-from eventlog.xds.write import HEARTBEAT
 from tests.messages import documents, inserted
 from tests.servers import free_port
 from tests.servers_kafka import consumed, settings, stand_in
+from tests.sinks import opened, tenure
 
 
 def test_messages_come_with_key_and_value(mock_cluster: str) -> None:
     sink = KafkaSink(settings(mock_cluster))
-    assert sink.last() == ""
     batch = documents([inserted(1, customer="Ada"), inserted(2, customer="Bob")], topic="mock.keys")
     assert list(sink.write(batch)) == []
     found = {one.key: one.value for one in consumed(mock_cluster, "mock.keys")}
@@ -54,7 +53,7 @@ def test_what_our_own_limit_refuses_is_set_aside_at_once(mock_cluster: str) -> N
 def test_nobody_answers_at_the_start() -> None:
     sink = KafkaSink(settings(f"127.0.0.1:{free_port()}", timeout=0.5))
     with pytest.raises(SinkError, match=r"does not answer.*tried again") as caught:
-        sink.last()
+        sink.open(None)
     assert caught.value.may_pass
     with pytest.raises(SinkError):
         sink.write([Document(id="1", body=b"", covers={})])
@@ -70,11 +69,11 @@ def test_a_connection_that_failed_is_gone_though_its_error_is_kept() -> None:
     before = producers()
     sink = KafkaSink(settings(f"127.0.0.1:{free_port()}", timeout=0.5))
     with pytest.raises(SinkError) as caught:
-        sink.last()
+        sink.open(None)
     assert producers() == before
     with stand_in() as servers:
         cut = KafkaSink(settings(servers, timeout=3))  # a busy machine needs more than a moment
-        cut.last()
+        cut.open(None)
         during = producers()
     assert during > before
     with pytest.raises(SinkError) as another:
@@ -90,13 +89,22 @@ def test_documents_that_are_no_messages_need_a_topic(mock_cluster: str) -> None:
         sink.write([Document(id="1", body=b"", covers={})])
 
 
-def test_a_heartbeat_is_sent_whenever_it_comes(mock_cluster: str) -> None:
-    sink = KafkaSink(settings(mock_cluster, topic="mock.beats"))
-    beat = Document(id=HEARTBEAT, body=b"<beat/>", covers={})
-    sink.write([beat])
-    sink.write([Document(id="00001", body=b"<a/>", covers={}), beat])
-    assert [one.value for one in consumed(mock_cluster, "mock.beats")] == [b"<beat/>", b"<a/>", b"<beat/>"]
-    assert sink.last() == "00001"
+@pytest.mark.parametrize("value, last", [(b'{"last":"00004"}', "00004"), (b"{", None)])
+def test_a_mark_of_an_older_eventlog_is_gone_on_from_and_a_damaged_one_is_told(
+    mock_cluster: str, value: bytes, last: str | None
+) -> None:
+    ours = settings(mock_cluster, topic="mock.older")
+    producer = Producer({"bootstrap.servers": mock_cluster})
+    producer.produce(ours.marks_topic, value, ours.transactional_id.encode())
+    producer.flush(10)
+    sink = KafkaSink(ours)
+    if last is None:
+        with pytest.raises(DataError, match=f"mark of {ours.transactional_id} .* cannot be read"):
+            sink.open(tenure())
+        return
+    assert opened(sink, tenure()).last() == last
+    sink.write([Document(id="00003", body=b"<late/>", covers={})], "a")
+    assert opened(KafkaSink(ours), tenure(2)).last() == last
     sink.close()
 
 

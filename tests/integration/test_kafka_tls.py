@@ -143,10 +143,10 @@ def test_a_user_needs_the_rights_that_the_documentation_names_and_no_others(brok
         assert not caught.value.may_pass
         return str(caught.value)
 
-    assert "right to write and describe output.transactional_id" in refused_us()
-    allow(broker, ResourceType.TRANSACTIONAL_ID, ours.transactional_id, AclOperation.WRITE, AclOperation.DESCRIBE)
     assert f"(topic {marks}) refuses us" in refused_us()
     allow(broker, ResourceType.TOPIC, marks, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.READ)
+    assert "right to write and describe output.transactional_id" in refused_us()
+    allow(broker, ResourceType.TRANSACTIONAL_ID, ours.transactional_id, AclOperation.WRITE, AclOperation.DESCRIBE)
     assert f"(topic {topic}) refuses us" in refused_us()
     assert consumed(broker.servers, topic) == []
     allow(broker, ResourceType.TOPIC, topic, AclOperation.WRITE, AclOperation.DESCRIBE)

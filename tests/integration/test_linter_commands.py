@@ -22,6 +22,7 @@ from eventlog.sources.linter.scripts import SAMPLE_SCHEMA
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import LinterSource
 from eventlog.xds.write import XdsFormat
+from tests.sinks import opened
 
 
 def called(command: object, *arguments: object) -> Result:
@@ -56,7 +57,7 @@ def test_what_the_emulator_writes_is_published(tmp_path: Path) -> None:
     assert called(emulate, "--database", url).output == "7 row(s) written to DISPATCH_QUEUE.\n"
     settings = LinterSettings()
     source = LinterSource(open_session(url, settings), FileMarks(tmp_path / "marks.json"), SAMPLE_SCHEMA, settings)
-    output = Output(name="files", format=XdsFormat(), sink=FileSink(tmp_path / "out", ".xml"))
+    output = Output(name="files", format=XdsFormat(), sink=opened(FileSink(tmp_path / "out", ".xml")))
     pipeline = Pipeline(source=source, reader=None, catalog=None, outputs=[output], options=Options())
     report = pipeline.go_round()
     assert (report.events, report.changes, report.documents, report.errors) == (3, 3, 3, 0)

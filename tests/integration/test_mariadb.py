@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Iterator
 from threading import Event as Flag
 from threading import Thread
-from time import sleep
 
 import pytest
 from sqlalchemy import Engine, create_engine, event, text
@@ -21,8 +20,9 @@ from eventlog.sql.install import install, install_sql, uninstall_sql
 from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import Options, State, Style, track, track_sql, trigger_states
+from tests.integration.publishing import until
 from tests.logged import USR, left_by, logged, run
-from tests.servers import mysqls
+from tests.servers import absent, mysqls
 from tests.servers_mysql import mysql_shell
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
@@ -51,7 +51,7 @@ def shell(server: Engine) -> list[str]:
         version = str(connection.exec_driver_sql("SELECT VERSION()").scalar_one())
     own = ["mariadb"] if "MariaDB" in version else mysql_shell()
     if shutil.which(own[0]) is None:
-        pytest.skip(f"the shell {own[0]} is not installed")
+        absent("mariadb", f"its shell {own[0]} is not installed")
     url = server.url
     place = [f"--host={url.host}", f"--port={url.port}", f"--user={url.username}", f"--password={url.password or ''}"]
     return [*own, "--no-defaults", *place, str(url.database)]
@@ -171,12 +171,16 @@ def test_writers_do_not_wait_for_each_other_at_the_log(usr: Engine, impatient: E
 
 def test_a_long_statement_keeps_nobody_from_numbering_log_rows(usr: Engine, impatient: Engine) -> None:
     track(usr, ["usr"])
-    long = Thread(target=run, args=(usr, "INSERT INTO usr (idu, age) VALUES (1, SLEEP(0)), (2, SLEEP(2.5))"))
-    long.start()
-    sleep(0.5)  # the first row is logged by now
-    run(impatient, "INSERT INTO usr (idu) VALUES (3)")
-    assert [row[1] for row in logged(usr)] == ["idu=3"]
-    long.join()
+    waits = "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'INSERT%' AND state LIKE 'User lock'"
+    with usr.connect() as gate:
+        gate.execute(text("SELECT GET_LOCK('gate', 0)"))
+        long = Thread(target=run, args=(usr, "INSERT INTO usr (idu, age) VALUES (1, 1), (2, GET_LOCK('gate', 60))"))
+        long.start()
+        until(lambda: gate.execute(text(waits)).all(), "the first row is logged and the second one waits")
+        run(impatient, "INSERT INTO usr (idu) VALUES (3)")
+        assert [row[1] for row in logged(usr)] == ["idu=3"]
+        gate.execute(text("SELECT RELEASE_LOCK('gate')"))
+        long.join()
     assert len(logged(usr)) == 3
 
 

@@ -19,6 +19,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states
 from tests.logged import USR, left_by, run
+from tests.servers import absent
 
 _numbers = count(1)
 WORD = "pä ss€%&/"
@@ -84,7 +85,7 @@ def distrusted(mysql: Engine, account: str) -> Iterator[Engine]:
     """An installer with the least rights where the server has a binary log and trusts nobody with triggers."""
     with mysql.connect() as connection:
         if not connection.exec_driver_sql("SELECT @@GLOBAL.log_bin").scalar_one():
-            pytest.skip("this MySQL server has no binary log")
+            absent("mysql", "this server has no binary log")
     install(mysql)
     run(mysql, *USR)
     give_rights(mysql, Roles(installer=f"{account}@%"), tables=["usr"])

@@ -54,10 +54,10 @@ class OwnServer:
 
 @pytest.fixture
 def own_server() -> Iterator[OwnServer]:
-    binaries = servers._postgres_binaries()
+    binaries = servers.postgres_binaries()
     if binaries is None:
         servers.absent("postgres", "its binaries are not there")
-    folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-"))
     server = OwnServer(binaries, folder)
     yield server
     server.down()
@@ -125,11 +125,9 @@ def test_a_lock_is_not_waited_for_for_ever(postgresql: Engine, tmp_path: Path) -
     with Publisher(config, engine=impatient) as publisher, postgresql.begin() as other:
         publisher.post.take()
         other.execute(text("LOCK TABLE event_log IN ACCESS EXCLUSIVE MODE"))
-        started = time.monotonic()
-        with pytest.raises(SourceError, match="lock timeout") as waited:
+        with pytest.raises(SourceError, match="lock timeout") as waited:  # without a limit it would wait for ever
             publisher.run_once()
         assert waited.value.may_pass
-        assert time.monotonic() - started < 10
         other.rollback()
         assert publisher.run_once().settled == 1
 
@@ -221,10 +219,8 @@ def test_a_server_that_does_not_answer_is_given_up(postgresql: Engine) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         engine = connect(f"postgresql+psycopg://postgres@127.0.0.1:{silent.getsockname()[1]}/app?connect_timeout=2")
         limit_sessions(engine, None, None)
-        started = time.monotonic()
         with pytest.raises(OperationalError, match="timeout"):
             engine.connect()
-        assert time.monotonic() - started < 10
     engine = connect(postgresql.url.render_as_string(hide_password=False))
     limit_sessions(engine, None, None)
     with engine.connect() as connection:

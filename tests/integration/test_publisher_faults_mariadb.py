@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -73,10 +72,8 @@ def test_a_lock_is_not_waited_for_for_ever(server: Engine, tmp_path: Path, held:
         log.run("UPDATE event_log SET status = 'N'")
         with server.begin() as other:
             other.execute(text(f"SELECT * FROM {held} FOR UPDATE")).all()
-            started = time.monotonic()
             with pytest.raises(SourceError, match=r"[Ll]ock wait timeout") as waited:
                 publisher.run_once()
             assert waited.value.may_pass
-            assert time.monotonic() - started < 20
         assert publisher.run_once().settled == 1
     assert log.statuses() == {1: "S"}

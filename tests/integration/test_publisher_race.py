@@ -60,12 +60,12 @@ def watched(publisher: Publisher) -> dict[str, list[int]]:
     write_documents = output.sink.write
     seen: dict[str, list[int]] = {}
 
-    def write_and_watch(documents: object) -> object:
+    def write_and_watch(documents: object, plan: str = "") -> object:
         for document in documents:  # type: ignore[attr-defined]  # it is a sequence of documents
             for event in read_events(document.body):
                 values = [int(value.text) for a in event.attributes for s in a.steps for value in s.values]
                 seen.setdefault(str(event.association), []).extend(values)
-        return write_documents(documents)  # type: ignore[arg-type]  # as above
+        return write_documents(documents, plan)  # type: ignore[arg-type]  # as above
 
     output.sink.write = write_and_watch  # type: ignore[method-assign,assignment]  # to see what passes by
     return seen

@@ -15,7 +15,8 @@ from eventlog.config import Config, HttpOutput
 from eventlog.daemon.ledger import Ledger
 from eventlog.daemon.publisher import Publisher
 from eventlog.errors import OK, OccupiedError, SinkError
-from eventlog.sources.seat import Seat
+from eventlog.sinks.files import FileSink
+from eventlog.sources.lock import LogLock
 from eventlog.sql.log import Log
 from eventlog.standing import Standing
 from eventlog.status import facts
@@ -57,15 +58,19 @@ def test_one_that_fails_and_waits_says_so_meanwhile(sqlite: Engine, tmp_path: Pa
         assert log.statuses()[7] == "N"
 
 
-def test_the_next_publisher_goes_on_where_the_former_was(sqlite: Engine, tmp_path: Path) -> None:
+def test_the_next_publisher_goes_on_where_the_former_was(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise SinkError("Documents cannot be written.")
+
     log = site(sqlite)
     blocked = tmp_path / "out"
-    with Publisher(config_of(sqlite, blocked)) as publisher:
-        blocked.rmdir()
-        log.write(1)
+    log.write(1)
+    with Publisher(config_of(sqlite, blocked)) as publisher, monkeypatch.context() as disk:
+        disk.setattr(FileSink, "write", full)
         with pytest.raises(SinkError):
             publisher.run_once()
-    blocked.mkdir()
     with Publisher(config_of(sqlite, blocked)) as publisher:
         assert publisher.run_once().settled == 1
     [standing] = facts(sqlite, log.names).outputs.values()
@@ -74,6 +79,19 @@ def test_the_next_publisher_goes_on_where_the_former_was(sqlite: Engine, tmp_pat
     assert standing.failed_at is not None
     assert standing.at is not None
     assert standing.failed_at < standing.at
+
+
+def test_an_output_that_cannot_be_opened_says_so(sqlite: Engine, tmp_path: Path) -> None:
+    log = site(sqlite)
+    log.write(1)
+    with Publisher(config_of(sqlite, tmp_path / "out")) as publisher:
+        (tmp_path / "out").rmdir()
+        (tmp_path / "out").write_text("a file in the place of the folder")
+        with pytest.raises(SinkError):
+            publisher.run_once()
+    [standing] = facts(sqlite, log.names).outputs.values()
+    assert "cannot be written" in str(standing.error)
+    assert standing.at is None
 
 
 def test_the_command_shows_it_as_text_and_as_json(
@@ -93,9 +111,9 @@ def test_the_command_shows_it_as_text_and_as_json(
 
 def test_entries_are_few_and_only_of_who_has_the_seat(sqlite: Engine) -> None:
     log = Log(sqlite, site(sqlite).names)
-    seat = Seat(log, 60.0)
-    assert seat.take()
-    ledger = Ledger(seat)
+    lock = LogLock(log, 60.0)
+    assert lock.take()
+    ledger = Ledger(lock)
     for number in (1, 2, 3):
         ledger.enter({"out": Standing(document="d", position=(number,), at=1.0)})
     assert facts(sqlite, log.names).outputs["out"].position == (1,)
@@ -112,9 +130,9 @@ def test_entries_are_few_and_only_of_who_has_the_seat(sqlite: Engine) -> None:
 
 def test_what_a_receiver_says_does_not_command_the_terminal(sqlite: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     log = Log(sqlite, site(sqlite).names)
-    seat = Seat(log, 60.0)
-    assert seat.take()
-    Ledger(seat).enter({"out": Standing(error="no\x1b[2Jthing", failed_at=1.0)})
+    lock = LogLock(log, 60.0)
+    assert lock.take()
+    Ledger(lock).enter({"out": Standing(error="no\x1b[2Jthing", failed_at=1.0)})
     assert exit_code(["status", "--database", str(sqlite.url)]) == OK
     said = capsys.readouterr().out
     assert "\x1b" not in said

@@ -13,6 +13,7 @@ from eventlog.cli.main import main
 from eventlog.config import Config, from_settings
 from eventlog.daemon.publisher import Publisher
 from eventlog.errors import OccupiedError
+from eventlog.marks import FileMarks
 
 SEED = [
     "000000240000001D00000042000000C80000006F00000000000000040000000100000001633120696E74656765722C20633220766172636861722832302C302900",
@@ -80,6 +81,24 @@ def test_one_publisher_at_a_time(place: Path) -> None:
         first.run_once()
         with pytest.raises(OccupiedError, match="Another publisher works on the CDC stream"):
             second.run_once()
+
+
+def test_a_stream_has_an_identity_and_an_epoch_in_its_marks(place: Path) -> None:
+    tenures = []
+    for _ in range(2):
+        with Publisher(config_of(place)) as publisher:
+            with pytest.raises(OccupiedError):
+                publisher.post.confirm()
+            publisher.run_once()
+            publisher.post.confirm()
+            tenures.append(publisher.post.tenure)
+            marks = FileMarks(publisher.config.source.marks)
+    first, second = tenures
+    assert first is not None
+    assert second is not None
+    assert (first.log, first.name) == (second.log, second.name) == (marks.get("log"), publisher.post.name)
+    assert first.epoch < second.epoch == int(marks.get("epoch") or 0)
+    assert {"log", "epoch"} < set(marks.all()), "where the stream was read to stands there too"
 
 
 def test_the_command_publishes_a_stream(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from eventlog.cli.main import exit_code
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.tempo import Tempo
 from eventlog.errors import OK, OccupiedError
-from eventlog.sources.seat import Seat
+from eventlog.sources.lock import LogLock
 from eventlog.sql.log import Log
 from eventlog.status import facts
 from tests.integration.publishing import config_of, site
@@ -46,21 +46,21 @@ def test_the_command_shows_it_as_text_and_as_json(
 
 def test_entries_are_few_and_nothing_is_forgotten_between_them(sqlite: Engine) -> None:
     log = Log(sqlite, site(sqlite).names)
-    seat = Seat(log, 60.0)
-    assert seat.take()
-    tempo = Tempo(seat)
+    lock = LogLock(log, 60.0)
+    assert lock.take()
+    tempo = Tempo(lock)
     for _ in range(5):
         tempo.count(10)
         tempo.enter()
     assert facts(sqlite, log.names).rate.rows == 10
     tempo.enter(now=True)
     assert facts(sqlite, log.names).rate.rows == 50
-    seat.leave()
+    lock.leave()
 
 
 def test_who_has_lost_the_seat_enters_nothing(sqlite: Engine) -> None:
     log = Log(sqlite, site(sqlite).names)
-    former = Seat(log, 60.0)
+    former = LogLock(log, 60.0)
     assert former.take()
     with log.transaction() as connection:
         connection.exec_driver_sql(

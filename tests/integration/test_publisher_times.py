@@ -31,7 +31,7 @@ class Wall:
         self.time = DAY.replace(hour=hour) + dt.timedelta(days=days)
 
     def looks(self) -> None:
-        """Returns when somebody has seen the time and nothing came of it."""
+        """Returns when somebody has seen the time and nothing came of it; no cycle is under way then."""
         seen = self.looked
         until(lambda: self.looked > seen + 2, "it looks at the clock")
 
@@ -58,6 +58,7 @@ def test_cycles_begin_at_each_of_several_times_of_day_and_at_no_other(
         assert published(out) == {}
         wall.set(3)
         until(settled(log, 3), "all that waits, cycle after cycle")
+        wall.looks()
         log.write(4, key="idu=4")
         wall.looks()
         wall.set(14)
@@ -65,12 +66,14 @@ def test_cycles_begin_at_each_of_several_times_of_day_and_at_no_other(
         assert len(published(out)) == 3
         wall.set(15)
         until(settled(log, 4), "what came until the second time")
+        wall.looks()
         log.write(5, key="idu=5")
         wall.set(1, days=1)
         wall.looks()
         assert len(published(out)) == 4
         wall.set(9, days=3)  # the machine slept
         until(settled(log, 5), "what was missed is made up for once")
+        wall.looks()
         log.write(6, key="idu=6")
         wall.looks()
         assert log.statuses()[6] == "N"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
 from eventlog.refresh import GO_ON
 from eventlog.sql.install import install
@@ -60,17 +60,43 @@ def refreshed(engine: Engine, *options: str) -> str:
     return done.stdout
 
 
+class Broken:
+    """A load that has written rows of each of its three ranges and can write no more until it is let go."""
+
+    def __init__(self, process: subprocess.Popen[str], gate: Connection) -> None:
+        self.process = process
+        self._gate = gate
+
+    def let_go(self) -> None:
+        self._gate.execute(text("SELECT pg_advisory_unlock_all()"))
+
+    def said(self) -> str:
+        """What it says in the end, once it can go on."""
+        self.let_go()
+        return self.process.communicate(timeout=120)[1]
+
+
 @contextmanager
-def on_its_way(engine: Engine) -> Iterator[subprocess.Popen[str]]:
-    """A load in three jobs that has begun each of their ranges, a row at a time."""
+def on_its_way(engine: Engine) -> Iterator[Broken]:
+    """A load in three jobs, a row at a time; a trigger has each wait in the middle of its range."""
+    run(
+        engine,
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$BEGIN PERFORM pg_advisory_xact_lock_shared(18); RETURN NEW; END$$",
+        "CREATE TRIGGER gate BEFORE INSERT ON event_log FOR EACH ROW"
+        " WHEN (NEW.table_key LIKE '%50') EXECUTE FUNCTION wait()",
+    )
     command = refresh(engine, "--jobs", "3", "--chunk", "1")
-    begun = "SELECT count(*) FROM event_log_mark WHERE name LIKE 'refresh%' AND value LIKE '%\"rows\"%'"
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            until(lambda: asked(engine, begun)[0][0] >= 3, "three ranges are begun")
-            yield process
-        finally:
-            process.kill()
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    gatekeeper = create_engine(engine.url, poolclass=NullPool)
+    with gatekeeper.connect() as gate:
+        gate.execute(text("SELECT pg_advisory_lock(18)"))
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                until(lambda: asked(engine, waiting) == [(3,)], "three ranges are begun")
+                yield Broken(process, gate)
+            finally:
+                process.kill()
 
 
 def check_it_goes_on(engine: Engine, jobs: int) -> None:
@@ -84,18 +110,19 @@ def check_it_goes_on(engine: Engine, jobs: int) -> None:
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])
 def test_one_that_was_killed_goes_on_with_another_number_of_jobs(site: Engine, jobs: int) -> None:
-    with on_its_way(site) as process:
-        os.kill(process.pid, signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
+    with on_its_way(site) as load:
+        os.kill(load.process.pid, signal.SIGKILL)
+        assert load.process.wait() == -signal.SIGKILL
+        load.let_go()
     until(lambda: len(asked(site, "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()")) == 1, "its end")
     check_it_goes_on(site, jobs)
 
 
 def test_who_interrupts_it_is_told_how_far_it_came(site: Engine) -> None:
-    with on_its_way(site) as process:
-        process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[1]
-    assert process.returncode == 130
+    with on_its_way(site) as load:
+        load.process.send_signal(signal.SIGINT)
+        said = load.said()
+    assert load.process.returncode == 130
     told = re.search(r"usr: (\d+) row\(s\) are written\. (.*)", said)
     assert told is not None
     assert (int(told[1]), told[2]) == (written(site), GO_ON)
@@ -103,12 +130,12 @@ def test_who_interrupts_it_is_told_how_far_it_came(site: Engine) -> None:
 
 
 def test_a_session_that_is_lost_ends_all_with_a_sentence(site: Engine) -> None:
-    others = "datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%event_log%'"
-    with on_its_way(site) as process:
-        site.dispose()  # its sessions are none of the load's
-        asked(site, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others} LIMIT 1")
-        said = process.communicate(timeout=60)[1]
-    assert process.returncode == 75
+    with on_its_way(site) as load:
+        asked(
+            site, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted LIMIT 1"
+        )
+        said = load.said()
+    assert load.process.returncode == 75
     assert said.startswith("eventlog: The event log public.event_log cannot be used: ")
     assert said.strip().endswith(GO_ON)
     check_it_goes_on(site, 3)

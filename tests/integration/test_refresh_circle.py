@@ -25,6 +25,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.refresh import Pace, Refresh, Stand, loads
 from eventlog.rules import Options
+from eventlog.seams import Tenure
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from eventlog.sources.table import LogSource
 from eventlog.sql.install import install
@@ -33,6 +34,7 @@ from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers import Options as TrackOptions
 from eventlog.sql.triggers import Style, located, track
 from tests.integration.publishing import url_of
+from tests.sinks import opened
 
 Rows = dict[int, tuple[Any, ...]]
 COUNT = 60
@@ -46,10 +48,13 @@ class Consumer:
         self.operations: set[str] = set()
         self._last = ""
 
+    def open(self, tenure: Tenure | None) -> None:
+        """Nobody else writes here."""
+
     def last(self) -> str:
         return self._last
 
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
         for document in documents:
             assert isinstance(document, MessagesDocument)
             assert document.id > self._last
@@ -95,7 +100,7 @@ class Circle:
             reader=SqlRowReader(engine, catalog),
             catalog=catalog,
             outputs=[
-                Output(format=ChangeTableFormat(), sink=DatabaseSink(DatabaseSettings(url=""), engine)),
+                Output(format=ChangeTableFormat(), sink=opened(DatabaseSink(DatabaseSettings(url=""), engine))),
                 Output(
                     format=MessageFormat(settings=MessageSettings(mode="bare")), sink=self.consumer, name="messages"
                 ),

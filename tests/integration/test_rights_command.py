@@ -31,7 +31,7 @@ def test_nobody_to_give_rights_to_is_refused(postgresql: Engine) -> None:
     install(postgresql)
     done = eventlog("rights", "--database", postgresql.url.render_as_string(hide_password=False))
     assert done.returncode == EX_USAGE
-    assert "--installer, --writer and --publisher" in done.stderr
+    assert "--installer, --writer, --publisher and --reader" in done.stderr
 
 
 @pytest.mark.parametrize("role", ["--writer", "--publisher"])

@@ -57,7 +57,7 @@ def publish(log: LogTable, out: Path, **settings: Any) -> dict[str, bytes]:
     with Publisher(config_of(log.engine, out, batch_size=3, **settings)) as publisher:
         for _ in publisher.rounds(until_empty=True):
             pass
-    return {path.name: path.read_bytes() for path in out.iterdir()}
+    return {path.name: path.read_bytes() for path in out.glob("*.xml")}
 
 
 @pytest.mark.parametrize("limit", [40, 10_000])
@@ -102,7 +102,7 @@ def test_a_worker_that_dies_is_replaced_and_nobody_notices(log: LogTable, tmp_pa
         pool._processes[0].wait()
         for _ in publisher.rounds(until_empty=True):
             pass
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == alone
+    assert {path.name: path.read_bytes() for path in out.glob("*.xml")} == alone
     assert (log.statuses(), log.outcomes()) == ended
 
 
@@ -115,17 +115,17 @@ def test_what_workers_made_ready_is_forgotten_when_a_sink_fails(
     out, calls = tmp_path / "out", iter(range(99))
     write = FileSink.write
 
-    def full(self: FileSink, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def full(self: FileSink, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
         if next(calls) == 3:
             raise SinkError("The disk is full.")
-        return write(self, documents)
+        return write(self, documents, plan)
 
     with Publisher(config_of(log.engine, out, batch_size=3, query_limit=40, workers=2)) as publisher:
         monkeypatch.setattr(FileSink, "write", full)
         with pytest.raises(SinkError):
             deque(publisher.rounds(until_empty=True))
         deque(publisher.rounds(until_empty=True))
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == alone
+    assert {path.name: path.read_bytes() for path in out.glob("*.xml")} == alone
 
 
 def test_a_death_in_the_middle_of_a_batch_is_told_and_may_pass() -> None:

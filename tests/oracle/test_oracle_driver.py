@@ -26,7 +26,7 @@ from tests.oracle.recorder import Recorder
 
 pytestmark = pytest.mark.xdist_group("oracle-syntax")
 NAMES = LogNames(table="INDIRECT_PROCESS", schema="INDIRECT")
-WAITING = (7, 6, "USR", "IDU=1", None, None, None, "2025-03-23 10:57:19.000000", "SCOTT")
+WAITING = (7, 6, "USR", "IDU=1", None, None, None, "2025-03-23 10:57:19.000000", "SCOTT", None, None)
 
 
 def answers(statement: str) -> Sequence[tuple[Any, ...]]:

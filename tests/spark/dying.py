@@ -73,7 +73,7 @@ def _failing(way: str, died: Path) -> Callable[[KafkaSink, Marks], None]:
 
 def _all_but_committed(sink: KafkaSink, marks: Marks) -> None:
     producer, ours = sink._opened(), sink._settings
-    for key, value in mark_messages(ours.transactional_id, marks.last, {}):
+    for key, value in mark_messages(ours.transactional_id, marks.standing, {}):
         sink._produce(producer, Message(topic=ours.marks_topic, key=key, value=value))
     producer.flush(10)
 

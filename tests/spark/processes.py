@@ -1,4 +1,4 @@
-"""The Python workers of a Spark that runs on this machine, for the tests that kill them."""
+"""The processes of a Spark that runs on this machine, for the tests that kill them; from /proc, for `ps` is not everywhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def kill_workers(root: int, *, most: int | None = None) -> int:
 
 def workers(root: int) -> list[int]:
     """Python processes below the JVM below a process, those that fork others left out."""
-    parents = {int(path.name): _parent(path) for path in Path("/proc").glob("[0-9]*")}
+    parents = _parents()
     above = set(parents.values())
 
     def below(process: int) -> bool:
@@ -30,6 +30,18 @@ def workers(root: int) -> list[int]:
         return False
 
     return [process for process in parents if process not in above and below(process) and _is_python(process)]
+
+
+def kill_tree(root: int) -> None:
+    """Kills a process and all that it has started, the youngest first."""
+    for child in [process for process, parent in _parents().items() if parent == root]:
+        kill_tree(child)
+    with suppress(ProcessLookupError):
+        os.kill(root, signal.SIGKILL)
+
+
+def _parents() -> dict[int, int]:
+    return {int(path.name): _parent(path) for path in Path("/proc").glob("[0-9]*")}
 
 
 def _parent(path: Path) -> int:

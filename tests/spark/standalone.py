@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from eventlog_spark.java import find_java
 from tests.servers import free_port
+from tests.spark.processes import kill_tree
 
 PATIENCE = 90
 
@@ -36,7 +37,7 @@ class Standalone(Struct, frozen=True, kw_only=True):
 
     def kill_worker(self) -> None:
         """Kills the first worker with everything that it runs."""
-        _kill_tree(self.workers[0].process.pid)
+        kill_tree(self.workers[0].process.pid)
         self.workers[0].process.wait()
 
 
@@ -58,7 +59,7 @@ def standalone(folder: Path) -> Iterator[Standalone]:
         yield Standalone(url=url, master=started[0], workers=tuple(started[1:]))
     finally:
         for node in reversed(started):
-            _kill_tree(node.process.pid)
+            kill_tree(node.process.pid)
             node.process.wait()
 
 
@@ -93,15 +94,3 @@ def _alive(master: Node) -> int:
             return int(msgspec.json.decode(answer.read())["aliveworkers"])
     except OSError:
         return 0
-
-
-def _kill_tree(process: int) -> None:
-    """Kills a process and all that it has started, the youngest first."""
-    listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
-    for child in [pid for pid, parent in pairs if parent == process]:
-        _kill_tree(child)
-    try:
-        os.kill(process, 9)
-    except ProcessLookupError:
-        return

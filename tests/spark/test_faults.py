@@ -18,9 +18,10 @@ texts = st.text(st.characters(codec="utf-8"))
 def test_a_text_that_quotes_an_error_gives_it_back(
     kind: type[EventlogError], message: str, hint: str | None, around: str
 ) -> None:
-    arrived = read(f"{around} {written(kind(message or 'x', hint=hint))} {around}")
+    error = kind(message or "x", hint=hint)
+    arrived = read(f"{around} {written(error)} {around}")
     assert type(arrived) is kind
-    assert (arrived.message, arrived.hint) == (message or "x", hint)
+    assert (arrived.message, arrived.hint) == (error.message, error.hint)
 
 
 @pytest.mark.parametrize("kind", KINDS)

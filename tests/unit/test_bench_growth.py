@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -117,7 +118,7 @@ def test_statements_fill_a_log_with_the_rows_of_the_shape(shape: Shape) -> None:
     sizes = {"objects": shape.objects, "columns": shape.columns, "tables": shape.tables, "table": shape.table}
     values = {"status": "N", "former": former, "latter": latter, "first": 0, "last": shape.rows}
     columns = "table_key, status, event_type, event_time, perpetrator, table_name, column_name, old_value, new_value"
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(f"CREATE TABLE log (record_id INTEGER PRIMARY KEY, {columns})")
         connection.execute(FILL.format(log="log", counted=COUNTED["sqlite"]), sizes | values)
         filled = connection.execute("SELECT * FROM log ORDER BY record_id").fetchall()

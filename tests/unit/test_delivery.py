@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -11,11 +11,12 @@ from eventlog import delivery
 from eventlog.delivery import Strictness
 from eventlog.endings import given_up
 from eventlog.errors import DataError, SinkError, SourceError
-from eventlog.model import Document, Event, Kind, Outcome, Position, Reason, RowId, Status
+from eventlog.model import Change, Document, Event, Kind, Outcome, Position, Reason, RowId, Status
 from eventlog.pipeline import Output, Pipeline
 from eventlog.progress import read_positions, read_progress, write_positions
 from eventlog.rules import Options
-from tests.memory import MemoryRows, MemorySink, MemorySource, OneEach, event, inserts
+from eventlog.schema import Catalog
+from tests.memory import MemoryRows, MemorySink, MemorySource, OneEach, Several, event, inserts
 from tests.strategies import CATALOG
 
 ROW = RowId(None, "usr", "idu=1")
@@ -34,8 +35,8 @@ def round_with(source: MemorySource, *sinks: MemorySink, **facts: Any) -> Pipeli
         Output(format=OneEach(), sink=sink, name=f"out {number}", answers=isinstance(sink, AskingSink))
         for number, sink in enumerate(sinks)
     ]
-    defaults: dict[str, Any] = {"reader": None, "catalog": CATALOG, "options": Options()}
-    return Pipeline(source=source, outputs=outputs, **(defaults | facts))
+    defaults: dict[str, Any] = {"reader": None, "catalog": CATALOG, "options": Options(), "outputs": outputs}
+    return Pipeline(source=source, **(defaults | facts))
 
 
 def of_objects(*keys: int) -> list[Event]:
@@ -79,7 +80,7 @@ def test_an_output_is_served_although_the_one_before_it_failed() -> None:
 
 def test_of_several_failures_the_lasting_one_is_told() -> None:
     class Refusing(MemorySink):
-        def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+        def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
             raise SinkError("The folder is gone.", may_pass=False)
 
     source = MemorySource([], inserts(1))
@@ -210,6 +211,59 @@ def test_answers_from_before_a_failure_still_count_after_it() -> None:
     round_with(source, asking, bad).go_round()
     assert letters(source) == "WS"
     assert source.settled[(1,)].note == "said the receiver."
+
+
+class Counting:
+    """Numbers its documents on from the last one that there is, as change tables do with their rows."""
+
+    suffix = ".txt"
+
+    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document]:
+        for number, change in enumerate(changes, int(after or 0) + 1):
+            body = f"{number} {change.row.key}".encode()
+            yield Document(id=f"{number:03}", body=body, covers={change.event_id: change.positions})
+
+
+class Remembering(MemorySink):
+    """Remembers every document that it was given, and the events in it."""
+
+    def __init__(self, answers: Mapping[int, Status] | None = None) -> None:
+        super().__init__([], answers)
+        self.given: list[Document] = []
+
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        for document in documents:
+            self.given.append(document)
+            super().write([document])
+        return super().write(documents, plan)
+
+
+@pytest.mark.parametrize("fails_at", ["002", "003"])
+def test_a_document_that_is_repeated_counts_on_from_where_it_did_before(fails_at: str) -> None:
+    source, sink = MemorySource([], inserts(3)), Remembering()
+    sink.fails_at = fails_at
+    outputs = [Output(format=Counting(), sink=sink)]
+    with pytest.raises(SinkError):
+        round_with(source, outputs=outputs).go_round()
+    sink.fails_at = None
+    round_with(source, outputs=outputs).go_round()
+    bodies = {document.id: {one.body for one in sink.given if one.id == document.id} for document in sink.given}
+    assert bodies == {"001": {b"1 idu=1"}, "002": {b"2 idu=2"}, "003": {b"3 idu=3"}}
+    assert letters(source) == "SSS"
+
+
+@pytest.mark.parametrize("strictness", [Strictness(), BY_OBJECT], ids=["stop", "object"])
+def test_a_fatal_answer_is_the_last_word_also_about_an_object_that_waits(strictness: Strictness) -> None:
+    source, sink = MemorySource([], of_objects(1, 1, 2)), Remembering({1: Status.NEW, 2: Status.FATAL})
+    outputs = [Output(format=Several(2), sink=sink, answers=True)]
+    assert round_with(source, outputs=outputs, strictness=strictness).go_round().fatal
+    assert letters(source) == "NFN"
+    first, _, last = source.batch.rows
+    source.batch, source.settled, sink.answers = type(source.batch)(events=[first, last]), {}, {}
+    round_with(source, outputs=outputs, strictness=strictness).go_round()
+    again = [event_id for document in sink.given[1:] for event_id in document.covers]
+    assert again == ["1", "3"], "what was refused for good is not offered again"
+    assert letters(source) == "SS"
 
 
 @pytest.mark.parametrize("attempts, expected", [(0, "NN"), (1, "NN"), (2, "ES"), (9, "ES")])

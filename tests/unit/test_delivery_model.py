@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from random import Random
 from threading import Lock
@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 from eventlog import delivery
 from eventlog.delivery import Output, Strictness
 from eventlog.errors import SinkError
-from eventlog.model import Change, Document, Event, Kind, Op, Outcome, Position, Status
+from eventlog.model import Document, Event, Kind, Outcome, Position, Status
 from eventlog.pipeline import Pipeline
 from eventlog.rules import Options
-from eventlog.schema import Catalog
-from eventlog.seams import Batch
-from tests.memory import answer, event
+from eventlog.seams import Batch, Tenure
+from tests.memory import Several, answer, event
 from tests.strategies import CATALOG
 
 FINAL: Final = frozenset({Status.SUCCESS, Status.WARNING, Status.ERROR})
@@ -55,23 +54,6 @@ class Log:
         self.notes = dict(notes or {})
 
 
-class Several:
-    """Documents of so many changes, called after the last event in them."""
-
-    suffix = ".txt"
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document]:
-        waiting = list(changes)
-        for start in range(0, len(waiting), self.size):
-            group = waiting[start : start + self.size]
-            covers = {change.event_id: change.positions for change in group}
-            assert all(change.op is not Op.TRUNCATE for change in group)
-            yield Document(id=f"{group[-1].positions[-1][0]:03}", body=b"", covers=covers)
-
-
 class Whimsical:
     """Answers as dice say, and watches who comes while what is still to be taken."""
 
@@ -87,10 +69,13 @@ class Whimsical:
         self._here: list[str] = []
         self._turn = Lock()
 
+    def open(self, tenure: Tenure | None) -> None:
+        """Nobody else writes here."""
+
     def last(self) -> str:
         return ""
 
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
         [document] = documents
         positions = [position for covered in document.covers.values() for position in covered]
         with self._turn:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.errors import DataError, SourceError
-from eventlog.marks import FileMarks, read_runs, runs, write_runs
+from eventlog.marks import FileMarks, note_name, notes_of, read_runs, runs, write_runs
 
 numbers = st.lists(st.integers(min_value=-(2**62), max_value=2**62), unique=True)
 crowded = st.lists(st.integers(min_value=-3, max_value=30), unique=True)
@@ -37,6 +37,28 @@ def test_what_is_no_list_of_numbers_is_told(text: str) -> None:
         read_runs(text)
 
 
+def test_it_is_told_with_its_beginning_its_place_and_what_to_do() -> None:
+    with pytest.raises(DataError) as told:
+        read_runs("1..3,70,x" + "9" * 100)
+    shown = "1..3,70,x" + "9" * 71 + "… (29 more characters)"
+    assert str(told.value) == (
+        f"The mark {shown!r} is not a list of numbers (character 9)."
+        " Somebody else has written it; restore the table of marks from a backup."
+    )
+
+
+def test_notes_are_marks_with_a_name_of_their_own() -> None:
+    marks = {"in hand": "1", note_name("out"): "{}", note_name("note: x"): "7"}
+    assert notes_of(marks) == {"out": "{}", "note: x": "7"}
+
+
+def test_a_note_whose_name_had_a_password_is_found_without_it_unless_there_is_a_newer_one() -> None:
+    former, now = "https://idm:secret@host/in", "https://idm:***@host/in"
+    assert notes_of({note_name(former): "old"}) == {now: "old"}
+    for names in ((former, now), (now, former)):
+        assert notes_of({note_name(name): "old" if name == former else "new" for name in names}) == {now: "new"}
+
+
 def test_marks_in_a_file_are_there_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "marks.json"
     marks = FileMarks(path)
@@ -48,6 +70,7 @@ def test_marks_in_a_file_are_there_after_a_restart(tmp_path: Path) -> None:
     again = FileMarks(path)
     assert (again.get("last"), again.get("in hand")) == ("7é\n", None)
     assert [entry.name for entry in tmp_path.iterdir()] == ["marks.json"]
+    assert path.read_text(encoding="utf-8") == '{\n  "last": "7é\\n"\n}\n', "people can read it"
 
 
 def test_a_mark_that_cannot_be_written_is_not_remembered_either(tmp_path: Path) -> None:
@@ -74,8 +97,11 @@ def test_a_crash_before_the_rename_leaves_the_former_marks(tmp_path: Path, monke
 def test_a_file_that_holds_no_marks_is_not_overwritten(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "marks.json"
     path.write_bytes(content)
-    with pytest.raises(DataError, match="does not hold marks"):
+    with pytest.raises(DataError, match="does not hold marks") as told:
         FileMarks(path)
+    assert str(told.value).endswith(
+        "Restore the file; without it the source begins anew and repeats what was published."
+    )
     assert path.read_bytes() == content
 
 

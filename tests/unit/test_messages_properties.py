@@ -17,6 +17,7 @@ from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.values import TableValues
 from eventlog.schema import Catalog, Column, Table
 from tests.messages import messages
+from tests.shares import met, shares
 
 CELLS: dict[str, st.SearchStrategy[Any]] = {
     "varchar(20)": st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
@@ -48,11 +49,13 @@ def histories(draw: st.DrawFn) -> tuple[Table, Change]:
     return table, Change(row=row, op=op, edits=tuple(edits), positions=((1,),), whole=draw(st.booleans()))
 
 
+@shares(told=0.5)
 @given(histories())
 def test_masks_and_rows_are_those_of_values(history: tuple[Table, Change]) -> None:
     table, change = history
     told = TableValues(table).told(change)
     found = messages([change], Catalog([table]))
+    met(told=found)
     if not found:
         assert change.op is Op.MODIFY
         assert not (told.changed | told.had | told.has) & ~1
@@ -66,11 +69,13 @@ def test_masks_and_rows_are_those_of_values(history: tuple[Table, Change]) -> No
     assert [value is None for value in content["data"].values()] == [value is None for value in row or ()]
 
 
+@shares(told=0.5)
 @given(histories(), st.booleans())
 def test_avro_says_what_json_says(history: tuple[Table, Change], logical: bool) -> None:
     table, change = history
     plain = messages([change], Catalog([table]))
     packed = messages([change], Catalog([table]), encoding="avro", logical_types=logical)
+    met(told=plain)
     assert [one.key for one in plain] == [one.key for one in packed]
     schema = shape_of(table, MessageSettings(encoding="avro", logical_types=logical)).data_schema
     for first, second in zip(plain, packed, strict=True):

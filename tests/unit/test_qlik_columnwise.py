@@ -19,6 +19,7 @@ from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.qlik.values import TableValues
 from eventlog.qlik.whole import WholeRows
 from eventlog.schema import Catalog, Column, Table
+from tests.shares import met, shares
 
 USR = Table(
     name="usr",
@@ -45,7 +46,7 @@ ODD: st.SearchStrategy[Any] = st.sampled_from([ABSENT, "2026-01-01", 7, AT.repla
 TRANSACTIONS = [None, *[Transaction(id=n, time=AT + dt.timedelta(minutes=7 * (n % 3))) for n in range(4)]]
 TABLES = {
     "usr": (["fname", "pay", "since"], ["idu=1", "idu=23", "idu=-4", 'idu="1"']),
-    "pair": (["x"], ["b=1,a=k", "b=2,a=l"]),
+    "pair": (["x"], ["b=1+a=k", "a=l+b=2"]),
     "loose": (["x"], [""]),
     "unknown": (["x"], ["x=1"]),
 }
@@ -102,6 +103,7 @@ def one_by_one(changes: list[Change], settings: ChangeTableSettings, size: int) 
         yield gathered.document()
 
 
+@shares(rows=0.6, compound=0.15, quick=0.2, refused=0.05)
 @given(
     runs(["usr"], odd=False)
     | runs(["usr", "pair", "loose"], odd=False)
@@ -116,6 +118,12 @@ def test_column_by_column_comes_what_one_by_one_comes(
     quick = list(ChangeTableFormat(settings=settings, rows_of_a_document=size).encode(changes, CATALOG))
     assert quick == list(one_by_one(changes, settings, size))
     blocks = [block for one in quick if isinstance(one, RowsDocument) for block in one.blocks]
+    met(
+        rows=blocks,
+        compound=any(block.target == "pair__ct" for block in blocks),
+        quick=taken(changes) is not None,
+        refused=any(isinstance(one, Refusal) for one in quick),
+    )
     assert all(len(column) == len(block.positions) for block in blocks for column in block.cells)
 
 

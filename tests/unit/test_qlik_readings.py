@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from eventlog.errors import ExpressionError
 from eventlog.qlik.readings import reading
 from eventlog.schema import Column
+from tests.shares import met, shares
 
 UTC = dt.UTC
 
@@ -111,12 +112,15 @@ kinds = st.sampled_from(
 )
 
 
+@shares(read=0.1, refused=0.2)
 @given(kinds, cells)
 def test_a_value_is_read_as_itself_or_refused(kind: str, cell: Any) -> None:
     column = Column(name="c", type=kind)
     try:
         value = typed(cell, column)
     except ExpressionError:
+        met(refused=True)
         return
+    met(read=value is not None)
     again = typed(value, column)
     assert again == value or again != again  # noqa: PLR0124  # what differs from itself is NaN

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from eventlog.errors import DataError, SinkError
 from eventlog.model import Event, Kind, Outcome, Row, RowId, Status
@@ -60,9 +62,9 @@ class Queue:
 class Noting(MemorySink):
     """Notes which document it takes."""
 
-    def write(self, documents: Sequence[object]) -> Sequence[Outcome]:
+    def write(self, documents: Sequence[object], plan: str = "") -> Sequence[Outcome]:
         self.log.extend(f"write {document.id}" for document in documents)  # type: ignore[attr-defined]  # documents
-        return super().write(documents)  # type: ignore[arg-type]  # as above
+        return super().write(documents, plan)  # type: ignore[arg-type]  # as above
 
 
 def relay(source: Queue, sink: MemorySink, *, answers: bool = False, **facts: object) -> Relay:
@@ -120,6 +122,18 @@ def test_when_a_sink_fails_what_was_made_ready_is_forgotten() -> None:
     sink.fails_at = None
     assert [report.events for report in rounds(runner)] == [2, 2]
     assert list(sink.taken) == ["1", "2", "3", "4", "5", "6"]
+
+
+@pytest.mark.parametrize("facts", [{"repeated": True}, {"notes": {"output": "{}"}}, {"attempts": {(1,): 1}}], ids=min)
+def test_nothing_is_read_ahead_of_a_batch_that_is_offered_again(facts: dict[str, Any]) -> None:
+    class Again(Queue):
+        def read(self, limit: int) -> Batch:
+            return replace(super().read(limit), **facts)
+
+    source, sink = Again([], inserts(4)), MemorySink([])
+    report = relay(source, sink).go_round(ahead=True)
+    assert (report.settled, source.looks, source.in_hand) == (2, 0, ())
+    assert list(sink.taken) == ["1", "2"]
 
 
 @pytest.mark.parametrize("status,goes_on", [(Status.WARNING, True), (Status.ERROR, True), (Status.NEW, False)])

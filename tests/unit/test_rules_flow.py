@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.model import Change, Event, Kind, Outcome, Position, Reason, Row, RowId, Status
+from eventlog.model import Change, Event, Kind, Outcome, Position, ReadBack, Reason, Row, RowId, Status, Unreadable
 from eventlog.rules import Options, decide, screen, wanted
 from eventlog.rules.flow import asked, flow
 from eventlog.rules.join import join
 from eventlog.schema import Catalog
+from tests.shares import met, shares
 from tests.strategies import CATALOG, PHONE, careless_logs, events_of_any_quality, histories, pieces
 
 USR1 = RowId(None, "usr", "idu=1")
@@ -21,7 +22,13 @@ FOUND: dict[RowId, Row] = {USR1: {"fname": "a", "lname": None, PHONE: ("1", "2")
 
 options = st.builds(Options, user=st.sampled_from([None, "idm"]), allow_loopback=st.booleans(), coalesce=st.booleans())
 catalogs = st.sampled_from([CATALOG, None])
-answers: list[dict[RowId, Row] | None] = [None, {}, FOUND, {USR1: {"fname": "a"}}, {USR1: {}}]
+UNREAD = [
+    Unreadable(note="cannot be read.", row={"fname": "a"}),
+    Unreadable(note="cannot be read."),
+    Unreadable(note="may not be read.", reason=Reason.NO_RIGHT),
+]
+answers: list[dict[RowId, ReadBack] | None] = [None, {}, {**FOUND}, {USR1: {"fname": "a"}}, {USR1: {}}]
+answers += [{USR1: one} for one in UNREAD]
 found_rows = st.sampled_from(answers)
 
 
@@ -63,7 +70,7 @@ class Told:
 
 
 def expected(
-    events: Sequence[Event], rows: dict[RowId, Row] | None, told: Told, catalog: Catalog | None, chosen: Options
+    events: Sequence[Event], rows: dict[RowId, ReadBack] | None, told: Told, catalog: Catalog | None, chosen: Options
 ) -> tuple[list[Change], list[Outcome]]:
     decision = decide(events, rows, catalog=catalog, options=chosen)
     lost = {position for change in decision.changes if told.refuses(change) for position in change.positions}
@@ -81,10 +88,11 @@ def shape(change: Change) -> tuple[object, ...]:
     return change.row, change.op, change.edits, change.event_id, change.positions[-1], change.time
 
 
+@shares(changes=0.4, refused=0.1)
 @given(cut_logs(), found_rows, catalogs, options, st.frozensets(st.integers(0, 11)))
 def test_pieces_give_the_changes_and_outcomes_of_the_whole(
     cut: list[list[Event]],
-    rows: dict[RowId, Row] | None,
+    rows: dict[RowId, ReadBack] | None,
     catalog: Catalog | None,
     chosen: Options,
     refused: frozenset[int],
@@ -93,6 +101,7 @@ def test_pieces_give_the_changes_and_outcomes_of_the_whole(
     outcomes = [one for some in flow(lambda: cut, rows, told.take, catalog=catalog, options=chosen) for one in some]
     events = [event for piece in cut for event in piece]
     changes, ended = expected(events, rows, told, catalog, chosen)
+    met(changes=changes, refused=any(map(told.refuses, changes)))
     assert [shape(change) for change in sorted(told.changes, key=lambda one: one.positions[-1])] == list(
         map(shape, changes)
     )
@@ -100,12 +109,15 @@ def test_pieces_give_the_changes_and_outcomes_of_the_whole(
     assert by_position == ended
 
 
+@shares(asked=0.2)
 @given(cut_logs(), catalogs, options)
 def test_pieces_ask_for_what_the_whole_asks_for(
     cut: list[list[Event]], catalog: Catalog | None, chosen: Options
 ) -> None:
     events = [event for piece in cut for event in piece]
-    assert asked(lambda: cut, catalog, chosen) == wanted(screen(events, catalog, chosen))
+    whole = wanted(screen(events, catalog, chosen))
+    met(asked=whole)
+    assert asked(lambda: cut, catalog, chosen) == whole
 
 
 def field(number: int, column: str, kind: Kind = Kind.INSERT_FIELD) -> Event:

@@ -120,6 +120,10 @@ def test_a_childs_own_key_names_the_parent_for_row_events_only(key: str) -> None
 
 def test_a_child_of_a_compound_key_translates_every_part() -> None:
     expected = RowId("hr", "room", "house=1+nr=2")
+    for row_event in (True, False):  # by its own names or by its parent's, in any order
+        assert row_id("seating", "nr=2+HOUSE=1", row_event=row_event) == expected
+        assert row_id("seating", "house_no=1+room_no=2", row_event=row_event) == expected
+    assert problem("seating", "house=1+room_no=2").endswith("its parent room by house and nr.")
     assert row_id("seating", "room_no=2+house_no=1") == expected
     assert row_id("seating", "room_no=2+person=7+house_no=1", row_event=True) == expected
     assert problem("seating", "room_no=2+person=7", row_event=True).endswith("its parent room by house and nr.")
@@ -184,6 +188,7 @@ def test_a_column_is_an_attribute_of_its_class(name: str, column: str, attribute
         ("usr", "nosuch", "column_name nosuch is not a column of usr; is the catalog up to date?"),
         ("usr", "phoneno", "column_name phoneno is not a column of usr; is the catalog up to date?"),
         ("usr_phone", "fname", "column_name fname is not a column of usr_phone; is the catalog up to date?"),
+        ("usr_phone", "idu", "column_name idu is not a column of usr_phone; is the catalog up to date?"),
         ("usr_phone", "usr_id", "column_name usr_id is not a column of usr_phone; is the catalog up to date?"),
     ],
 )

@@ -6,10 +6,12 @@ import datetime as dt
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from eventlog.model import Event, Reason, Status
+from eventlog.model import Event, Reason, Status, Transaction
 from eventlog.rules import STATUS, Options, decide
 from tests.replay import Store, filled, replay
+from tests.shares import met, shares
 from tests.strategies import CATALOG, PHONE, History, careless_logs, cuts, histories, pieces
 
 options = st.builds(
@@ -32,9 +34,11 @@ def held(history: History) -> Store:
     )
 
 
+@shares(changes=0.8, rows=0.5)
 @given(histories(), st.booleans())
 def test_replaying_the_changes_gives_what_the_tables_hold(history: History, coalesce: bool) -> None:
     changes, _ = decide(history.events, history.table, catalog=CATALOG, options=Options(coalesce=coalesce))
+    met(changes=changes, rows=held(history))
     assert filled(replay(changes, CATALOG)) == held(history)
 
 
@@ -47,6 +51,7 @@ def test_so_does_cutting_the_history_anywhere(data: st.DataObject, history: Hist
     assert filled(store) == held(history)
 
 
+@shares(published=0.15, several=0.05)
 @given(careless_logs(), options, st.booleans(), st.booleans())
 def test_every_event_has_one_outcome_and_stands_in_at_most_one_change(
     events: list[Event], options: Options, known: bool, readable: bool
@@ -55,13 +60,18 @@ def test_every_event_has_one_outcome_and_stands_in_at_most_one_change(
     assert sorted(outcome.position for outcome in outcomes) == [event.position for event in events]
     contributing = [position for change in changes for position in change.positions]
     published = {outcome.position for outcome in outcomes if outcome.reason is Reason.PUBLISHED}
+    met(published=published, several=len(changes) > 1)
     assert sorted(contributing) == sorted(published)
     assert len({change.event_id for change in changes}) == len(changes)
 
 
+@shares(odd=0.3, published=0.3)
 @given(careless_logs(), options)
 def test_a_reason_decides_the_letter_and_every_other_letter_has_a_note(events: list[Event], options: Options) -> None:
-    for outcome in decide(events, {}, catalog=CATALOG, options=options).outcomes:
+    outcomes = decide(events, {}, catalog=CATALOG, options=options).outcomes
+    reasons = {outcome.reason for outcome in outcomes}
+    met(odd=reasons - {Reason.PUBLISHED}, published=Reason.PUBLISHED in reasons)
+    for outcome in outcomes:
         assert outcome.status is STATUS[outcome.reason]
         assert (outcome.note is None) == (outcome.status is Status.NEW or outcome.reason is Reason.PUBLISHED)
         if outcome.reason is Reason.SUPERSEDED:
@@ -80,3 +90,18 @@ def test_changes_come_in_the_order_of_their_last_events(history: History) -> Non
     changes, _ = decide(history.events, history.table, catalog=CATALOG)
     places = [change.positions[-1] for change in changes]
     assert places == sorted(places)
+
+
+@given(st.data(), histories(), st.booleans())
+def test_a_change_names_the_transaction_that_its_events_were_written_in(
+    data: st.DataObject, history: History, coalesce: bool
+) -> None:
+    numbers = sorted(data.draw(st.integers(1, 4)) for _ in history.events)
+    events = [
+        replace(event, transaction=Transaction(id=number))
+        for event, number in zip(history.events, numbers, strict=True)
+    ]
+    written = {event.position: event.transaction for event in events}
+    for change in decide(events, history.table, catalog=CATALOG, options=Options(coalesce=coalesce)).changes:
+        assert change.transaction == written[change.positions[-1]]
+        assert coalesce or {written[position] for position in change.positions} == {change.transaction}

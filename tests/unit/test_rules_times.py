@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 
 import pytest
 from hypothesis import given
@@ -29,6 +30,17 @@ MOMENT = dt.datetime(2025, 3, 23, 10, 57, 19, 250_000)
 )
 def test_one_moment_in_many_forms(text: str) -> None:
     assert moment(text) == MOMENT
+
+
+def test_a_time_without_a_zone_is_not_taken_for_this_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    try:
+        assert moment("2025-03-23 10:57:19.25") == moment(MOMENT) == MOMENT
+        assert moment("2025-03-23 12:57:19.25+02:00") == MOMENT
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @given(st.datetimes(dt.datetime(1000, 1, 1)).map(lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000)))

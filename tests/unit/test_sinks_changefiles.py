@@ -18,6 +18,7 @@ from eventlog.schema import Catalog, Column, Table
 from eventlog.sinks.changefiles import ChangeTableFiles
 from eventlog.sinks.rowfiles import RowForm, arrow_type
 from tests.changerows import AT, documents, told
+from tests.sinks import opened
 
 pq = pytest.importorskip("pyarrow.parquet")
 ADD = told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5")
@@ -33,7 +34,7 @@ def parquet(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_parquet_holds_the_rows_with_their_types(tmp_path: Path) -> None:
-    assert list(ChangeTableFiles(tmp_path).write(documents(ADD, UPDATE, GROUP))) == []
+    assert list(opened(ChangeTableFiles(tmp_path)).write(documents(ADD, UPDATE, GROUP))) == []
     added, before, after = parquet(tmp_path / "usr__ct")
     assert added["header__change_mask"] == b"\x80\x0f"
     assert (added["pay"], added["photo"], added["header__timestamp"]) == (Decimal("1.50"), b"\xaa\xaa", AT)
@@ -42,7 +43,7 @@ def test_parquet_holds_the_rows_with_their_types(tmp_path: Path) -> None:
 
 
 def test_csv_keeps_null_and_texts_apart(tmp_path: Path) -> None:
-    ChangeTableFiles(tmp_path, "csv").write(documents(ADD, UPDATE, GROUP))
+    opened(ChangeTableFiles(tmp_path, "csv")).write(documents(ADD, UPDATE, GROUP))
     [path] = (tmp_path / "usr__ct").glob("*.csv")
     head, *_, last = path.read_text().splitlines()
     assert head.startswith("header__change_seq,header__change_oper,header__change_mask")
@@ -54,7 +55,7 @@ def test_csv_keeps_null_and_texts_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_a_description_lies_beside_each_file(tmp_path: Path, form: RowForm) -> None:
-    ChangeTableFiles(tmp_path, form).write(documents(ADD))
+    opened(ChangeTableFiles(tmp_path, form)).write(documents(ADD))
     [data] = (tmp_path / "usr__ct").glob(f"*.{form}")
     said = json.loads(data.with_suffix(".dfm").read_bytes())
     assert data.name == f"20240506-07080912-0000000000000000001.{form}"
@@ -67,59 +68,33 @@ def test_a_description_lies_beside_each_file(tmp_path: Path, form: RowForm) -> N
     assert (columns["idu"]["primaryKeyPos"], columns["pay"]["scale"]) == (1, 2)
 
 
-def test_a_repeat_and_a_restart_change_nothing(tmp_path: Path) -> None:
-    made = documents(ADD, UPDATE, size=1)
-    first = ChangeTableFiles(tmp_path)
-    first.write(made)
-    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    again = ChangeTableFiles(tmp_path)
-    assert again.last() == first.last() == made[-1].id
-    again.write(made)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
-
-
-def test_after_a_crash_the_same_files_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = documents(ADD, UPDATE, GROUP)
-
-    def crash(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as power:
-        power.setattr("eventlog.sinks.changefiles.write_file", crash)
-        with pytest.raises(KeyboardInterrupt):
-            ChangeTableFiles(tmp_path).write(made)
-    again = ChangeTableFiles(tmp_path)
-    assert again.last() == ""
-    again.write(made)
-    assert len(parquet(tmp_path / "usr__ct")) == 3
-
-
 BIG = told(4, Op.ADD, 2**70)
 
 
 def test_a_value_that_a_file_cannot_hold_is_set_aside(tmp_path: Path) -> None:
     made = documents(ADD, BIG, told(5, Op.ADD, 3, pay="123456789012"))
-    outcomes = ChangeTableFiles(tmp_path).write(made)
+    outcomes = opened(ChangeTableFiles(tmp_path)).write(made, "a")
     assert [(one.position, one.reason) for one in outcomes] == [((4,), Reason.REFUSED), ((5,), Reason.REFUSED)]
     assert "usr__ct: column idu" in str(outcomes[0].note)
     assert [row["idu"] for row in parquet(tmp_path)] == [1]
-    assert [one.position for one in ChangeTableFiles(tmp_path).write(made)] == [(4,), (5,)]
+    assert opened(ChangeTableFiles(tmp_path)).write(made, "a") == outcomes
+    assert [row["idu"] for row in parquet(tmp_path)] == [1]
 
 
 def test_a_block_of_refused_rows_alone_makes_no_file(tmp_path: Path) -> None:
-    ChangeTableFiles(tmp_path).write(documents(BIG))
+    opened(ChangeTableFiles(tmp_path)).write(documents(BIG))
     assert parquet(tmp_path) == []
 
 
 def test_by_option_it_stops(tmp_path: Path) -> None:
     with pytest.raises(SinkError, match="usr__ct does not take a row"):
-        ChangeTableFiles(tmp_path, stop=True).write(documents(ADD, BIG))
-    assert ChangeTableFiles(tmp_path).last() == ""
+        opened(ChangeTableFiles(tmp_path, stop=True)).write(documents(ADD, BIG))
+    assert opened(ChangeTableFiles(tmp_path)).last() == ""
 
 
 def test_partitions_are_folders_and_are_listed_when_they_are_over(tmp_path: Path) -> None:
     made = documents(ADD, GROUP, told(4, Op.ADD, 2, minutes=60), partition_every=60, size=1)
-    ChangeTableFiles(tmp_path).write(made)
+    opened(ChangeTableFiles(tmp_path)).write(made)
     folders = sorted(path.name for path in (tmp_path / "usr__ct").iterdir())
     assert folders == ["20240506T070000_20240506T080000", "20240506T080000_20240506T090000"]
     lines = [json.loads(line) for line in (tmp_path / "attrep_cdc_partitions.jsonl").read_text().splitlines()]
@@ -129,9 +104,9 @@ def test_partitions_are_folders_and_are_listed_when_they_are_over(tmp_path: Path
 
 def test_a_new_column_makes_a_new_version(tmp_path: Path) -> None:
     first = documents(ADD)
-    ChangeTableFiles(tmp_path).write(first)
+    opened(ChangeTableFiles(tmp_path)).write(first)
     wide = Catalog([Table(name="usr", columns=(Column(name="idu", type="integer", key=1), Column(name="nick")))])
-    ChangeTableFiles(tmp_path).write(documents(told(2, Op.ADD, 2, nick="x"), catalog=wide, after=first[-1].id))
+    opened(ChangeTableFiles(tmp_path)).write(documents(told(2, Op.ADD, 2, nick="x"), catalog=wide, after=first[-1].id))
     versions = [json.loads(path.read_bytes())["dataInfo"]["tableVersion"] for path in sorted(tmp_path.rglob("*.dfm"))]
     assert versions == [1, 2]
 
@@ -144,7 +119,7 @@ def test_a_schema_stands_before_the_name_and_leads_nowhere(tmp_path: Path) -> No
     from eventlog.model import RowId
 
     made = documents(replace(change, row=RowId("hr", "../t", "a=1")), catalog=Catalog([table]), headers=())
-    ChangeTableFiles(tmp_path / "in").write(made)
+    opened(ChangeTableFiles(tmp_path / "in")).write(made)
     assert [path.parent.name for path in (tmp_path / "in").rglob("*.parquet")] == ["hr...%2ft__ct"]
     assert isinstance(made[0], RowsDocument)
 
@@ -152,7 +127,7 @@ def test_a_schema_stands_before_the_name_and_leads_nowhere(tmp_path: Path) -> No
 def test_a_position_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "_position.json").write_text("{")
     with pytest.raises(DataError, match=r"_position\.json cannot be read"):
-        ChangeTableFiles(tmp_path)
+        opened(ChangeTableFiles(tmp_path))
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog import durable
 from eventlog.errors import SinkError
 from eventlog.model import Document
 from eventlog.sinks.files import LONGEST, FileSink, document_id, file_name
+from tests.sinks import opened
 
 identities = st.one_of(st.text(st.characters(codec=None)), st.text("aA.%~0/", max_size=6), st.text("é", min_size=60))
 
@@ -40,40 +38,52 @@ def test_different_ids_never_share_a_name(found: list[str]) -> None:
 
 
 def test_ids_of_the_formats_stand_as_they_are(tmp_path: Path) -> None:
-    FileSink(tmp_path, ".xml").write([document("00000000000000000012.00000000000000000003")])
+    opened(FileSink(tmp_path, ".xml")).write([document("00000000000000000012.00000000000000000003")])
     assert [entry.name for entry in tmp_path.iterdir()] == ["00000000000000000012.00000000000000000003.xml"]
 
 
 @pytest.mark.parametrize("identity", ["../../etc/passwd", "/etc/passwd", "..", ".", "", "a\0b", "C:\\x", "é" * 300])
 def test_no_id_leaves_the_folder(tmp_path: Path, identity: str) -> None:
     folder = tmp_path / "out"
-    FileSink(folder, ".xml").write([document(identity)])
-    assert FileSink(folder, ".xml").path(identity).read_bytes() == b"<nds/>"
+    opened(FileSink(folder, ".xml")).write([document(identity)])
+    assert opened(FileSink(folder, ".xml")).path(identity).read_bytes() == b"<nds/>"
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
 
 
 def test_an_id_too_long_for_a_name_is_still_known_after_a_restart(tmp_path: Path) -> None:
-    FileSink(tmp_path, ".xml").write([document("x" * 400), document("y" * 400)])
-    assert FileSink(tmp_path, ".xml").last() == "y" * 400
+    opened(FileSink(tmp_path, ".xml")).write([document("x" * 400), document("y" * 400)])
+    assert opened(FileSink(tmp_path, ".xml")).last() == "y" * 400
 
 
 def test_files_of_other_people_are_no_documents(tmp_path: Path) -> None:
     (tmp_path / "READ ME.xml").write_text("x")
     (tmp_path / "9.txt").write_text("x")
     (tmp_path / ".hidden.xml").write_text("x")
-    sink = FileSink(tmp_path, ".xml")
+    sink = opened(FileSink(tmp_path, ".xml"))
     assert sink.last() == ""
     sink.write([document("5")])
-    assert FileSink(tmp_path, ".xml").last() == "5"
+    assert opened(FileSink(tmp_path, ".xml")).last() == "5"
 
 
-def test_leftovers_of_a_crash_go_and_those_of_a_running_process_stay(tmp_path: Path) -> None:
-    finished = subprocess.Popen([sys.executable, "-c", ""])
-    finished.wait()
-    for process in (finished.pid, os.getpid(), os.getppid()):
-        (tmp_path / f".eventlog-{process}-0.part").write_text("half")
-    FileSink(tmp_path, ".xml")
-    assert [entry.name for entry in tmp_path.iterdir()] == [f".eventlog-{os.getppid()}-0.part"]
+def test_what_others_have_hidden_goes_when_the_folder_is_opened(tmp_path: Path) -> None:
+    for name in (".eventlog-4711-0.part", ".eventlog-0123456789abcdef-7.part", ".theirs.part"):
+        (tmp_path / name).write_text("half")
+    former = opened(FileSink(tmp_path, ".xml"))
+    former.stage([document("1")])
+    former._staged[0].parts.result()
+    FileSink(tmp_path, ".xml").open(None)
+    assert [entry.name for entry in tmp_path.iterdir()] == [".theirs.part"]
+
+
+def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".eventlog-4711-0.part").write_text("half")
+
+    def unlink(path: str) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)
+
+    monkeypatch.setattr(os, "unlink", unlink)
+    with pytest.raises(SinkError, match="Operation not permitted"):
+        FileSink(tmp_path, ".xml").open(None)
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
@@ -89,7 +99,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 def test_a_full_disk_leaves_nothing_behind_and_may_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    sink = FileSink(tmp_path, ".xml")
+    sink = opened(FileSink(tmp_path, ".xml"))
     failing(monkeypatch, errno.ENOSPC)
     with pytest.raises(SinkError, match=f"{tmp_path}.*[Nn]o space left") as caught:
         sink.write([document(f"{number:03}") for number in range(count)])
@@ -99,7 +109,7 @@ def test_a_full_disk_leaves_nothing_behind_and_may_pass(
 
 
 def test_a_folder_that_may_not_be_written_does_not_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sink = FileSink(tmp_path, ".xml")
+    sink = opened(FileSink(tmp_path, ".xml"))
 
     def refuse(path: Path, *_: Any, **__: Any) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -126,7 +136,7 @@ def test_every_file_and_then_the_folder_is_flushed_before_write_returns(
         flushed.append("folder" if Path(f"/proc/self/fd/{descriptor}").resolve() == tmp_path.resolve() else "file")
         really(descriptor)
 
-    sink = FileSink(tmp_path, ".xml")
+    sink = opened(FileSink(tmp_path, ".xml"))
     monkeypatch.setattr(os, "fsync", fsync)
     sink.write([document(str(number)) for number in range(5)])
     assert flushed == ["file"] * 5 + ["folder"]
@@ -134,15 +144,6 @@ def test_every_file_and_then_the_folder_is_flushed_before_write_returns(
 
 def test_a_large_document_is_written_whole(tmp_path: Path) -> None:
     body = os.urandom(10_000_000)
-    sink = FileSink(tmp_path, ".bin")
+    sink = opened(FileSink(tmp_path, ".bin"))
     sink.write([document("1", body)])
     assert sink.path("1").read_bytes() == body
-
-
-def test_a_process_that_belongs_to_somebody_else_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def kill(_process: int, _signal: int) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(os, "kill", kill)
-    (tmp_path / ".eventlog-1-0.part").write_text("half")
-    assert durable.remove_leftovers(tmp_path) == 0

@@ -10,8 +10,9 @@ from confluent_kafka import KafkaError
 
 from eventlog.errors import ConfigError
 from eventlog.sinks.kafka_errors import in_words, louder
-from eventlog.sinks.kafka_marks import Told, mark_messages
+from eventlog.sinks.kafka_marks import Standing, Taken, Told, mark_messages
 from eventlog.sinks.kafka_settings import KafkaSettings, client_options, producer_options
+from eventlog.sinks.ownership import Owner
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_nothing_that_is_set_takes_away_that_messages_are_there_once() -> None:
     "code, said, may_pass",
     [
         (KafkaError._ALL_BROKERS_DOWN, "does not answer", True),
-        (KafkaError._FENCED, "same output.transactional_id", False),
+        (KafkaError._FENCED, "has taken over output.transactional_id", True),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, "right to write to the topic", False),
         (KafkaError.INVALID_REQUIRED_ACKS, "does not take messages", True),
     ],
@@ -101,7 +102,7 @@ REFUSED = "Connect to ipv4#127.0.0.1:9 failed: Connection refused"
         (KafkaError(KafkaError._TRANSPORT, REFUSED), "does not answer: Connect to", True),
         (KafkaError(KafkaError._ALL_BROKERS_DOWN), "check output.tls and output.sasl", True),
         (KafkaError(KafkaError._TRANSPORT, SHAKEN), "check output.tls and output.sasl", True),
-        (KafkaError(KafkaError._FENCED), "same output.transactional_id", False),
+        (KafkaError(KafkaError._FENCED), "has taken over output.transactional_id", True),
         (None, "does not answer", True),
     ],
 )
@@ -134,7 +135,8 @@ def test_the_louder_of_two_is_kept_and_of_equal_ones_the_later() -> None:
 
 
 def test_marks_are_messages_by_output_and_table() -> None:
-    assert dict(mark_messages("out", "7", {"shop.orders": Told("AB", 2)})) == {
-        b"out": b'{"last":"7"}',
+    standing = Standing(last="7", owner=Owner(log="l", name="event log", epoch=3), taken=Taken(plan="a", part=("7",)))
+    assert dict(mark_messages("out", standing, {"shop.orders": Told("AB", 2)})) == {
+        b"out": b'{"last":"7","owner":{"log":"l","name":"event log","epoch":3},"taken":{"plan":"a","part":["7"]}}',
         b"out/shop.orders": b'{"schema_id":"AB","version":2}',
     }

@@ -17,6 +17,7 @@ from eventlog.model import Change, Document, Op, RowId
 from eventlog.progress import Progress
 from eventlog.sinks.files import GROUP, FileSink
 from tests.memory import OneEach
+from tests.sinks import opened
 
 
 def documents(*numbers: int) -> list[Document]:
@@ -37,7 +38,7 @@ def hidden(folder: Path) -> int:
 
 @pytest.fixture
 def sink(tmp_path: Path) -> FileSink:
-    return FileSink(tmp_path, ".xml")
+    return opened(FileSink(tmp_path, ".xml"))
 
 
 def test_nobody_sees_what_is_staged_before_it_is_written(sink: FileSink, tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.sources import wakeup
-from eventlog.sources.seat import Seat
-from eventlog.sources.wakeup import LONGEST, PART, SHORTEST, Wakeup, pause
+from eventlog.sources.wakeup import DEAR, FRUITLESS, LONGEST, PART, SHORTEST, Wakeup, pause
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import installed
 
@@ -29,15 +28,22 @@ class Time(Flag):
 class Looking(Wakeup):
     """Finds rows from a certain time on; a look takes `cost` seconds."""
 
-    def __init__(self, seat: Seat, time: Time, cost: float, since: float = 10**9) -> None:
-        super().__init__(seat)
+    def __init__(self, log: Log, time: Time, cost: float, since: float = 10**9) -> None:
+        super().__init__(log)
         self.time, self.cost, self.since = time, cost, since
         self.looks: list[float] = []
+        self.noises: list[float] = []
 
     def _anything(self) -> bool:
         self.looks.append(self.time.now)
         self.time.now += self.cost
         return self.time.now >= self.since
+
+    def _heard(self, seconds: float, channel: str) -> bool:
+        """Somebody floods the channel."""
+        self.noises.append(self.time.now)
+        self.time.now += 0.000_1
+        return True
 
 
 @pytest.fixture
@@ -48,8 +54,8 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 @pytest.fixture
-def seat(sqlite: Engine) -> Seat:
-    return Seat(Log(sqlite, installed(sqlite).names), 5.0)
+def log(sqlite: Engine) -> Log:
+    return Log(sqlite, installed(sqlite).names)
 
 
 def test_pauses_grow_with_the_time_for_which_nothing_happened() -> None:
@@ -57,15 +63,15 @@ def test_pauses_grow_with_the_time_for_which_nothing_happened() -> None:
     assert SHORTEST < pause(0.5) < LONGEST
 
 
-def test_cheap_looks_are_made_again_and_again_until_one_finds_something(time: Time, seat: Seat) -> None:
-    looking = Looking(seat, time, 0.0005, since=1000.4)
+def test_cheap_looks_are_made_again_and_again_until_one_finds_something(time: Time, log: Log) -> None:
+    looking = Looking(log, time, 0.0005, since=1000.4)
     assert looking.wait(10.0, time)
     assert time.now == pytest.approx(1000.4, abs=0.1)
     assert len(looking.looks) > 10
 
 
-def test_dear_looks_take_a_small_part_of_a_core_however_often_one_waits(time: Time, seat: Seat) -> None:
-    looking = Looking(seat, time, 0.1)
+def test_dear_looks_take_a_small_part_of_a_core_however_often_one_waits(time: Time, log: Log) -> None:
+    looking = Looking(log, time, 0.1)
     while time.now < 1060.0:
         assert not looking.wait(1.0, time)
     assert len(looking.looks) * looking.cost <= 60 / PART + 2 * looking.cost
@@ -73,8 +79,36 @@ def test_dear_looks_take_a_small_part_of_a_core_however_often_one_waits(time: Ti
     assert min(gaps) >= PART * 0.1
 
 
-def test_rows_behind_a_dear_look_are_found_all_the_same(time: Time, seat: Seat) -> None:
-    looking = Looking(seat, time, 0.1, since=1007.0)
+def test_rows_behind_a_dear_look_are_found_all_the_same(time: Time, log: Log) -> None:
+    looking = Looking(log, time, 0.1, since=1007.0)
     while not looking.wait(1.0, time):
         assert time.now < 1020.0
     assert time.now < 1007.0 + PART * 0.1 + 1.0
+
+
+@pytest.mark.parametrize("cost", [0.0005, 0.1])
+def test_a_flood_of_notifications_costs_a_bounded_number_of_looks(time: Time, log: Log, cost: float) -> None:
+    looking = Looking(log, time, cost)
+    looking._channel = "LISTEN event_log"
+    looking._active = 0.0
+    while time.now < 1060.0:
+        assert not looking.wait(1.0, time)
+    apart = LONGEST if cost < DEAR else PART * cost
+    assert len(looking.noises) <= 60 / apart + 2
+    assert len(looking.looks) <= 2 * 60 / apart + 2
+    assert len(looking.looks) >= 60 / apart / 2
+
+
+def test_a_notification_is_answered_by_a_look_at_once(time: Time, log: Log) -> None:
+    looking = Looking(log, time, 0.1, since=1000.1001)
+    looking._channel = "LISTEN event_log"
+    assert looking.wait(10.0, time)
+    assert time.now < 1001.0, "although it has just made a dear look"
+
+
+def test_a_flood_does_not_make_rows_be_read_again_and_again_that_cannot_be_read(time: Time, log: Log) -> None:
+    looking = Looking(log, time, 0.0005, since=0.0)
+    looking._channel = "LISTEN event_log"
+    while time.now < 1060.0:
+        assert looking.wait(1.0, time)
+    assert len(looking.looks) <= 2 * 60 / FRUITLESS + 2

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from eventlog.errors import DataError
-from eventlog.schema import Column, Table
+from eventlog.schema import Column, Made, Table
 from eventlog.sql.dialect import MYSQL, ORACLE, POSTGRESQL, SQLITE, Dialect
 from eventlog.sql.keyorder import KeyOrder
 
@@ -45,6 +45,11 @@ def test_the_key_becomes_what_the_column_is_so_that_its_index_serves(
     dialect: Dialect, types: tuple[str, ...], after: str
 ) -> None:
     assert order(dialect, *types).after == after
+
+
+def test_a_key_of_a_made_type_is_compared_without_casts_of_its_owner() -> None:
+    table = Table(name="t", columns=(Column(name="c1", type="mood", key=1, made=Made.TYPE),))
+    assert KeyOrder(POSTGRESQL, table, "t").columns == "CASE WHEN t.c1 IS DISTINCT FROM NULL THEN concat(t.c1) END"
 
 
 def test_values_are_read_from_the_keys_text_by_the_columns_types() -> None:

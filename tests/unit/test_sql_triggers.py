@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eventlog.errors import InstallError, UsageError
-from eventlog.schema import Child, Column, Table
+from eventlog.schema import Child, Column, Made, Table
 from eventlog.sql.dialect import POSTGRESQL, SQLITE, Dialect
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Options, Plan, Style, plan, render
@@ -96,6 +97,40 @@ def test_a_trigger_declares_the_constants_that_it_speaks_of_and_no_others(style:
         assert {"eventlog_now", "eventlog_user", "eventlog_waiting"} < set(declared)
 
 
+@given(name=st.text("abcxyz", min_size=1, max_size=70), rows=st.booleans(), conditional=st.booleans())
+def test_of_a_foreign_table_what_reads_has_no_rights_of_ours_and_fires_before_what_writes(
+    name: str, rows: bool, conditional: bool
+) -> None:
+    options = Options(style=Style.FIELD, rows=rows, foreign=True, when="fname = 'Ann'" if conditional else None)
+    found = render(plan(replace(USR, name=name), options), POSTGRESQL, LogNames(schema="own"))
+    parts = dict.fromkeys("SECURITY INVOKER" in one.source for one in found if "eventlog.facts" in one.source)
+    assert set(parts) == {True, False}
+    assert len({one.name for one in found}) == len(found)
+    for reading, writing in pairwise(found):
+        if "SECURITY INVOKER" in reading.source:
+            assert reading.name.encode() < writing.name.encode()
+            assert "SECURITY DEFINER" in writing.source
+            assert reading.table == writing.table
+            assert "own.event_log" not in reading.source.partition("AS $eventlog$")[2].partition("$eventlog$")[0]
+    for one in found:  # whoever has our rights looks at the types, or at nothing but what was handed over
+        if "SECURITY DEFINER" in one.source:
+            assert "pg_typeof" in one.source or "eventlog.facts" in one.source
+
+
+def test_a_value_of_a_made_type_is_turned_into_text_by_no_cast() -> None:
+    made = Table(
+        name="usr",
+        columns=(
+            Column(name="idu", type="date", key=1, made=Made.TYPE),
+            Column(name="code", type="INTEGER", made=Made.DOMAIN),
+            Column(name="photo", type="bytea", made=Made.TYPE),
+        ),
+    )
+    for trigger in render(plan(made, Options(style=Style.FIELD)), POSTGRESQL, NAMES):
+        spoken = re.sub(r"concat\([on]\.\w+\)|[on]\.\w+ IS DISTINCT FROM NULL", "", trigger.source)
+        assert not re.search(r"\b[on]\.(idu|code|photo)\b", spoken)
+
+
 def test_where_nothing_can_be_declared_each_row_says_it_itself() -> None:
     insert = render(plan(USR), SQLITE, NAMES)[0]
     assert "'N', 5, strftime(" in insert.source
@@ -126,6 +161,7 @@ options = st.builds(
     children=st.lists(st.text(max_size=9), max_size=2).map(tuple),
     when=st.none() | st.text(max_size=30) | st.sampled_from(["a /* b */ = '*/'", "/*", "x = '\n'"]),
     rows=st.booleans(),
+    foreign=st.booleans(),
 )
 
 

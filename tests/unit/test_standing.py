@@ -12,6 +12,7 @@ from eventlog.delivery import Delivery, Output, Piece, Strictness
 from eventlog.errors import SinkError
 from eventlog.model import Change, Document, Op, Outcome, Reason, RowId, Status
 from eventlog.progress import Progress
+from eventlog.seams import Tenure
 from eventlog.standing import Standing, newest, read_standings, stands, write_standings
 from eventlog.xds.write import XdsFormat
 
@@ -34,10 +35,13 @@ class Receiver:
     def __init__(self, answers: Sequence[Outcome] | None) -> None:
         self._answers = answers
 
+    def open(self, tenure: Tenure | None) -> None:
+        """Nobody else writes here."""
+
     def last(self) -> str:
         return ""
 
-    def write(self, documents: Sequence[Document]) -> Sequence[Outcome]:
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
         if self._answers is None:
             raise SinkError("Nobody is there.")
         return self._answers

@@ -13,6 +13,7 @@ from eventlog.xds.events import read_events
 from eventlog.xds.text import attribute, check, escaped
 from eventlog.xds.validate import validate
 from eventlog.xds.write import XdsFormat
+from tests.shares import met, shares
 from tests.strategies_xds import CATALOG, any_text, changes, xml_text
 from tests.unit.xds_tree import TreeWriter
 
@@ -56,11 +57,15 @@ def as_text(settings: XdsFormat, change: Change, catalog: Catalog | None) -> byt
     return canonical(etree.fromstring(text.encode(), etree.XMLParser(huge_tree=True)))
 
 
+@shares(written=0.4, refused=0.03)
 @given(formats, st.booleans().flatmap(lambda fit: changes(fit=fit)), catalogs)
 def test_the_text_is_what_lxml_would_write(settings: XdsFormat, change: Change, catalog: Catalog | None) -> None:
-    assert as_text(settings, change, catalog) == as_tree(TreeWriter(settings, catalog), change)
+    text = as_text(settings, change, catalog)
+    met(written=text, refused=text is None)
+    assert text == as_tree(TreeWriter(settings, catalog), change)
 
 
+@shares(kept=0.5)
 @given(formats, many(fit=True), catalogs)
 def test_documents_hold_all_changes_in_order_and_are_valid(
     settings: XdsFormat, told: list[Change], catalog: Catalog | None
@@ -69,6 +74,7 @@ def test_documents_hold_all_changes_in_order_and_are_valid(
     documents = [each for each in made if isinstance(each, Document)]
     refused = {each.positions for each in made if isinstance(each, Refusal)}
     kept = [change for change in told if change.positions not in refused]
+    met(kept=kept)
     ids = [each.event_id for document in documents for each in read_events(document.body)]
     assert ids == [change.event_id for change in kept]
     assert [key for document in documents for key in document.covers] == ids
@@ -77,6 +83,7 @@ def test_documents_hold_all_changes_in_order_and_are_valid(
         assert validate(document.body) == []
 
 
+@shares(covered=0.2, refused=0.2)
 @given(formats, many(fit=False), catalogs)
 def test_every_change_is_covered_or_refused_once(
     settings: XdsFormat, told: list[Change], catalog: Catalog | None
@@ -84,6 +91,7 @@ def test_every_change_is_covered_or_refused_once(
     made = list(settings.encode(told, catalog, ""))
     covered = [each for document in made if isinstance(document, Document) for each in document.covers.values()]
     refused = [each.positions for each in made if isinstance(each, Refusal)]
+    met(covered=covered, refused=refused)
     assert sorted(covered + refused) == sorted(change.positions for change in told)
     for each in made:
         if isinstance(each, Document):
@@ -93,6 +101,7 @@ def test_every_change_is_covered_or_refused_once(
             assert len(each.note) < 600
 
 
+@shares(documents=0.1)
 @given(formats, many(fit=False), catalogs)
 def test_a_repeated_batch_gives_the_same_documents(
     settings: XdsFormat, told: list[Change], catalog: Catalog | None
@@ -100,6 +109,7 @@ def test_a_repeated_batch_gives_the_same_documents(
     first = list(settings.encode(told, catalog, ""))
     assert list(settings.encode(told, catalog, "later")) == first
     ids = [each.id for each in first if isinstance(each, Document)]
+    met(documents=ids)
     assert ids == sorted(set(ids))
 
 
@@ -118,6 +128,7 @@ def test_a_value_comes_back_unchanged(value: str) -> None:
     assert [step.values[0].text for step in event.attributes[0].steps] == [value, value]
 
 
+@shares(carried=0.1, refused=0.1)
 @given(any_text)
 def test_exactly_what_lxml_cannot_carry_is_refused(text: str) -> None:
     element = etree.Element("a")
@@ -127,6 +138,7 @@ def test_exactly_what_lxml_cannot_carry_is_refused(text: str) -> None:
         carried = False
     else:
         carried = True
+    met(carried=carried, refused=not carried)
     try:
         check(text)
     except ExpressionError:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from eventlog.errors import ExpressionError
 from eventlog.sqltypes import Category
 from eventlog.xds.times import TimeSyntax, time_text
+from tests.shares import met, shares
 from tests.strategies_xds import zones
 
 DATE, TIME, TIMESTAMP = Category.DATE, Category.TIME, Category.TIMESTAMP
@@ -111,6 +112,7 @@ def test_syntax_1_ends_with_its_32_bits(value: object) -> None:
     assert len(time_text(value, TIMESTAMP, 2)) == 23
 
 
+@shares(written=0.3)
 @given(st.datetimes(timezones=zones), syntaxes)
 def test_text_and_value_of_one_moment_agree(moment: dt.datetime, syntax: TimeSyntax) -> None:
     def written(value: object) -> str:
@@ -119,14 +121,17 @@ def test_text_and_value_of_one_moment_agree(moment: dt.datetime, syntax: TimeSyn
         except ExpressionError as error:
             return type(error).__name__
 
+    met(written=written(moment) != ExpressionError.__name__)
     assert written(moment) == written(moment.isoformat()) == written(str(moment))
 
 
+@shares(written=0.5)
 @given(st.datetimes(dt.datetime(1970, 1, 1), dt.datetime(2106, 2, 6)), zones)
 def test_seconds_are_those_of_the_calendar(moment: dt.datetime, zone: dt.tzinfo | None) -> None:
     aware = moment.replace(tzinfo=zone or dt.UTC)
     seconds = calendar.timegm(aware.utctimetuple())
     expected = str(seconds) if 0 <= seconds < 1 << 32 else None
+    met(written=expected)
     try:
         assert time_text(moment.replace(tzinfo=zone), TIMESTAMP, 1) == expected
     except ExpressionError:

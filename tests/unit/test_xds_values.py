@@ -15,6 +15,7 @@ from eventlog.sqltypes import Category
 from eventlog.xds.text import shown
 from eventlog.xds.times import TimeSyntax
 from eventlog.xds.values import ValueText, reading
+from tests.shares import met, shares
 from tests.strategies_xds import logged, read_back
 
 C = Category
@@ -124,10 +125,12 @@ def test_whole_numbers_are_one_in_every_guise(number: int) -> None:
     assert {xds_value(guise, C.INT) for guise in guises} == {("int", str(number))}
 
 
+@shares(written=0.3, refused=0.1)
 @given(logged | read_back, st.sampled_from([*C, None]), st.sampled_from([1, 2, 3]))
 def test_any_value_is_written_or_refused_in_words(value: object, category: Category | None, syntax: object) -> None:
     try:
         kind, text = xds_value(value, category, syntax)  # type: ignore[arg-type] # one of the three
     except ExpressionError as error:
         kind, text = "refused", str(error)
+    met(written=kind != "refused", refused=kind == "refused")
     assert kind in ("string", "octet", "int", "state", "time") or (kind == "refused" and shown(value) in text)

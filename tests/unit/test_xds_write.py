@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+
 import pytest
 from lxml import etree
+from msgspec.structs import replace
 
 import eventlog.xds
 from eventlog.errors import ConfigError, ExpressionError
-from eventlog.model import Change, Document, Edit, Op, Position, Refusal, RowId
+from eventlog.model import Cell, Change, Document, Edit, Op, Position, Refusal, RowId
 from eventlog.schema import Catalog, Column, Table
 from eventlog.version import VERSION
 from eventlog.xds.events import read_events
 from eventlog.xds.validate import validate
-from eventlog.xds.write import XdsFormat, document_id
+from eventlog.xds.write import XdsFormat, document_id, said
 
 T = Table(name="t", columns=(Column(name="k", key=1), Column(name="n", type="integer")))
 
@@ -76,6 +81,29 @@ def test_no_changes_make_no_document() -> None:
 def test_covers_names_the_events_behind_each_event_id() -> None:
     [document] = documents(change((3,), (5,)), change((4,)), batch_size=2)
     assert document.covers == {"3-5": ((3,), (5,)), "4": ((4,),)}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: str(b"Jack", "utf-8"),
+        lambda: Decimal("1.50"),
+        lambda: int("1000000000"),
+        lambda: dt.datetime(2026, 1, 1),
+        lambda: bytes([1, 2, 3]),
+        lambda: tuple("12"),
+    ],
+)
+def test_of_an_image_only_what_differs_is_said(made: Callable[[], Cell]) -> None:
+    """Values before and after are read from different bytes, so equal ones are seldom the same object."""
+    before, after = made(), made()
+    assert before is not after
+    same, changed = Edit(column="a", old=before, new=after), Edit(column="b", old=before, new=None)
+    image = Change(row=RowId(None, "t", "k=1"), op=Op.MODIFY, edits=(same, changed), positions=((1,),), whole=True)
+    told = said(image)
+    assert told is not None
+    assert told.edits == (changed,)
+    assert said(replace(image, edits=(same,))) is None
 
 
 def test_ids_sort_like_positions() -> None:

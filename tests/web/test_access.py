@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from http.client import HTTPConnection
+from urllib.parse import quote
 
 import pytest
 from msgspec.structs import replace
@@ -163,3 +165,39 @@ def test_settings_of_the_command_line_add_to_the_files(log: LogTable) -> None:
         assert Visit(page, Authorization=f"Bearer {TOKEN}").post("/act", {"action": "hold", "id": 2}).status == 403
     finally:
         page.close()
+
+
+def test_a_cookie_opens_nothing_after_logout(log: LogTable) -> None:
+    with opened(log.engine, WebConfig(token=TOKEN)) as page:
+        visit = Visit(page)
+        visit.post("/login", {"token": TOKEN})
+        kept = dict(visit.cookies)
+        stream = HTTPConnection("127.0.0.1", page.port, timeout=30)
+        stream.request("GET", "/events", headers={"Cookie": "; ".join(f"{n}={v}" for n, v in kept.items())})
+        live = stream.getresponse()
+        assert live.status == 200
+        assert visit.post("/logout", {"proof": visit.get("/confirm?action=hold&id=2").proof}).status == 303
+        visit.cookies = kept
+        assert visit.get("/rows").status == 401
+        assert visit.post("/act", {"action": "hold", "id": 2}).status == 401
+        live.read()  # ends with the session
+        stream.close()
+        visit.post("/login", {"token": TOKEN})
+        assert visit.get("/rows").status == 200
+
+
+@pytest.mark.parametrize("name", ["ada\r\nX-Evil: 1", "<b>ada</b>", "ada; Path=/", "a" * 3000])
+def test_no_text_of_others_reaches_a_header(log: LogTable, name: str) -> None:
+    web = WebConfig(user_header="X-Forwarded-User", hosts=("log.example.net",))
+    with opened(log.engine, web) as page:
+        visit = Visit(page, Host="log.example.net")
+        for path in ("/rows", "/rows/2", "/confirm?action=hold&id=2"):
+            for query in (f"{path}?x=", f"{path}&done="):
+                answer = visit.get(query + quote(name), X_Forwarded_User=name.partition("\r")[0])
+                assert not [entry for entry in answer.headers.values() if "\r" in entry or "\n" in entry]
+                assert "x-evil" not in answer.headers
+                assert "ada" not in str({n: e for n, e in answer.headers.items() if n != "set-cookie"})
+        asked = visit.get("/confirm?action=hold&id=2", X_Forwarded_User="ada")
+        sent = {"action": f"hold{name}", "id": 2, "proof": asked.proof}
+        done = visit.post("/act", sent, X_Forwarded_User="ada")
+        assert (done.status, "location" in done.headers) == (400, False)

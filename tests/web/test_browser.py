@@ -4,12 +4,8 @@ and axe-core finds no serious fault of accessibility.
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import tarfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,14 +15,13 @@ from eventlog.web.server import PageServer
 from eventlog.websettings import WebConfig
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
-from tests.servers import absent
+from tests.servers import absent, found
 from tests.web.visiting import HOSTILE, Visit, opened, watched
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
 pytestmark = pytest.mark.xdist_group("browser")  # one Chromium, not one for each worker
-AXE = "4.14.1"
 TOKEN = "the-token-that-nobody-guesses"
 PATHS = ("", "rows", "rows/10", "rows/2", "confirm?action=hold&id=2", "rows?text=nothing-is-so")
 ARGUMENTS = [
@@ -50,21 +45,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def axe() -> str:
-    """axe-core's script: from npm, kept in a cache, or the folder that EVENTLOG_AXE names."""
-    folder = Path(os.environ.get("EVENTLOG_AXE") or Path.home() / ".cache" / "eventlog-tests" / "axe")
-    script = folder / f"axe-{AXE}.js"
-    if not script.exists():
-        npm = shutil.which("npm")
-        if npm is None:
-            absent("browser", "npm, which axe-core comes from, is not installed")
-        folder.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run([npm, "pack", f"axe-core@{AXE}"], cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode:
-            absent("browser", f"npm did not give axe-core: {done.stderr.strip()[-300:]}")
-        with tarfile.open(folder / f"axe-core-{AXE}.tgz") as packed:
-            found = packed.extractfile("package/axe.min.js")
-            assert found is not None
-            script.write_bytes(found.read())
+    """axe-core's script."""
+    script = found("browser", "axe") / "axe.min.js"
     return script.read_text(encoding="utf-8")
 
 

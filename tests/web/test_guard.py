@@ -173,3 +173,38 @@ def test_settings_that_guard_nothing_are_refused(settings: dict[str, Any], said:
 
 def test_settings_do_not_tell_the_token() -> None:
     assert TOKEN not in repr(WebConfig(token=TOKEN))
+
+
+def test_a_session_that_was_ended_lets_nobody_in() -> None:
+    guard = Guard(WebConfig(token=TOKEN))
+    first, second = (guard.new_session("token", 1000.0) for _ in range(2))
+    visitor = admitted(guard, asked(cookie=f"{guard.cookie}={first}"))
+    guard.end(visitor, 1000.0)
+    assert refused(guard, asked(cookie=f"{guard.cookie}={first}")) == 401
+    assert not guard.lives(visitor, 1000.0)
+    assert guard.lives(admitted(guard, asked(cookie=f"{guard.cookie}={second}")), 1000.0)
+    guard.end(Visitor(name="bearer", session="", bearer=True), 1000.0)
+    assert guard.lives(Visitor(name="bearer", session="", bearer=True), 1000.0)
+
+
+def test_ended_sessions_are_forgotten_when_they_would_have_ended_by_themselves() -> None:
+    guard = Guard(WebConfig(token=TOKEN))
+    for now in range(1000, 1000 + 3 * LASTS, LASTS):
+        session = guard.new_session("token", float(now))
+        guard.end(Visitor(name="token", session=session), float(now))
+    assert len(guard._ended) == 1
+
+
+def test_sessions_end_with_their_token_and_stay_ended_whatever_else_is_set() -> None:
+    guard = Guard(WebConfig(token=TOKEN))
+    ended, other = (guard.new_session("token", 1000.0) for _ in range(2))
+    guard.end(Visitor(name="token", session=ended), 1000.0)
+    same = guard.adopting(WebConfig(token=TOKEN, read_only=True), 1001.0)
+    assert refused(same, asked(cookie=f"{same.cookie}={ended}")) == 401
+    assert admitted(same, asked(cookie=f"{same.cookie}={other}")).session == other
+    changed = same.adopting(WebConfig(token=f"{TOKEN} anew"), 1002.0)
+    assert refused(changed, asked(cookie=f"{changed.cookie}={other}")) == 401
+    back = changed.adopting(WebConfig(token=TOKEN), 1003.0)
+    assert refused(back, asked(cookie=f"{back.cookie}={other}", now=1003.0)) == 401
+    new = back.new_session("token", 1003.5)
+    assert admitted(back, asked(cookie=f"{back.cookie}={new}", now=1003.5)).session == new

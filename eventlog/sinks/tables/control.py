@@ -15,17 +15,29 @@ from eventlog.model import Outcome, Position, Reason, Status, written
 from eventlog.qlik.changeseq import TIME_DIGITS, ChangeSeq
 from eventlog.qlik.partitions import read_partition
 from eventlog.qlik.rows import ChangeColumn
+from eventlog.sinks.ownership import Owner
 
 if TYPE_CHECKING:
     import datetime as dt
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Column, Connection, Table
 
 SERVER = "eventlog"
+NO_CHANGE_SEQ = " "
+"""What stands for a task that has no document yet: Oracle takes the empty string for NULL."""
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """How far a task is: its last document, who writes it, and the last plan of a publisher and of a conversion."""
+
+    change_seq: str = ""
+    owner: Owner = Owner()
+    plan: str = ""
+    converted: str = ""
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """What a change table was made for: its source table, how often it was altered, and the source's columns then."""
+    """What a change table was made for: its log and source table, how often it was altered, and the columns then."""
 
     target: str
     owner: str
@@ -33,6 +45,7 @@ class Record(Struct, frozen=True, kw_only=True):
     version: int
     columns: tuple[ChangeColumn, ...]
     partition: str | None = None
+    log: str = ""
 
 
 class Control:
@@ -49,6 +62,11 @@ class Control:
             self.tables,
             sa.Column("task", name, primary_key=True),
             sa.Column("change_seq", sa.String(35), nullable=False),
+            sa.Column("source_log", name),
+            sa.Column("source_name", text),
+            sa.Column("epoch", sa.BigInteger()),
+            sa.Column("plan_id", name),
+            sa.Column("converted_id", name),
         )
         self.records = sa.Table(
             "eventlog_change_table",
@@ -59,6 +77,7 @@ class Control:
             sa.Column("version", sa.Integer),
             sa.Column("columns", text),
             sa.Column("open_partition", sa.String(31)),
+            sa.Column("source_log", name),
         )
         self.refusals = sa.Table(
             "eventlog_refused",
@@ -68,6 +87,7 @@ class Control:
             sa.Column("position", name),
             sa.Column("target", name),
             sa.Column("note", text),
+            sa.Column("plan_id", name),
         )
         self.history = sa.Table(
             "attrep_ddl_history",
@@ -87,20 +107,45 @@ class Control:
             *[sa.Column(one, name) for one in ("table_owner", "table_name")],
         )
 
-    def last(self, connection: Connection) -> str:
-        """How far the task is: the id of its last document, or the empty string."""
+    def prepare(self, connection: Connection) -> None:
+        """Makes the tables, and adds the columns that those of an older eventlog lack."""
         import sqlalchemy as sa
 
-        query = sa.select(self.positions.c.change_seq).where(self.positions.c.task == self.task)
-        return connection.scalar(query.with_for_update()) or ""
+        self.tables.create_all(connection)
+        inspector = sa.inspect(connection)
+        for table in self.tables.tables.values():
+            there = {column["name"].casefold() for column in inspector.get_columns(table.name, table.schema)}
+            lacking = [column for column in table.columns if column.name.casefold() not in there]
+            if lacking:
+                _add(connection, table, lacking)
 
-    def advance(self, connection: Connection, former: str, change_seq: str) -> None:
-        """Notes how far the task is now."""
+    def standing(self, connection: Connection) -> Standing | None:
+        """How far the task is, locked until the transaction ends; None before its first document."""
+        import sqlalchemy as sa
+
         table = self.positions
-        if former:
-            connection.execute(table.update().where(table.c.task == self.task).values(change_seq=change_seq))
+        row = connection.execute(sa.select(table).where(table.c.task == self.task).with_for_update()).first()
+        if row is None:
+            return None
+        owner = Owner(log=row.source_log or "", name=row.source_name or "", epoch=row.epoch or 0)
+        plan, converted = row.plan_id or "", row.converted_id or ""
+        return Standing(change_seq=row.change_seq.strip(), owner=owner, plan=plan, converted=converted)
+
+    def advance(self, connection: Connection, former: Standing | None, now: Standing) -> None:
+        """Notes how far the task is now, and whose it is."""
+        table = self.positions
+        values = {
+            "change_seq": now.change_seq or NO_CHANGE_SEQ,
+            "source_log": now.owner.log,
+            "source_name": now.owner.name,
+            "epoch": now.owner.epoch,
+            "plan_id": now.plan,
+            "converted_id": now.converted,
+        }
+        if former is None:
+            connection.execute(table.insert().values(task=self.task, **values))
         else:
-            connection.execute(table.insert().values(task=self.task, change_seq=change_seq))
+            connection.execute(table.update().where(table.c.task == self.task).values(**values))
 
     def record(self, connection: Connection, target: str) -> Record | None:
         """What is known of a change table."""
@@ -110,14 +155,26 @@ class Control:
         columns = tuple([ChangeColumn(**one) for one in json.loads(row.columns)])
         owner, open_partition = row.owner or "", row.open_partition
         return Record(
-            target=target, owner=owner, table=row.source, version=row.version, columns=columns, partition=open_partition
+            target=target,
+            owner=owner,
+            table=row.source,
+            version=row.version,
+            columns=columns,
+            partition=open_partition,
+            log=row.source_log or "",
         )
 
     def keep(self, connection: Connection, record: Record, *, former: Record | None) -> None:
         """Notes what a change table looks like now."""
         table = self.records
         columns = json.dumps([_plain(column) for column in record.columns], ensure_ascii=False)
-        values = {"owner": record.owner, "source": record.table, "version": record.version, "columns": columns}
+        values = {
+            "owner": record.owner,
+            "source": record.table,
+            "version": record.version,
+            "columns": columns,
+            "source_log": record.log,
+        }
         if former is None:
             connection.execute(table.insert().values(target=record.target, **values))
         else:
@@ -158,20 +215,30 @@ class Control:
         for target, partition_name in opened.items():
             self._set_partition(connection, target, partition_name)
 
-    def refuse(self, connection: Connection, document: str, refused: Iterable[tuple[str, Position, str]]) -> None:
+    def refuse(
+        self, connection: Connection, plan: str, document: str, refused: Iterable[tuple[str, Position, str]]
+    ) -> None:
         """Notes which events of a document the target did not take: target, event, and why."""
         rows = [
-            {"task": self.task, "document": document, "position": written(position), "target": target, "note": note}
+            {
+                "task": self.task,
+                "plan_id": plan,
+                "document": document,
+                "position": written(position),
+                "target": target,
+                "note": note,
+            }
             for target, position, note in refused
         ]
         if rows:
             connection.execute(self.refusals.insert(), rows)
 
-    def refused(self, connection: Connection, document: str) -> Sequence[Outcome]:
-        """What of a document was refused when it came first."""
+    def refused(self, connection: Connection, plan: str) -> Sequence[Outcome]:
+        """What of a plan was refused when it came first."""
         table = self.refusals
-        query = table.select().where(table.c.task == self.task, table.c.document == document)
-        return [refusal(_position(row.position), row.note) for row in connection.execute(query)]
+        query = table.select().where(table.c.task == self.task, table.c.plan_id == plan)
+        found = [refusal(_position(row.position), row.note) for row in connection.execute(query)]
+        return sorted(found, key=lambda one: one.position)
 
     def _set_partition(self, connection: Connection, target: str, name: str | None) -> None:
         table = self.records
@@ -179,6 +246,16 @@ class Control:
 
     def _whose(self, owner: str | None, table: str) -> dict[str, Any]:
         return {"server_name": SERVER, "task_name": self.task, "table_owner": owner or "", "table_name": table}
+
+
+def _add(connection: Connection, table: Table, columns: Sequence[Column[Any]]) -> None:
+    import sqlalchemy as sa
+    from alembic.migration import MigrationContext
+    from alembic.operations import Operations
+
+    operations = Operations(MigrationContext.configure(connection))
+    for column in columns:
+        operations.add_column(table.name, sa.Column(column.name, column.type, nullable=True), schema=table.schema)
 
 
 def refusal(position: Position, note: str) -> Outcome:

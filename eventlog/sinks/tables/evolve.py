@@ -39,14 +39,15 @@ class Shape(Struct, frozen=True, kw_only=True):
 
 
 class Evolution:
-    """Brings the change tables of a task to what blocks need."""
+    """Brings the change tables of a task to what blocks need. `log` is whose rows they are, where that is known."""
 
     def __init__(self, control: Control, schema: str | None, *, apply: bool, index: bool) -> None:
         self._control = control
         self._schema = schema
         self._apply = apply
         self._index = index
-        self._shapes: dict[str, Shape] = {}
+        self.log = ""
+        self._shapes: dict[tuple[str, str | None, str], Shape] = {}
 
     def forget(self) -> None:
         """Looks at every table anew; what a transaction did that was rolled back is not there."""
@@ -54,9 +55,10 @@ class Evolution:
 
     def shape(self, connection: Connection, block: RowBlock, change_seq: str) -> Shape:
         """How the block gets in, after what had to be made or altered; ExpressionError where it cannot."""
-        known = self._shapes.get(block.target)
+        whose = (block.target, block.table.schema, block.table.name)  # two tables must not share a change table
+        known = self._shapes.get(whose)
         if known is None or known.columns != block.columns:
-            known = self._shapes[block.target] = self._evolved(connection, block, change_seq or START.text)
+            known = self._shapes[whose] = self._evolved(connection, block, change_seq or START.text)
         return known
 
     def _evolved(self, connection: Connection, block: RowBlock, change_seq: str) -> Shape:
@@ -68,12 +70,17 @@ class Evolution:
             table=block.table.name,
             version=1 if former is None else former.version,
             columns=block.columns,
+            log=self.log,
         )
         there = self._columns_there(connection, block.target)
         if former is not None and (former.owner, former.table) != (record.owner, record.table):
             whose = f"{former.owner}.{former.table}" if former.owner else former.table
             raise ExpressionError(
                 f"{block.target} is the change table of {whose} already; choose another suffix or schema"
+            )
+        if former is not None and former.log and self.log and former.log != self.log:
+            raise ExpressionError(
+                f"{block.target} is a change table of another event log already; choose another suffix or schema"
             )
         if there is None:
             self._create(connection, block)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eventlog.errors import shortened
+from eventlog.masking import masked
 from eventlog.model import Position
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex, bits_to_bytes, bits_to_hex
 from eventlog.qlik.rows import ChangeRow, RowBlock
@@ -107,7 +108,7 @@ class Filling:
         if mask is not None and not shape.ordered:
             changes[mask] = _Reordered(shape.places)
         for place, column in enumerate(block.columns):
-            stored = as_stored(column.type, self._connection.dialect.name)
+            stored = as_stored(column.type, self._connection.dialect)
             if stored is not None:
                 changes[place] = stored
         whole = len(shape.taken) == len(block.columns)
@@ -154,4 +155,4 @@ def said(error: BaseException) -> str:
     original = getattr(error, "orig", None) or error
     args: tuple[Any, ...] = getattr(original, "args", ())
     text = str(args[1]) if len(args) > 1 and isinstance(args[0], int) else str(original)
-    return shortened(" ".join(text.split()), 300).rstrip(".")
+    return shortened(masked(" ".join(text.split())), 300).rstrip(".")

@@ -9,6 +9,7 @@ from eventlog.qlik.readings import is_float, is_zoned
 from eventlog.sqltypes import Category, bare_type, category
 
 if TYPE_CHECKING:
+    from sqlalchemy import Dialect
     from sqlalchemy.types import TypeEngine
 
 LONGEST_TEXT: Final = 4000
@@ -89,7 +90,8 @@ def _timestamp(*, zoned: bool) -> TypeEngine[Any]:
     import sqlalchemy as sa
     from sqlalchemy.dialects import mysql, oracle
 
-    found = sa.DateTime(timezone=zoned).with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
+    found = sa.DateTime(timezone=zoned).with_variant(sa.DateTime(), "sqlite")
+    found = found.with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
     return found.with_variant(oracle.TIMESTAMP(timezone=zoned), "oracle")
 
 
@@ -109,14 +111,16 @@ def _numbers(sql_type: str) -> tuple[int | None, int | None]:
     return int(match[1]), None if match[2] is None else int(match[2])
 
 
-def as_stored(sql_type: str, dialect: str) -> Any:
+def as_stored(sql_type: str, dialect: Dialect) -> Any:
     """How a value gets into a column whose type stands for another one there; None where it goes as it is."""
-    kind = category(sql_type)
-    if dialect == "sqlite" and isinstance(target_type(sql_type).dialect_impl(_sqlite()), _text_type()):
+    import sqlalchemy as sa
+
+    kind, there = category(sql_type), target_type(sql_type).dialect_impl(dialect)
+    if isinstance(there, sa.String):
         return None if kind is Category.STRING else _plain
-    if dialect in ("mysql", "mariadb", "sqlite") and kind is Category.TIMESTAMP and is_zoned(sql_type):
+    if kind is Category.TIMESTAMP and is_zoned(sql_type) and not getattr(there, "timezone", False):
         return _without_zone
-    return str if dialect == "oracle" and kind is Category.TIME else None
+    return None
 
 
 def _plain(value: Any) -> str:
@@ -125,15 +129,3 @@ def _plain(value: Any) -> str:
 
 def _without_zone(value: Any) -> Any:
     return value.replace(tzinfo=None)
-
-
-def _sqlite() -> Any:
-    from sqlalchemy.dialects import sqlite
-
-    return sqlite.dialect()
-
-
-def _text_type() -> Any:
-    import sqlalchemy as sa
-
-    return sa.Text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -56,7 +57,7 @@ class GbaseSettings(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=T
             if not low <= getattr(self, name) <= high:
                 raise ConfigError(f"source.gbase.{name} is {getattr(self, name)}; it must be between {low} and {high}.")
         for label in self.tables:
-            if not label.removeprefix("-").isdecimal() or not -(2**31) <= int(label) < 2**31:
+            if not re.fullmatch("-?[0-9]{1,10}", label) or not -(2**31) <= int(label) < 2**31:
                 raise ConfigError(f"source.gbase.tables has the label {label}; labels are whole numbers of 32 bits.")
         assert self.texts.codec
 

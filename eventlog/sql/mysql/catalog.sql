@@ -14,6 +14,8 @@ WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table
                     'enum', 'set', 'uuid', 'inet4', 'inet6', 'vector', 'geometry', 'point', 'linestring', 'polygon',
                     'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection', 'geomcollection');
 
+-- made_types: types cannot be made here
+
 -- column_collations: how a table's columns compare texts
 SELECT column_name AS name, character_set_name AS charset, collation_name AS collation
 FROM information_schema.columns
@@ -39,6 +41,8 @@ SHOW CREATE TRIGGER /* trigger */event_log_usr_insert;
 SELECT 0 FROM DUAL WHERE :table <> :schema OR 1 = 1;
 
 -- passed_by: every trigger is a row trigger here
+
+-- foreign_owners: tables have no owners
 
 -- partitions: none of them is a table of its own here
 

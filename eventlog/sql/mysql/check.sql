@@ -34,6 +34,8 @@ FROM information_schema.columns
 WHERE table_schema = COALESCE(:log_schema, DATABASE()) AND table_name = :log_table AND column_name = :record_id
   AND column_default LIKE '%nextval(%' AND @@GLOBAL.auto_increment_increment > 1;
 
+-- owner_states: a view runs with the rights that it says; tables have no owners, and reading them runs nobody's code
+
 -- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile
 CREATE INDEX /* index */event_log_new ON /* log */event_log (/* status */status, /* record_id */record_id);
 
@@ -58,5 +60,5 @@ INSERT INTO /* marks */event_log_mark (name, value) SELECT name, value FROM /* m
 UPDATE /* marks */event_log_mark SET value = value WHERE 1 = 0;
 DELETE FROM /* marks */event_log_mark WHERE 1 = 0;
 
--- attempt_table: reads a captured table
-SELECT 1 FROM /* target */usr WHERE 1 = 0;
+-- attempt_table: reads every column of a captured table
+SELECT * FROM /* target */usr WHERE 1 = 0;

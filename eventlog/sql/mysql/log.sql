@@ -10,23 +10,33 @@ SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET SESSION time_zone = '+00:00', lock_wait_timeout = 30, innodb_lock_wait_timeout = 30,
     sql_mode = REPLACE(@@SESSION.sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '');
 
--- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out
+-- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out.
+-- Values longer than :plain bytes are only told by their length, and fetched by `large_values` where there is room.
 SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        waiting./* table_name */table_name, waiting./* table_key */table_key,
        waiting./* column_name */column_name,
-       waiting./* old_value */old_value,
-       waiting./* new_value */new_value,
+       CASE WHEN LENGTH(waiting./* old_value */old_value) <= :plain THEN waiting./* old_value */old_value END,
+       CASE WHEN LENGTH(waiting./* new_value */new_value) <= :plain THEN waiting./* new_value */new_value END,
        IF(MICROSECOND(waiting./* event_time */event_time) = 0,
           CAST(CAST(waiting./* event_time */event_time AS DATETIME) AS CHAR),
           CAST(waiting./* event_time */event_time AS CHAR)),
-       waiting./* perpetrator */perpetrator/* transaction */
+       waiting./* perpetrator */perpetrator,
+       CASE WHEN LENGTH(waiting./* old_value */old_value) > :plain THEN LENGTH(waiting./* old_value */old_value) END,
+       CASE WHEN LENGTH(waiting./* new_value */new_value) > :plain THEN LENGTH(waiting./* new_value */new_value) END/* transaction */
 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N' AND /* among */(1 = 1) AND /* except */(1 = 1)
+  AND /* unread */(1 = 1)
   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
                   WHERE kept.record_id = waiting./* record_id */record_id
                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
 ORDER BY /* order */record_id
 LIMIT :limit;
+
+-- large_values: the values of waiting rows, whatever their length
+SELECT waiting./* record_id */record_id, waiting./* old_value */old_value, waiting./* new_value */new_value
+FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
+     STRAIGHT_JOIN /* log */event_log AS waiting ON waiting./* record_id */record_id = listed.id
+WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N';
 
 -- transaction_none: column: nobody asks for the row's transaction
 ;

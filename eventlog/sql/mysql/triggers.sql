@@ -14,6 +14,9 @@ ST_AsText(/* value */NEW.place);
 -- sets: values of all types can be compared
 -- by_event: each event has a trigger of its own
 
+-- made_type: types of somebody's own making are none that a trigger reads
+-- made_domain: there are no domains
+
 -- text_of_octet: binary as Base64 without line breaks
 REPLACE(TO_BASE64(/* value */NEW.photo), CHAR(10 USING utf8mb4), '');
 
@@ -75,6 +78,16 @@ END IF;
 -- fact: of statement triggers
 -- log_each: of statement triggers
 -- log_facts: of statement triggers
+-- guard_rows: a trigger has the rights of who made it, and reading runs nobody's code
+-- guard_row: a trigger has the rights of who made it, and reading runs nobody's code
+-- reading_function: a trigger has the rights of who made it, and reading runs nobody's code
+-- if_seen: a trigger has the rights of who made it, and reading runs nobody's code
+-- take_facts: a trigger has the rights of who made it, and reading runs nobody's code
+-- hand_each: a trigger has the rights of who made it, and reading runs nobody's code
+-- hand_facts: a trigger has the rights of who made it, and reading runs nobody's code
+-- hand_child_values: a trigger has the rights of who made it, and reading runs nobody's code
+-- hand_child_reads: a trigger has the rights of who made it, and reading runs nobody's code
+
 -- taken_over: keys are checked row by row here, so no row takes over the key of one that moves later
 -- child_side: of statement triggers
 -- log_child_values: of statement triggers

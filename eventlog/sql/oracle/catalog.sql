@@ -13,6 +13,8 @@ SELECT column_name AS name,
 FROM all_tab_columns
 WHERE owner = :schema AND table_name = :table;
 
+-- made_types: a trigger does not see values of types that somebody made as text
+
 -- column_collations: texts are compared with the column's own collation without being told
 
 -- our_triggers: every trigger that bears our marker, with its text; one that is disabled or does not compile sleeps
@@ -36,6 +38,8 @@ WHERE table_owner = :schema AND table_name = :table AND trigger_type = 'INSTEAD 
                     AND all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%');
 
 -- passed_by: every trigger is a row trigger here
+
+-- foreign_owners: a trigger has the rights of its table's owner
 
 -- partitions: none of them is a table of its own here
 

@@ -10,22 +10,33 @@ ALTER SESSION SET NLS_DATE_FORMAT = 'YYYY-MM-DD HH24:MI:SS'
     NLS_TIMESTAMP_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF' NLS_TIMESTAMP_TZ_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF TZH:TZM'
     NLS_NUMERIC_CHARACTERS = '.,' NLS_CALENDAR = 'GREGORIAN' NLS_COMP = BINARY NLS_SORT = BINARY TIME_ZONE = '+00:00';
 
--- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out
+-- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out.
+-- Values longer than :plain characters are only told by their length, and fetched by `large_values` where there is room.
 SELECT * FROM (
     SELECT waiting./* record_id */record_id AS record_id, waiting./* event_type */event_type AS event_type,
            waiting./* table_name */table_name AS table_name, waiting./* table_key */table_key AS table_key,
            waiting./* column_name */column_name AS column_name,
-           waiting./* old_value */old_value AS old_value,
-           waiting./* new_value */new_value AS new_value,
+           CASE WHEN LENGTH(waiting./* old_value */old_value) <= :plain THEN waiting./* old_value */old_value END AS old_value,
+           CASE WHEN LENGTH(waiting./* new_value */new_value) <= :plain THEN waiting./* new_value */new_value END AS new_value,
            TO_CHAR(CAST(waiting./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6') AS event_time,
-           waiting./* perpetrator */perpetrator AS perpetrator/* transaction */
+           waiting./* perpetrator */perpetrator AS perpetrator,
+           CASE WHEN LENGTH(waiting./* old_value */old_value) > :plain THEN LENGTH(waiting./* old_value */old_value) END AS old_bytes,
+           CASE WHEN LENGTH(waiting./* new_value */new_value) > :plain THEN LENGTH(waiting./* new_value */new_value) END AS new_bytes/* transaction */
     FROM /* log */event_log waiting
     WHERE waiting./* status */status = 'N' AND /* among */(1 = 1) AND /* except */(1 = 1)
+      AND /* unread */(1 = 1)
       AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
                       WHERE kept.record_id = waiting./* record_id */record_id
                         AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))
     ORDER BY /* order */record_id
 ) WHERE ROWNUM <= :limit;
+
+-- large_values: the values of waiting rows, whatever their length
+SELECT waiting./* record_id */record_id, waiting./* old_value */old_value, waiting./* new_value */new_value
+FROM /* log */event_log waiting
+WHERE waiting./* record_id */record_id IN
+      (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
+  AND waiting./* status */status = 'N';
 
 -- transaction_none: column: nobody asks for the row's transaction
 ;

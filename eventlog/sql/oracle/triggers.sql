@@ -14,6 +14,9 @@ TO_CHAR(/* value */:NEW.lasts);
 
 -- text_of_shape: shapes are read back
 -- text_of_padded: no type pads its numbers here
+-- made_type: types of somebody's own making are none that a trigger reads
+-- made_domain: there are no domains
+
 -- text_of_octet: binary as Base64; the encoder breaks its lines
 REPLACE(REPLACE(UTL_RAW.CAST_TO_VARCHAR2(UTL_ENCODE.BASE64_ENCODE(/* value */:NEW.photo)), CHR(13)), CHR(10));
 
@@ -91,6 +94,16 @@ END IF;
 -- fact: of statement triggers
 -- log_each: of statement triggers
 -- log_facts: of statement triggers
+-- guard_rows: a trigger has the rights of its table's schema: of the owner
+-- guard_row: a trigger has the rights of its table's schema: of the owner
+-- reading_function: a trigger has the rights of its table's schema: of the owner
+-- if_seen: a trigger has the rights of its table's schema: of the owner
+-- take_facts: a trigger has the rights of its table's schema: of the owner
+-- hand_each: a trigger has the rights of its table's schema: of the owner
+-- hand_facts: a trigger has the rights of its table's schema: of the owner
+-- hand_child_values: a trigger has the rights of its table's schema: of the owner
+-- hand_child_reads: a trigger has the rights of its table's schema: of the owner
+
 -- taken_over: keys are free until the statement ends, but triggers fire row by row in the order of the changes
 -- child_side: of statement triggers
 -- log_child_values: of statement triggers

@@ -2,6 +2,20 @@
 
 -- declared_types: SQLAlchemy tells PostgreSQL's types as they are
 
+-- made_types: columns whose type, or the type that its domain stands for, was made by somebody who is no superuser. Such a
+-- type may have casts and operators of its owner's. Those of the types that come with the server cannot be replaced; their
+-- numbers are below 16384.
+WITH RECURSIVE chain (name, type) AS (
+    SELECT attname, atttypid FROM pg_attribute
+    JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname = :schema AND relname = :table AND attnum > 0 AND NOT attisdropped AND atttypid >= 16384
+    UNION ALL
+    SELECT name, typbasetype FROM chain JOIN pg_type ON pg_type.oid = type WHERE typtype = 'd'
+)
+SELECT name, CASE WHEN bool_or(typtype <> 'd' AND type >= 16384) THEN 'type' ELSE 'domain' END AS made
+FROM chain JOIN pg_type ON pg_type.oid = type LEFT JOIN pg_roles ON pg_roles.oid = typowner
+GROUP BY name HAVING bool_or(type >= 16384 AND rolsuper IS NOT TRUE);
+
 -- column_collations: PostgreSQL compares by the column's own collation without being told
 
 -- our_triggers: every trigger that bears our marker, with its function's text; a disabled one, or one for replicas, sleeps
@@ -30,6 +44,15 @@ SELECT COUNT(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespa
 WHERE relname = :table AND nspname = :schema
   AND (relkind = 'p' OR EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = pg_class.oid));
 
+-- foreign_owners: who owns a table, or a part of it, and has not the rights of the connected user besides
+WITH RECURSIVE part (oid) AS (
+    SELECT pg_class.oid FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE relname = :table AND nspname = :schema
+    UNION
+    SELECT inhrelid FROM pg_inherits JOIN part ON part.oid = inhparent
+)
+SELECT DISTINCT pg_get_userbyid(relowner) FROM part JOIN pg_class USING (oid) WHERE NOT pg_has_role(relowner, current_user, 'MEMBER');
+
 -- partitions: the tables of a schema that are parts of another one
 SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
 WHERE nspname = :schema AND relispartition AND relkind IN ('r', 'p', 'f');
@@ -37,12 +60,14 @@ WHERE nspname = :schema AND relispartition AND relkind IN ('r', 'p', 'f');
 -- settle_names: conditions are tried in the search path of triggers
 SET LOCAL search_path = pg_catalog, pg_temp;
 
--- try_condition: whether a condition can be asked of a table, also where the names of a trigger's own variables are known
+-- try_condition: whether a condition can be asked of a table, also where the names of a trigger's own variables are known.
+-- Asked of a row without values, for to plan a query of the table itself can run functions of the table's owner.
 DO $eventlog$
 DECLARE
 new record; old record; tg_name name; tg_when text; tg_level text; tg_op text; tg_relid oid; tg_relname name;
 tg_table_name name; tg_table_schema name; tg_nargs integer; tg_argv text[];
 BEGIN
-PERFORM COUNT(*) FROM /* target */usr WHERE /* condition */(1 = 1) AND 1 = 0;
+PERFORM COUNT(*) FROM (SELECT /* columns */n.idu FROM (SELECT (NULL::/* target */usr).*) AS n) AS /* row */usr
+WHERE /* condition */(1 = 1) AND 1 = 0;
 END
 $eventlog$;

@@ -69,6 +69,46 @@ SELECT 'warning', format('The sequence %s %s and gives each session %s numbers a
 FROM drawn JOIN cached ON seqrelid = sequence
 ORDER BY 2;
 
+-- owner_states: findings about who could run code of their own with whose rights: of tables that are captured, and of the log
+WITH ours AS (
+    SELECT DISTINCT tgrelid, proowner, relowner, strpos(description, '"foreign"') > 0 AS guarded
+    FROM pg_trigger
+    JOIN pg_class ON pg_class.oid = tgrelid
+    JOIN pg_proc ON pg_proc.oid = tgfoid AND prosecdef
+    JOIN pg_description ON objoid = pg_trigger.oid AND classoid = 'pg_trigger'::regclass
+    WHERE description LIKE 'eventlog {%' AND strpos(description, '"log":' || to_json(CAST(:log_name AS text))) > 0 AND tgparentid = 0
+), foreign_ones AS (
+    SELECT * FROM ours WHERE NOT pg_has_role(relowner, proowner, 'MEMBER')
+)
+SELECT 'warning', format('The triggers on %s, of which %s is the owner, run with the rights of %s, a superuser.',
+       string_agg(DISTINCT tgrelid::regclass::text, ', '), pg_get_userbyid(relowner), rolname),
+       'Give the log and these functions to a role that is none (`eventlog rights --installer ROLE`), and track again as that role.'
+FROM foreign_ones JOIN pg_roles ON pg_roles.oid = proowner AND rolsuper GROUP BY relowner, rolname
+UNION ALL
+SELECT 'warning', format('%s belongs to %s now, whose code the triggers would run with the rights of %s.',
+       string_agg(DISTINCT tgrelid::regclass::text, ', '), pg_get_userbyid(relowner), pg_get_userbyid(proowner)),
+       'Run `eventlog track` for it again.'
+FROM foreign_ones WHERE NOT guarded GROUP BY relowner, proowner
+UNION ALL
+SELECT 'warning', format('To read %s runs what %s, the owner, put into it (%s), with the rights of %s.',
+       string_agg(DISTINCT tgrelid::regclass::text, ', '), pg_get_userbyid(ours.relowner),
+       'indexes, statistics' || CASE WHEN bool_or(relkind = 'v') THEN ', a view' ELSE '' END
+       || CASE WHEN bool_or(relrowsecurity) THEN ', policies unless they forbid it' ELSE '' END, current_user),
+       'Let a login that may only read do it: `eventlog rights --reader ROLE`, and source.reader.'
+FROM ours JOIN pg_class ON pg_class.oid = tgrelid
+WHERE :reader = '' AND NOT pg_has_role(ours.relowner, current_user, 'MEMBER') GROUP BY ours.relowner
+UNION ALL
+SELECT 'warning', format('The log belongs to %s, whose triggers and defaults run with the rights of %s.', pg_get_userbyid(log.relowner),
+       string_agg(DISTINCT pg_get_userbyid(proowner)::text, ', ')), 'Let the role that installs own the log.'
+FROM ours JOIN pg_class AS log ON log.oid = to_regclass(:log)
+WHERE NOT pg_has_role(log.relowner, proowner, 'MEMBER') GROUP BY log.relowner
+UNION ALL
+SELECT 'warning', format('The reader %s may %s rows of the log.', rolname, lower(privilege)),
+       'Take that right from it: whoever owns a captured table has it too.'
+FROM pg_roles CROSS JOIN unnest(ARRAY['INSERT', 'UPDATE', 'DELETE']) AS privilege
+WHERE rolname = :reader AND has_table_privilege(pg_roles.oid, to_regclass(:log), privilege)
+ORDER BY 2;
+
 -- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile
 CREATE INDEX CONCURRENTLY /* index */event_log_new ON /* log */event_log (/* record_id */record_id) WHERE /* status */status = 'N';
 
@@ -93,5 +133,5 @@ INSERT INTO /* marks */event_log_mark (name, value) SELECT name, value FROM /* m
 UPDATE /* marks */event_log_mark SET value = value WHERE 1 = 0;
 DELETE FROM /* marks */event_log_mark WHERE 1 = 0;
 
--- attempt_table: reads a captured table
-SELECT 1 FROM /* target */usr WHERE 1 = 0;
+-- attempt_table: reads every column of a captured table
+SELECT * FROM /* target */usr WHERE 1 = 0;

@@ -3,24 +3,36 @@
 -- event_time is read as text: a time such as 'infinity' has no value in Python and must not stop the batch.
 -- Lists of record_ids come as JSON, '[1,2,3]': one parameter whatever their number.
 
--- session: times in ISO form and UTC; plans made for the number of keys at hand, without compiling them first
-SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO, YMD', false),
+-- session: times in ISO form and UTC; plans made for the number of keys at hand, without compiling them first. Where a policy
+-- would hide rows, reading fails: the functions of a policy are its owner's, and what is hidden would be told as deleted.
+SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO, YMD', false), set_config('row_security', 'off', false),
        set_config('plan_cache_mode', 'force_custom_plan', false), set_config('jit', 'off', false);
 
--- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out
+-- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out.
+-- Values longer than :plain bytes are only told by their length, and fetched by `large_values` where there is room.
 SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        waiting./* table_name */table_name, waiting./* table_key */table_key,
        waiting./* column_name */column_name,
-       waiting./* old_value */old_value,
-       waiting./* new_value */new_value, CAST(waiting./* event_time */event_time AS text),
-       waiting./* perpetrator */perpetrator/* transaction */
+       CASE WHEN octet_length(waiting./* old_value */old_value) <= :plain THEN waiting./* old_value */old_value END,
+       CASE WHEN octet_length(waiting./* new_value */new_value) <= :plain THEN waiting./* new_value */new_value END,
+       CAST(waiting./* event_time */event_time AS text),
+       waiting./* perpetrator */perpetrator,
+       CASE WHEN octet_length(waiting./* old_value */old_value) > :plain THEN octet_length(waiting./* old_value */old_value) END,
+       CASE WHEN octet_length(waiting./* new_value */new_value) > :plain THEN octet_length(waiting./* new_value */new_value) END/* transaction */
 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND /* among */(1 = 1) AND /* except */(1 = 1)
+  AND /* unread */(1 = 1)
   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
                   WHERE kept.record_id = waiting./* record_id */record_id
                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
 ORDER BY /* order */record_id
 LIMIT :limit;
+
+-- large_values: the values of waiting rows, whatever their length
+SELECT waiting./* record_id */record_id, waiting./* old_value */old_value, waiting./* new_value */new_value
+FROM /* log */event_log AS waiting
+WHERE waiting./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
+  AND waiting./* status */status = 'N';
 
 -- transaction_none: column: nobody asks for the row's transaction
 ;

@@ -1,4 +1,4 @@
--- One publisher a log, and what it must know between two batches: who has the seat, whether rows wait, what is retried.
+-- One publisher a log, and what it must know between two batches: who holds the lock, which rows wait, what is retried.
 
 -- marks_read: every mark
 SELECT name, value FROM /* marks */event_log_mark;
@@ -12,12 +12,19 @@ DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note:
 -- except_none: condition: no object is passed over
 (1 = 1);
 
--- except_retried: condition: objects of which a row waits for its next attempt are passed over, whole
-(NOT EXISTS (SELECT 1 FROM /* log */event_log AS tried
-             WHERE tried./* record_id */record_id = ANY (CAST(translate(:retried, '[]', '{}') AS bigint[]))
-               AND tried./* status */status = 'N'
-               AND tried./* table_name */table_name = waiting./* table_name */table_name
-               AND tried./* table_key */table_key = waiting./* table_key */table_key));
+-- except_passed: condition: rows of objects that are passed over from a row of theirs on. Those rows may be very many, so
+-- each is looked up in one object, and none is joined: the rows stay in the order of their index.
+coalesce(waiting./* record_id */record_id
+         < CAST((SELECT jsonb_object_agg((one ->> 0) || chr(31) || (one ->> 1), one -> 2)
+                 FROM jsonb_array_elements(CAST(:passed AS jsonb)) AS passed (one))
+                ->> (waiting./* table_name */table_name || chr(31) || waiting./* table_key */table_key) AS bigint),
+         true);
+
+-- unread_none: condition: every table can be read
+(1 = 1);
+
+-- unread_tables: condition: tables whose rows may not be read back are passed over
+coalesce(waiting./* table_name */table_name <> ALL (ARRAY(SELECT json_array_elements_text(CAST(:unread AS json)))), true);
 
 -- anything_waiting: finds one row that could be read now, from the index of waiting rows where there is one. In order,
 -- for else a log whose statistics still speak of many waiting rows is read as a whole.
@@ -27,6 +34,15 @@ WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
                   WHERE kept.record_id = waiting./* record_id */record_id
                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
 ORDER BY waiting./* record_id */record_id LIMIT 1;
+
+-- count_some: how many rows could be read now, counted up to a limit
+SELECT COUNT(*) FROM (
+    SELECT 1 FROM /* log */event_log AS waiting
+    WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
+      AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                      WHERE kept.record_id = waiting./* record_id */record_id
+                        AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
+    ORDER BY waiting./* record_id */record_id LIMIT :limit) AS found;
 
 -- retried_rows: rows that were offered and not taken: their object, the attempts, the seconds to the next one
 SELECT tried./* record_id */record_id, tried./* table_name */table_name, tried./* table_key */table_key,
@@ -50,30 +66,36 @@ WHERE waiting./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') A
   AND waiting./* status */status = 'N'
 ON CONFLICT (record_id) DO UPDATE SET status = excluded.status, reason = excluded.reason, note = excluded.note;
 
--- note_behind: records of rows that nobody reads yet which row of their object they wait for
+-- note_behind: records of rows that nobody reads yet which row of their object they wait for;
+-- only of those that have waited longest, for there may be very many
 INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note)
 SELECT behind./* record_id */record_id, 'N', 'held',
        'row ' || min(ahead./* record_id */record_id) || ' of the same object comes first.'
 FROM /* log */event_log AS ahead
-JOIN /* log */event_log AS behind
+JOIN (
+      SELECT waiting./* record_id */record_id, waiting./* table_name */table_name, waiting./* table_key */table_key
+      FROM /* log */event_log AS waiting
+      WHERE waiting./* status */status = 'N'
+      ORDER BY waiting./* record_id */record_id LIMIT :most
+) AS behind
   ON behind./* table_name */table_name = ahead./* table_name */table_name
  AND behind./* table_key */table_key = ahead./* table_key */table_key
  AND behind./* record_id */record_id > ahead./* record_id */record_id
 WHERE ahead./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
-  AND ahead./* status */status = 'N' AND behind./* status */status = 'N'
+  AND ahead./* status */status = 'N'
   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
                   WHERE kept.record_id = behind./* record_id */record_id)
 GROUP BY behind./* record_id */record_id
 ON CONFLICT (record_id) DO NOTHING;
 
--- seat_mark: makes or replaces a mark if the seat is still ours; nobody else takes it before the commit
+-- lock_mark: makes or replaces a mark if the lock is still ours; nobody else takes it before the commit
 INSERT INTO /* marks */event_log_mark (name, value)
 SELECT CAST(:name AS text), CAST(:value AS text)
 WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark
               WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text) FOR SHARE)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
--- seat_mark_soon: as `seat_mark`, on disk only with the next transaction, which comes before any document
+-- lock_mark_soon: as `lock_mark`, on disk only with the next transaction, which comes before any document
 INSERT INTO /* marks */event_log_mark (name, value)
 SELECT CAST(:name AS text), CAST(:value AS text)
 FROM set_config('synchronous_commit', 'off', true)
@@ -81,7 +103,7 @@ WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark
               WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text) FOR SHARE)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
--- seat_take_in_hand: notes the batch in hand as `seat_mark_soon` does, unless rows were held or released meanwhile
+-- lock_take_in_hand: notes the batch in hand as `lock_mark_soon` does, unless rows were held or released meanwhile
 INSERT INTO /* marks */event_log_mark (name, value)
 SELECT 'in hand', CAST(:value AS text)
 FROM set_config('synchronous_commit', 'off', true)
@@ -90,20 +112,40 @@ WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark
   AND NOT EXISTS (SELECT 1 FROM /* marks */event_log_mark WHERE name = 'holding' AND value <> CAST(:holding AS text))
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
--- seat_lock: takes the lock of the one publisher for as long as this session lives; says whether it was free
-SELECT pg_try_advisory_lock(CAST(1702257011 AS bigint) << 32 | CAST(CAST(CAST(:log AS regclass) AS oid) AS bigint));
+-- lock_read: the mark of who holds the lock, if there is one, and the database's clock
+SELECT (SELECT value FROM /* marks */event_log_mark WHERE name = 'publisher'),
+       to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS');
 
--- seat_enter: says who publishes now; the lock above keeps everybody else out
+-- lock_until: expression: when a lease ends that begins now
+to_char(clock_timestamp() AT TIME ZONE 'UTC' + make_interval(secs => CAST(:lease AS double precision)),
+        'YYYY-MM-DD"T"HH24:MI:SS.MS');
+
+-- lock_grasp: keeps others from changing the mark, unless somebody does that at this moment, who is not waited for
+SELECT 1 FROM /* marks */event_log_mark WHERE name = 'publisher' FOR UPDATE SKIP LOCKED;
+
+-- lock_make: takes the lock for :lease seconds where there is no mark
 INSERT INTO /* marks */event_log_mark (name, value)
-VALUES ('publisher', CAST(/* now */CURRENT_TIMESTAMP AS text) || ' ' || CAST(:token AS text))
-ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+VALUES ('publisher', /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text))
+ON CONFLICT (name) DO NOTHING;
 
--- seat_keep: touches the mark of the one publisher if it is still this one; nobody else changes it before the commit.
--- What is settled is on disk with the next note: should it be lost, the batch comes again with the plan of before.
-UPDATE /* marks */event_log_mark SET value = value FROM set_config('synchronous_commit', 'off', true)
+-- lock_replace: takes the lock for :lease seconds if the mark is still as it was read
+UPDATE /* marks */event_log_mark
+SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text)
+WHERE name = 'publisher' AND value = CAST(:former AS text);
+
+-- lock_keep: renews the lease if the lock is still ours; nobody else changes the mark before the commit
+UPDATE /* marks */event_log_mark
+SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text)
 WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text);
 
--- seat_leave: says that nobody publishes any more
+-- lock_keep_soon: as `lock_keep`, on disk only with the next transaction.
+-- What is settled is on disk with the next note: should it be lost, the batch comes again with the plan of before.
+UPDATE /* marks */event_log_mark
+SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text)
+FROM set_config('synchronous_commit', 'off', true)
+WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text);
+
+-- lock_leave: says that nobody publishes any more
 DELETE FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text);
 
 -- listen: hears what a trigger or a person notifies on the channel of the log
@@ -112,3 +154,10 @@ LISTEN /* channel */event_log;
 -- session_limits: no statement runs, and none waits for a lock, for ever
 SELECT set_config('statement_timeout', CAST(/* statement_ms */300000 AS text), false),
        set_config('lock_timeout', CAST(/* lock_ms */30000 AS text), false);
+
+-- lease_limits: a client that is frozen or cut off holds no row for longer than two leases
+SELECT set_config('idle_in_transaction_session_timeout', CAST(/* idle_ms */10000 AS text), false),
+       set_config('tcp_keepalives_idle', CAST(/* silent_s */5 AS text), false),
+       set_config('tcp_keepalives_interval', CAST(/* probe_s */2 AS text), false),
+       set_config('tcp_keepalives_count', CAST(/* probes */3 AS text), false),
+       set_config('tcp_user_timeout', CAST(/* unheard_ms */10000 AS text), false);

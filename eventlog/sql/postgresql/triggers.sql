@@ -5,6 +5,13 @@
 -- text_of_string: any value as text
 /* value */n.fname::text;
 
+-- made_type: a value of a type that somebody made, as the type's output function writes it. A cast could be its owner's
+-- function, and would run with the rights of who installed us. IS NULL would say of a composite value that its parts are NULL.
+CASE WHEN /* value */n.mood IS DISTINCT FROM NULL THEN concat(/* value */n.mood) END;
+
+-- made_domain: a value of a domain that somebody made, in the type of the database that the domain stands for
+CAST(CASE WHEN /* value */n.code IS DISTINCT FROM NULL THEN concat(/* value */n.code) END AS /* type */varchar);
+
 -- text_of_shape: what the type's text is, is text_of_string's to say
 -- text_of_padded: no type pads its numbers here
 
@@ -92,6 +99,21 @@ FROM /* source */new_rows CROSS JOIN LATERAL (
 /* facts */
 ) AS fact (key, kind, name, old, new);
 
+-- hand_each: as `log_each`, for the next trigger to write
+eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
+  CASE WHEN /* left */(n.idu IS NULL) THEN /* old_key */'idu=1' ELSE /* new_key */'idu=1' END,
+  CASE WHEN /* left */(n.idu IS NULL) THEN /* kind_left */eventlog_kind_4
+       WHEN /* came */(o.idu IS NULL) THEN /* kind_came */eventlog_kind_5 ELSE /* kind_stayed */eventlog_kind_6 END,
+  NULL::text, NULL::text, NULL::text)), '[]')::text
+FROM /* source */new_rows WHERE /* condition */(1 = 1));
+
+-- hand_facts: as `log_facts`, for the next trigger to write
+eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
+  fact.key, fact.kind, fact.name, fact.old, fact.new)), '[]')::text
+FROM /* source */new_rows CROSS JOIN LATERAL (
+/* facts */
+) AS fact (key, kind, name, old, new));
+
 -- taken_over: the row that now stands under the key which another row of the same statement left
 (SELECT taken.* FROM /* target */usr AS taken WHERE /* match */(taken.idu = OLD.idu) AND /* condition */(1 = 1));
 
@@ -114,6 +136,16 @@ SELECT side.key, /* waiting */eventlog_waiting, /* kind */eventlog_kind_6, /* no
   /* table */'usr', /* column */NULL, NULL, NULL
 FROM (/* sides */) AS side GROUP BY side.key;
 
+-- hand_child_values: as `log_child_values`, for the next trigger to write
+eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
+  side.key, /* kind */eventlog_kind_2, /* column */'phoneno'::text, /* old */NULL::text, /* new */NULL::text)), '[]')::text
+FROM (/* sides */) AS side);
+
+-- hand_child_reads: as `log_child_reads`, for the next trigger to write
+eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
+  side.key, /* kind */eventlog_kind_6, /* column */NULL::text, NULL::text, NULL::text)), '[]')::text
+FROM (SELECT read.key FROM (/* sides */) AS read GROUP BY read.key) AS side);
+
 -- function: what a trigger runs, with its owner's rights, so that writers need none on the log
 CREATE OR REPLACE FUNCTION /* function */event_log_usr_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp /* settings */
@@ -121,10 +153,55 @@ AS $eventlog$
 DECLARE
 /* declared */
 BEGIN
+/* guard */
 /* body */;
 RETURN /* result */NULL;
 END
 $eventlog$;
+
+-- guard_rows: stops where a column that had a type of the database got one that its owner made since we looked: to turn it
+-- into text could run the owner's functions with our rights. Nothing is read; only the types are looked at.
+IF (SELECT greatest/* types */(pg_typeof(n.idu)::oid) >= 16384 FROM (VALUES (1)) AS one LEFT JOIN /* source */new_rows ON false) THEN
+RAISE EXCEPTION 'eventlog: a column of % has been given a type of somebody''s own making.', TG_RELID::regclass
+USING HINT = 'Run eventlog track for the table again.';
+END IF;
+
+-- guard_row: the same where each row has its turn
+IF greatest/* types */(pg_typeof(NEW.idu)::oid) >= 16384 THEN
+RAISE EXCEPTION 'eventlog: a column of % has been given a type of somebody''s own making.', TG_RELID::regclass
+USING HINT = 'Run eventlog track for the table again.';
+END IF;
+
+-- reading_function: reads tables with the writer's own rights, for to plan a query can run functions of a table's owner: those
+-- in its indexes, statistics and policies. What it finds it hands over to the trigger that fires next, which may write.
+CREATE OR REPLACE FUNCTION /* function */event_log_usr_truncate() RETURNS trigger LANGUAGE plpgsql SECURITY INVOKER
+SET search_path = pg_catalog, pg_temp SET row_security = off /* settings */
+AS $eventlog$
+DECLARE
+eventlog_facts text[] := '{}';
+BEGIN
+/* body */;
+PERFORM set_config('eventlog.facts', '[' || array_to_string(eventlog_facts, ',') || ']', true);
+RETURN /* result */NULL;
+END
+$eventlog$;
+
+-- if_seen: whoever sees not all rows of the parent, by a policy or for want of a right, takes it for there: nothing is lost
+IF has_table_privilege(/* parent */'usr', 'SELECT') AND NOT row_security_active(/* parent */'usr') THEN
+/* body */;
+ELSE
+/* unseen */;
+END IF;
+
+-- take_facts: writes what was handed over by the trigger that fired before
+INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
+  /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
+  /* old_value */old_value, /* new_value */new_value)
+SELECT fact.value ->> 0, /* waiting */eventlog_waiting, (fact.value ->> 1)::integer, /* now */eventlog_now, /* user */eventlog_user,
+  /* table */'usr', fact.value ->> 2, fact.value ->> 3, fact.value ->> 4
+FROM json_array_elements(current_setting('eventlog.facts')::json) AS part (value)
+CROSS JOIN LATERAL json_array_elements(part.value) AS fact (value);
+PERFORM set_config('eventlog.facts', '', true);
 
 -- constant: what is the same for all rows of a statement, in the type of the log's column
 /* name */eventlog_now CONSTANT /* column */event_log.event_time%TYPE := /* value */CURRENT_TIMESTAMP;

@@ -3,6 +3,8 @@
 -- declared_types: the types of a table's columns in the words of whoever made it
 SELECT name, type FROM pragma_table_xinfo(:table) WHERE type <> '';
 
+-- made_types: types cannot be made here
+
 -- column_collations: SQLite compares by the column's own collation without being told
 
 -- our_triggers: every trigger that bears our marker, with its text
@@ -16,6 +18,8 @@ SELECT COUNT(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = :table 
 AND :schema IS NULL;
 
 -- passed_by: every trigger is a row trigger here
+
+-- foreign_owners: there are no owners
 
 -- partitions: none of them is a table of its own here
 

@@ -12,6 +12,8 @@ SELECT 'SQLite ' || sqlite_version();
 
 -- numbers: the table numbers its rows itself, and one writer at a time
 
+-- owner_states: there are no owners
+
 -- make_index: what a DBA runs where polling would read all rows
 CREATE INDEX /* index */event_log_new ON /* log */event_log (/* record_id */record_id) WHERE /* status */status = 'N';
 
@@ -36,5 +38,5 @@ INSERT INTO /* marks */event_log_mark (name, value) SELECT name, value FROM /* m
 UPDATE /* marks */event_log_mark SET value = value WHERE 1 = 0;
 DELETE FROM /* marks */event_log_mark WHERE 1 = 0;
 
--- attempt_table: reads a captured table
-SELECT 1 FROM /* target */usr WHERE 1 = 0;
+-- attempt_table: reads every column of a captured table
+SELECT * FROM /* target */usr WHERE 1 = 0;

@@ -5,20 +5,36 @@
 
 -- session: nothing to set here
 
--- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out
+-- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out.
+-- Values longer than :plain bytes are only told by their length, and fetched by `large_values` where there is room.
 SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
        CAST(waiting./* table_name */table_name AS text), CAST(waiting./* table_key */table_key AS text),
        CAST(waiting./* column_name */column_name AS text),
-       CAST(waiting./* old_value */old_value AS text),
-       CAST(waiting./* new_value */new_value AS text), CAST(waiting./* event_time */event_time AS text),
-       CAST(waiting./* perpetrator */perpetrator AS text)/* transaction */
+       CASE WHEN length(CAST(waiting./* old_value */old_value AS blob)) <= :plain
+            THEN CAST(waiting./* old_value */old_value AS text) END,
+       CASE WHEN length(CAST(waiting./* new_value */new_value AS blob)) <= :plain
+            THEN CAST(waiting./* new_value */new_value AS text) END,
+       CAST(waiting./* event_time */event_time AS text),
+       CAST(waiting./* perpetrator */perpetrator AS text),
+       CASE WHEN length(CAST(waiting./* old_value */old_value AS blob)) > :plain
+            THEN length(CAST(waiting./* old_value */old_value AS blob)) END,
+       CASE WHEN length(CAST(waiting./* new_value */new_value AS blob)) > :plain
+            THEN length(CAST(waiting./* new_value */new_value AS blob)) END/* transaction */
 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND /* among */(1 = 1) AND /* except */(1 = 1)
+  AND /* unread */(1 = 1)
   AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
                   WHERE kept.record_id = waiting./* record_id */record_id
                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
 ORDER BY /* order */record_id
 LIMIT :limit;
+
+-- large_values: the values of waiting rows, whatever their length
+SELECT waiting./* record_id */record_id, CAST(waiting./* old_value */old_value AS text),
+       CAST(waiting./* new_value */new_value AS text)
+FROM /* log */event_log AS waiting
+WHERE waiting./* record_id */record_id IN (SELECT value FROM json_each(:ids))
+  AND waiting./* status */status = 'N';
 
 -- transaction_none: column: nobody asks for the row's transaction
 ;

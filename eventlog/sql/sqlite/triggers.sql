@@ -12,6 +12,9 @@ CAST(/* value */NEW.fname AS TEXT);
 -- sets: values of all types can be compared
 -- by_event: each event has a trigger of its own
 
+-- made_type: types of somebody's own making are none that a trigger reads
+-- made_domain: there are no domains
+
 -- text_of_octet: binary as Base64, three bytes at a time; json_each counts, for a trigger may not use WITH
 CASE typeof(/* value */NEW.photo)
 WHEN 'blob' THEN (
@@ -96,6 +99,16 @@ SELECT /* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user *
 -- fact: of statement triggers
 -- log_each: of statement triggers
 -- log_facts: of statement triggers
+-- guard_rows: there are no rights here
+-- guard_row: there are no rights here
+-- reading_function: there are no rights here
+-- if_seen: there are no rights here
+-- take_facts: there are no rights here
+-- hand_each: there are no rights here
+-- hand_facts: there are no rights here
+-- hand_child_values: there are no rights here
+-- hand_child_reads: there are no rights here
+
 -- taken_over: keys are checked row by row here, so no row takes over the key of one that moves later
 -- child_side: of statement triggers
 -- log_child_values: of statement triggers

@@ -19,15 +19,17 @@ SEPARATOR = ";\n"
 
 
 class RowBodies(Struct, frozen=True, kw_only=True):
-    """Bodies of triggers that fire for one row after another."""
+    """Bodies of triggers that fire for one row after another; `hands` says that the next trigger writes what this one finds."""
 
     dialect: Dialect
     plan: Plan
     child: ChildPlan | None
     log: Mapping[str, str]
+    hands: bool = False
+    unseen: bool = False
 
     def body(self, when: When) -> str:
-        clauses = _clauses(self.dialect, self.plan, self.child, *self.dialect.row_names)
+        clauses = _clauses(self.dialect, self.plan, self.child, *self.dialect.row_names, unseen=self.unseen)
         found = child_facts(self.plan, self.child, when) if self.child else facts(self.plan, when)
         if not self.dialect.transition_tables:
             return SEPARATOR.join([*self._questions(clauses, when), *(self._log_row(clauses, fact) for fact in found)])
@@ -59,12 +61,12 @@ class RowBodies(Struct, frozen=True, kw_only=True):
         return statement(self.dialect, "log_row", **{**self.log, **clauses.holes(fact)})
 
     def _log_facts(self, clauses: Clauses, found: Iterable[Fact], source: str) -> str:
-        return log_facts(self.dialect, self.log, source, [clauses.holes(fact) for fact in found])
+        return log_facts(self.dialect, self.log, source, [clauses.holes(fact) for fact in found], hands=self.hands)
 
     def _taken_over(self, clauses: Clauses) -> str:
         """Tells anew of a row that took the key which this one left: its own arrival was logged before our delete."""
         taken = Row(dialect=self.dialect, alias="taken", columns=self.plan.table.columns)
-        match = (f"{taken.value(column)} = {clauses.old.value(column)}" for column in self.plan.key)
+        match = (f"{taken.matched(column)} = {clauses.old.value(column)}" for column in self.plan.key)
         target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
         holes = {"target": target, "match": " AND ".join(match), "condition": clauses.moved()}
         source = statement(self.dialect, "taken_over", **holes) + " AS taken"
@@ -72,23 +74,27 @@ class RowBodies(Struct, frozen=True, kw_only=True):
 
 
 class StatementBodies(Struct, frozen=True, kw_only=True):
-    """Bodies of triggers that see all rows of their statement before and after."""
+    """Bodies of triggers that see all rows of their statement before and after; `hands` as above."""
 
     dialect: Dialect
     plan: Plan
     child: ChildPlan | None
     log: Mapping[str, str]
+    hands: bool = False
+    unseen: bool = False
 
     def body(self, when: When) -> str:
-        clauses = _clauses(self.dialect, self.plan, self.child, "o", "n", outer=True)
+        clauses = _clauses(self.dialect, self.plan, self.child, "o", "n", outer=True, unseen=self.unseen)
         if self.child is not None:
-            return SEPARATOR.join(_ChildStatements(clauses=clauses, child=self.child, log=self.log).written(when))
+            writing = _ChildStatements(clauses=clauses, child=self.child, log=self.log, hands=self.hands)
+            return SEPARATOR.join(writing.written(when))
         source = self._source(clauses, when)
         if when is When.UPDATE and self.plan.options.style == Style.ROW_BACK:
             return self._log_each(clauses, source)
         if when is When.UPDATE and self.plan.options.when is None:
-            return log_facts(self.dialect, self.log, source, self._left_or_filled(clauses))
-        return log_facts(self.dialect, self.log, source, [clauses.holes(fact) for fact in facts(self.plan, when)])
+            return log_facts(self.dialect, self.log, source, self._left_or_filled(clauses), hands=self.hands)
+        found = [clauses.holes(fact) for fact in facts(self.plan, when)]
+        return log_facts(self.dialect, self.log, source, found, hands=self.hands)
 
     def _source(self, clauses: Clauses, when: When) -> str:
         if when is When.TRUNCATE:
@@ -115,7 +121,7 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
             **{f"kind_{fact.fate.name.lower()}": _kind(clauses, fact) for fact in (left, came, stayed)},
             "condition": any_of(conditions),
         }
-        return statement(self.dialect, "log_each", **self.log, source=source, **holes)
+        return statement(self.dialect, _writing("log_each", hands=self.hands), **self.log, source=source, **holes)
 
     def _left_or_filled(self, clauses: Clauses) -> list[dict[str, str]]:
         """An update's field facts, one a column whether the row came or stayed: each costs a single row its own plan node.
@@ -143,6 +149,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
     clauses: Clauses
     child: ChildPlan
     log: Mapping[str, str]
+    hands: bool
 
     def written(self, when: When) -> list[str]:
         if self.clauses.plan.options.style == Style.ROW_BACK:
@@ -202,7 +209,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
         literal = self.clauses.dialect.literal
         return statement(
             self.clauses.dialect,
-            query,
+            _writing(query, hands=self.hands),
             **self.log,
             kind=_kind(self.clauses, fact),
             column=literal(fact.column) if fact.column is not None else "NULL",
@@ -212,10 +219,16 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
         )
 
 
-def log_facts(dialect: Dialect, log: Mapping[str, str], source: str, found: Iterable[Mapping[str, str]]) -> str:
-    """One statement that writes every fact of every row of a source."""
+def log_facts(
+    dialect: Dialect, log: Mapping[str, str], source: str, found: Iterable[Mapping[str, str]], *, hands: bool = False
+) -> str:
+    """One statement that writes every fact of every row of a source, or hands them to the next trigger."""
     written = "\nUNION ALL ".join(statement(dialect, "fact", **holes) for holes in found)
-    return statement(dialect, "log_facts", **log, source=source, facts=written)
+    return statement(dialect, _writing("log_facts", hands=hands), **log, source=source, facts=written)
+
+
+def _writing(query: str, *, hands: bool) -> str:
+    return query.replace("log_", "hand_", 1) if hands else query
 
 
 def _kind(clauses: Clauses, fact: Fact) -> str:
@@ -227,7 +240,14 @@ def _without(side: str, other: str, when: When) -> str:
 
 
 def _clauses(
-    dialect: Dialect, plan: Plan, child: ChildPlan | None, old: str, new: str, *, outer: bool = False
+    dialect: Dialect,
+    plan: Plan,
+    child: ChildPlan | None,
+    old: str,
+    new: str,
+    *,
+    outer: bool = False,
+    unseen: bool = False,
 ) -> Clauses:
     columns = child.child.columns if child else plan.table.columns
     return Clauses(
@@ -237,4 +257,5 @@ def _clauses(
         old=Row(dialect=dialect, alias=old, columns=columns),
         new=Row(dialect=dialect, alias=new, columns=columns),
         outer=outer,
+        unseen=unseen,
     )

@@ -30,6 +30,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
     """The SQL of one table's facts. `child` is set when the table is a child; keys are then the parent's.
 
     `outer` says that rows before and after come from an outer join, where a row that is not there is all NULL.
+    `unseen` says that a child's parent cannot be looked up, and is taken for there.
     """
 
     dialect: Dialect
@@ -38,6 +39,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
     new: Row
     child: ChildPlan | None = None
     outer: bool = False
+    unseen: bool = False
 
     def holes(self, fact: Fact) -> dict[str, str]:
         """What fills the holes of one log row."""
@@ -113,13 +115,19 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def _parent_stands(self, side: Side) -> str:
         parent = Row(dialect=self.dialect, alias=self._parent_alias)
+        target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
+        value = parent.matched
+        if self.plan.options.when is not None and any(column.made for column in self.plan.table.columns):
+            seen = Row(dialect=self.dialect, alias="parent", columns=self.plan.table.columns)
+            target = f"(SELECT {seen.list(self.plan.table.columns)} FROM {target} AS parent)"
+            value = parent.stored
         pairs = zip(self.plan.key, self.key_columns, strict=True)
         return statement(
             self.dialect,
             "parent_stands",
-            parent=qualified(self.dialect, self.plan.table.schema, self.plan.table.name),
+            parent=target,
             row=parent.alias,
-            match=" AND ".join(f"{parent.value(own)} = {self.row(side).value(held)}" for own, held in pairs),
+            match=" AND ".join(f"{value(own)} = {self.row(side).value(held)}" for own, held in pairs),
             condition=f"({self.plan.options.when or '1 = 1'})",
             answer=_variable(side, "holds"),
         )
@@ -134,7 +142,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
     def under_a_parent(self, side: Side, *, may_be_gone: bool) -> list[str]:
         """Conditions of a child's row: it names a parent, and the parent is not gone with it."""
         parts = [f"{self.row(side).value(column)} IS NOT NULL" for column in self.key_columns]
-        if (may_be_gone and not self.dialect.procedural_triggers) or self.plan.options.when is not None:
+        asked = may_be_gone and not self.dialect.procedural_triggers and not self.unseen
+        if asked or self.plan.options.when is not None:
             parts.append(self.parent_stands(side))
         return parts
 

@@ -26,6 +26,7 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `when` is a SQL condition on the class's columns by their bare names: a row for which it never held is not logged.
     `rows` asks for row triggers where the database also has statement triggers that see all rows at once.
+    `foreign` says that a table belongs to somebody who must not get the rights of who installs.
     """
 
     style: Style = Style.ROW_BACK
@@ -34,6 +35,7 @@ class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
     children: tuple[str, ...] = ()
     when: str | None = None
     rows: bool = False
+    foreign: bool = False
 
 
 class Watched(Struct, frozen=True, kw_only=True):

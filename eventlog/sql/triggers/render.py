@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from enum import Enum, auto
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,14 +18,25 @@ from eventlog.sql.triggers.clauses import logged_name, qualified
 from eventlog.sql.triggers.constants import common_holes, declarations
 from eventlog.sql.triggers.facts import EVERY, When
 from eventlog.sql.triggers.marker import Marker, hash_of, write_marker
-from eventlog.sql.triggers.plan import ChildPlan, Plan
-from eventlog.sql.triggers.words import settled
+from eventlog.sql.triggers.plan import ChildPlan, Plan, Style
+from eventlog.sql.triggers.words import Row, settled
 
 ROWS = {
     When.INSERT: "NEW TABLE AS new_rows",
     When.UPDATE: "OLD TABLE AS old_rows NEW TABLE AS new_rows",
     When.DELETE: "OLD TABLE AS old_rows",
 }
+
+
+class Part(Enum):
+    """What a trigger does of its work: all of it, or only the reading, or only the writing of what was read."""
+
+    WHOLE = auto()
+    READING = auto()
+    WRITING = auto()
+
+
+PARTS = (Part.READING, Part.WRITING)
 
 
 class Trigger(Struct, frozen=True, kw_only=True):
@@ -54,20 +66,34 @@ class _Writer(Struct, frozen=True, kw_only=True):
 
     def triggers(self, child: ChildPlan | None) -> Iterator[Trigger]:
         if self.dialect.procedural_triggers:
-            yield self._trigger(child, EVERY)
+            yield self._trigger(child, EVERY, Part.WHOLE)
             return
         for when in When:
             if when is not When.TRUNCATE or (self.dialect.truncate_triggers and not self.plan.table.view):
-                yield self._trigger(child, (when,))
+                parts = PARTS if self._apart(child, when) else (Part.WHOLE,)
+                yield from (self._trigger(child, (when,), part) for part in parts)
 
-    def _trigger(self, child: ChildPlan | None, events: tuple[When, ...]) -> Trigger:
-        name = self._name(child, events[0] if len(events) == 1 else "change")
+    def _apart(self, child: ChildPlan | None, when: When) -> bool:
+        """Whether the trigger reads a table that belongs to somebody else: then that is done with the writer's rights.
+
+        What a user's condition reads is the user's business, so it counts as reading.
+        """
+        options = self.plan.options
+        if not options.foreign:
+            return False
+        reads = when is not When.INSERT if child else when is When.UPDATE and options.rows and not self.plan.table.view
+        return reads or when is When.TRUNCATE or options.when is not None
+
+    def _trigger(self, child: ChildPlan | None, events: tuple[When, ...], part: Part) -> Trigger:
+        name = self._part_name(self._base(child, events[0] if len(events) == 1 else "change"), part)
         table = child.child.name if child else self.plan.table.name
-        holes = self._holes(child, events, name, table) | self._log() | self._settling(name)
+        function = "reading_function" if part is Part.READING else "function"
+        holes = self._holes(child, events, name, table, part) | self._log() | self._settling(name)
         form = self._form(events[0])
-        digest = hash_of(self._statement(query, **holes, marker="") for query in ("function", form))
+        digest = hash_of(self._statement(query, **holes, marker="") for query in (function, form))
         mark = self._mark(digest)
-        texts = {query: self._statement(query, **holes, marker=mark) for query in _parts(form)}
+        queries = ("before_trigger", function, "guard_function", form, "mark_trigger", "after_trigger")
+        texts = {query: self._statement(query, **holes, marker=mark) for query in queries}
         self._check_length(table, texts[form])
         return Trigger(
             name=name,
@@ -75,12 +101,14 @@ class _Writer(Struct, frozen=True, kw_only=True):
             schema=self.plan.table.schema,
             create=tuple(text for text in texts.values() if text),
             drop=tuple(filter(None, (self._statement(query, **holes) for query in ("drop_trigger", "drop_function")))),
-            source=self.dialect.told("\n".join((texts["function"], texts[form]))),
+            source=self.dialect.told("\n".join((texts[function], texts[form]))),
             hash=digest,
         )
 
-    def _holes(self, child: ChildPlan | None, events: tuple[When, ...], name: str, table: str) -> dict[str, str]:
-        body = self._body(child, events, self._function_name(name))
+    def _holes(
+        self, child: ChildPlan | None, events: tuple[When, ...], name: str, table: str, part: Part
+    ) -> dict[str, str]:
+        body = self._body(child, events, self._function_name(name), part)
         return {
             "trigger": self._trigger_name(name),
             "function": self._function_name(name),
@@ -90,9 +118,31 @@ class _Writer(Struct, frozen=True, kw_only=True):
             "rows": ROWS.get(events[0], ""),
             "result": self._result(events[0]),
             "declared": declarations(self.dialect, self.names, body),
+            "guard": self._guard(child, events[0]) if part is Part.WHOLE else "",
             "body": body,
-            "settings": self._settings(child, events[0]),
+            "settings": self._settings(child, events[0]) if part is not Part.WRITING else "",
         }
+
+    def _guard(self, child: ChildPlan | None, when: When) -> str:
+        """Looks whether the columns still have types of the database, where somebody else may change them."""
+        columns = [one for one in self._spoken_of(child, when) if one.made is None and one.formula is None]
+        if not self.plan.options.foreign or when is When.TRUNCATE or not columns:
+            return ""
+        by_statement, gone = self._by_statement(when), when is When.DELETE
+        alias = ("o" if gone else "n") if by_statement else self.dialect.row_names[0 if gone else 1]
+        row = Row(dialect=self.dialect, alias=alias)
+        types = ", ".join(f"pg_typeof({row.stored(column)})::oid" for column in dict.fromkeys(columns))
+        query = "guard_rows" if by_statement else "guard_row"
+        return self._statement(query, types=f"({types})", source="old_rows AS o" if gone else "new_rows AS n") + ";"
+
+    def _spoken_of(self, child: ChildPlan | None, when: When) -> tuple[Column, ...]:
+        """The columns of the trigger's own table that it speaks of."""
+        if child is not None:
+            return child.child.columns
+        back = self.plan.options.style == Style.ROW_BACK
+        if when is When.DELETE or (back and when is When.INSERT):
+            return self.plan.key
+        return self._read(None)
 
     def _settling(self, name: str) -> dict[str, str]:
         """What fills the holes of a look at the trigger once it stands."""
@@ -119,12 +169,27 @@ class _Writer(Struct, frozen=True, kw_only=True):
         own = {"table": table} | common_holes(self.dialect)
         return log_holes(self.dialect, log) | own | number_holes(self.dialect, log)
 
-    def _body(self, child: ChildPlan | None, events: tuple[When, ...], function: str) -> str:
+    def _body(self, child: ChildPlan | None, events: tuple[When, ...], function: str, part: Part) -> str:
         log = self._log() | {"function": function}
+        if part is Part.WRITING:
+            return self._statement("take_facts", **log)
         if len(events) > 1:
             return RowBodies(dialect=self.dialect, plan=self.plan, child=child, log=log).by_event()
+        if part is Part.READING:
+            return self._reading(child, events[0], log)
         bodies = StatementBodies if self._by_statement(events[0]) else RowBodies
         return bodies(dialect=self.dialect, plan=self.plan, child=child, log=log).body(events[0])
+
+    def _reading(self, child: ChildPlan | None, when: When, log: Mapping[str, str]) -> str:
+        """What is found with the writer's rights; the constants of the log's types are not for a writer to name."""
+        dialect = replace(self.dialect, declared_constants=False)
+        bodies = StatementBodies if self._by_statement(when) else RowBodies
+        found = bodies(dialect=dialect, plan=self.plan, child=child, log=log, hands=True)
+        if child is None or when in (When.INSERT, When.TRUNCATE) or self.plan.options.when is not None:
+            return found.body(when)
+        parent = self.dialect.literal(qualified(self.dialect, self.plan.table.schema, self.plan.table.name))
+        unseen = replace(found, unseen=True).body(when)
+        return self._statement("if_seen", parent=parent, body=found.body(when), unseen=unseen)
 
     def _by_statement(self, when: When) -> bool:
         if when is When.TRUNCATE:
@@ -160,12 +225,18 @@ class _Writer(Struct, frozen=True, kw_only=True):
         text = write_marker(Marker(log=log, table=table.whole, options=self.plan.options, hash=digest))
         return self.dialect.marked(text)
 
-    def _name(self, child: ChildPlan | None, what: str) -> str:
+    def _base(self, child: ChildPlan | None, what: str) -> str:
         table = self.plan.table
         foreign = table.schema if table.schema != self.names.schema else None
         owner = "_".join(filter(None, (self.names.table, foreign, table.name)))
-        name = self.dialect.shortened(f"{owner}__{child.child.name}_{what}" if child else f"{owner}_{what}")
-        return self.dialect.beside(name, table.name)
+        return f"{owner}__{child.child.name}_{what}" if child else f"{owner}_{what}"
+
+    def _part_name(self, base: str, part: Part) -> str:
+        """Triggers fire in the order of their names: the one that reads comes before the one that writes."""
+        names = [self.dialect.shortened(base)]
+        if part is not Part.WHOLE:
+            names = sorted([*names, self.dialect.shortened(f"{base}_written")], key=str.encode)
+        return self.dialect.beside(names[-1 if part is Part.WRITING else 0], self.plan.table.name)
 
     def _function_name(self, trigger: str) -> str:
         return function_name(self.dialect, self.names, self.plan.table.schema, trigger)
@@ -185,11 +256,6 @@ def function_name(dialect: Dialect, names: LogNames, schema: str | None, trigger
         called = dialect.beside(dialect.shortened(f"{trigger}_log"), trigger)
         return dialect.qualified(schema, called)
     return dialect.qualified(names.schema, trigger)
-
-
-def _parts(form: str) -> tuple[str, ...]:
-    """The queries that make a trigger, one after another."""
-    return ("before_trigger", "function", "guard_function", form, "mark_trigger", "after_trigger")
 
 
 def _without_schema(names: LogNames) -> LogNames:

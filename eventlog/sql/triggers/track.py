@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -23,6 +23,7 @@ from eventlog.sql.trial import try_log, try_triggers
 from eventlog.sql.triggers.installed import Installed, TriggerState, compare, installed, is_current, states
 from eventlog.sql.triggers.plan import Options, Plan, plan
 from eventlog.sql.triggers.render import Trigger, function_name, render
+from eventlog.sql.triggers.words import Row
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -164,15 +165,25 @@ def _plans(connection: Connection, tables: Sequence[str], options: Options, sche
 
 
 def _fitting(connection: Connection, table: Table, options: Options) -> Options:
-    """The options with row triggers where statement triggers would not see every change."""
+    """The options as these tables need them.
+
+    Row triggers where statement triggers would not see every change; and nothing of a foreign owner's may run with our rights.
+    """
+    rows = options.rows or any(map(any, _asked(connection, table, "passed_by")))
+    foreign = any(_asked(connection, table, "foreign_owners"))
+    return replace(options, rows=rows, foreign=foreign)
+
+
+def _asked(connection: Connection, table: Table, query: str) -> list[list[Any]]:
+    """What the catalog answers about a table and each of its child tables; nothing where a database has no such question."""
     from sqlalchemy import text
 
-    query = statement(dialect_of(connection), "passed_by")
-    if options.rows or not query:
-        return options
+    sql = statement(dialect_of(connection), query)
+    if not sql:
+        return []
     names = (table.name, *(child.name for child in table.children))
-    asked = [connection.execute(text(query), {"table": name, "schema": table.schema}).scalar_one() for name in names]
-    return replace(options, rows=True) if any(asked) else options
+    asked = [{"table": name, "schema": table.schema} for name in names]
+    return [list(connection.execute(text(sql), where).scalars()) for where in asked]
 
 
 def _check(connection: Connection, wanted: Plan, names: LogNames) -> None:
@@ -205,11 +216,16 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
     from sqlalchemy.exc import SQLAlchemyError
 
     dialect = dialect_of(connection)
-    target = dialect.qualified(table.schema, table.name)
+    holes = {
+        "target": dialect.qualified(table.schema, table.name),
+        "columns": Row(dialect=dialect, alias="n", columns=table.columns).list(table.columns),
+        "row": dialect.quoted(table.name),
+        "condition": f"({condition})",
+    }
     try:
         with connection.begin_nested() as attempt:
             for query in ("before_trigger", "settle_names", "try_condition"):
-                _execute(connection, statement(dialect, query, target=target, condition=f"({condition})"))
+                _execute(connection, statement(dialect, query, **holes))
             attempt.rollback()
     except SQLAlchemyError as error:
         problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from eventlog.schema import Column
+from eventlog.schema import Column, Made
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
 from eventlog.sqltypes import Category, bare_type
@@ -35,7 +35,8 @@ def key_text(dialect: Dialect, named: Sequence[tuple[str, Column, str]]) -> str:
     parts: list[str] = []
     for place, (name, column, value) in enumerate(named):
         text = value_text(dialect, column, value)
-        plain = {bare_type(column.type), column.category.value} & dialect.unquoted_types
+        called = {bare_type(column.type), column.category.value} if column.made is not Made.TYPE else set[str]()
+        plain = called & dialect.unquoted_types
         quoted = text if plain else statement(dialect, "quoted", text=text)
         parts += [dialect.literal(f"{'+' if place else ''}{name}="), quoted]
     return joined(dialect, parts)
@@ -60,12 +61,15 @@ def same_key(dialect: Dialect, column: Column, before: str, after: str) -> str:
 def settled(dialect: Dialect, columns: Iterable[Column]) -> bool:
     """Whether the texts of all these columns are the same in every session."""
     return all(
-        bare_type(column.type) in dialect.settled_types or (column.category is Category.TIMESTAMP) for column in columns
+        column.made is None
+        and (bare_type(column.type) in dialect.settled_types or column.category is Category.TIMESTAMP)
+        for column in columns
     )
 
 
 def _compared(dialect: Dialect, query: str, column: Column, before: str, after: str) -> str:
-    if dialect.plain_types is None or bare_type(column.type) in dialect.plain_types:
+    plain = dialect.plain_types is None or bare_type(column.type) in dialect.plain_types
+    if plain and column.made is not Made.TYPE:
         return statement(dialect, query, before=before, after=after)
     texts = (value_text(dialect, column, value) for value in (before, after))
     return statement(dialect, f"{query}_as_text", **dict(zip(("before", "after"), texts, strict=True)))
@@ -84,16 +88,27 @@ class Row(Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...] = ()
 
     def value(self, column: Column) -> str:
-        return self._stored(column) if column.formula is None else self._computed(column.formula)
+        """SQL that gives the value, in a type that comes with the database."""
+        if column.formula is not None:
+            return self._computed(column.formula)
+        if column.made is None:
+            return self.stored(column)
+        query = "made_type" if column.made is Made.TYPE else "made_domain"
+        return statement(self.dialect, query, value=self.stored(column), type=column.type)
 
-    def _stored(self, column: Column) -> str:
+    def matched(self, column: Column) -> str:
+        """The value as a look-up compares it: a domain's own, whose operators are those of the type that it stands for."""
+        return self.stored(column) if column.made is Made.DOMAIN else self.value(column)
+
+    def stored(self, column: Column) -> str:
+        """The column itself."""
         return f"{self.alias}.{self.dialect.quoted(column.name)}"
 
     def _computed(self, formula: str) -> str:
         """What a formula gives; NULL where an outer join found no row, whatever the formula makes of NULLs."""
         stored = [column for column in self.columns if column.formula is None]
-        names = ", ".join(f"{self._stored(column)} AS {self.dialect.quoted(column.name)}" for column in stored)
-        there = [f"{self._stored(column)} IS NOT NULL" for column in stored if column.key is not None]
+        names = ", ".join(f"{self.stored(column)} AS {self.dialect.quoted(column.name)}" for column in stored)
+        there = [f"{self.stored(column)} IS NOT NULL" for column in stored if column.key is not None]
         condition = f" WHERE {' AND '.join(there)}" if there else ""
         return f"(SELECT {formula} FROM (SELECT {names}) AS stored{condition})"
 

@@ -1,0 +1,112 @@
+"""What is mutated, and which tests judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+
+from msgspec import Struct
+
+from eventlog.errors import UsageError
+
+QUICK = ("--hypothesis-profile=quick",)
+BRIEF = ("-k", "not linear and not covers_every_event_once and not answers_count_once", *QUICK)
+"""Without the tests that measure, and those that look for hundreds of examples by themselves."""
+ON_SQLITE = ("-k", "sqlite", *QUICK)
+TRIGGERS = (
+    "tests/conformance/test_dialect_triggers.py",
+    "tests/conformance/test_dialect_replay.py",
+    "tests/conformance/test_dialect_sqlite.py",
+    "tests/conformance/test_dialect_keys.py",
+    "tests/conformance/test_dialect_children.py",
+    "tests/conformance/test_dialect_views.py",
+    "tests/conformance/test_dialect_track.py",
+)
+
+
+class Area(Struct, frozen=True, kw_only=True):
+    """Files, as patterns, and the tests of them, as patterns too; `options` are pytest's."""
+
+    name: str
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+    options: tuple[str, ...] = BRIEF
+
+    @property
+    def is_sql(self) -> bool:
+        return self.files[0].endswith(".sql")
+
+
+AREAS = (
+    Area(
+        name="rules",
+        files=("eventlog/rules/*.py",),
+        tests=("tests/unit/test_rules_[!g]*.py", "tests/unit/test_golden.py"),
+    ),
+    Area(
+        name="table_key",
+        files=("eventlog/tablekey.py",),
+        tests=("tests/unit/test_tablekey.py", "tests/unit/test_rules_identity.py"),
+    ),
+    Area(
+        name="XDS",
+        files=("eventlog/xds/*.py",),
+        tests=("tests/unit/test_xds_*.py", "tests/unit/test_golden.py"),
+    ),
+    Area(
+        name="change tables and messages",
+        files=("eventlog/qlik/*.py", "eventlog/qlik/messages/*.py"),
+        tests=("tests/unit/test_qlik_*.py", "tests/unit/test_messages_*.py", "tests/unit/test_golden.py"),
+    ),
+    Area(
+        name="delivery",
+        files=tuple(
+            f"eventlog/{one}.py" for one in ("delivery", "endings", "pipeline", "progress", "relay", "verdicts")
+        ),
+        tests=tuple(
+            f"tests/unit/test_{one}.py"
+            for one in ("delivery", "delivery_abreast", "delivery_crashes", "delivery_plans", "pipeline", "relay")
+        ),
+    ),
+    Area(
+        name="marks",
+        files=("eventlog/marks.py",),
+        tests=("tests/unit/test_marks.py", "tests/conformance/test_source_log.py"),
+        options=("-k", "sqlite or test_marks", *QUICK),
+    ),
+    Area(
+        name="triggers",
+        files=("eventlog/sql/triggers/*.py",),
+        tests=("tests/unit/test_sql_triggers.py", *TRIGGERS),
+        options=("-k", "sqlite or test_sql_triggers", *QUICK),
+    ),
+    Area(name="triggers' SQL", files=("eventlog/sql/sqlite/triggers.sql",), tests=TRIGGERS, options=ON_SQLITE),
+)
+
+
+def area_of(path: str) -> Area:
+    """The area that a file belongs to."""
+    for area in AREAS:
+        if any(fnmatch(path, pattern) for pattern in area.files):
+            return area
+    known = ", ".join(pattern for area in AREAS for pattern in area.files)
+    raise UsageError(f"No tests are named for {path}.", hint=f"bench/mutation/areas.py names them for {known}.")
+
+
+def files_of(patterns: Iterable[str]) -> list[str]:
+    """The files that stand there, in the order of the patterns: the tests that fail soonest come first."""
+    found = (path for pattern in patterns for path in sorted(Path().glob(pattern)) if path.is_file())
+    return list(dict.fromkeys(path.as_posix() for path in found))
+
+
+def chosen(paths: Sequence[str]) -> dict[Area, list[str]]:
+    """The files to mutate by their area: those that are named, in folders too; all without a name."""
+    found: dict[Area, list[str]] = {}
+    if not paths:
+        return {area: files_of(area.files) for area in AREAS}
+    for path in paths:
+        inside = [f"{path.rstrip('/')}/**/*.py", f"{path.rstrip('/')}/*.py"]
+        for file in files_of(inside if Path(path).is_dir() else [path]) or [path]:
+            found.setdefault(area_of(file), []).append(file)
+    return found

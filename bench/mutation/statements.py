@@ -1,0 +1,84 @@
+"""Mutants of the SQL that triggers are made of: a word of it is another one, or a condition is gone."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from bench.mutation.areas import Area, files_of
+from bench.mutation.code import evenly
+from bench.mutation.report import Mutant
+from eventlog.sql import queries
+
+SWAPS = {
+    "AND": "OR",
+    "OR": "AND",
+    "=": "<>",
+    "<>": "=",
+    "<": "<=",
+    ">": ">=",
+    "IS": "IS NOT",
+    "IS NOT": "IS",
+    "GLOB": "NOT GLOB",
+    "NOT GLOB": "GLOB",
+    "EXISTS": "NOT EXISTS",
+    "AFTER": "BEFORE",
+    "THEN": "THEN NULL AND",
+    "old_value": "new_value",
+    "new_value": "old_value",
+}
+_word = re.compile(
+    r"/\*.*?\*/(?:'(?:[^']|'')*'|[\w.]+|\([^()]*\))?|'(?:[^']|'')*'|\b(?:IS NOT|NOT GLOB|[A-Za-z_]\w*)\b|<>|[=<>]|\b\d+\b"
+)
+"""Holes with their samples, texts and words: only the last are changed."""
+
+
+def mutants_of(area: Area, files: Sequence[str], most: int) -> tuple[int, list[Mutant]]:
+    """How many mutants there are, and those that were tried: all, or so many at even distances."""
+    arguments = ["-x", "-q", "-p", "no:cacheprovider", *area.options, *files_of(area.tests)]
+    with redirect_stdout(io.StringIO()):
+        pytest.main(["--collect-only", *arguments])  # what is imported here, no mutant has to import
+    if not _ends_well(arguments, None):
+        raise SystemExit("The tests fail without any mutant.")
+    made = [(file, *one) for file in files for one in every(Path(file).read_text())]
+    tried = [made[int(number)] for number in evenly([str(number) for number in range(len(made))], most or len(made))]
+    return len(made), [
+        Mutant(file=file, removed=text, added=changed, killed=not _ends_well(arguments, (file, name, changed)))
+        for file, name, text, changed in tried
+    ]
+
+
+def every(sql: str) -> Iterator[tuple[str, str, str]]:
+    """Each query's name and text, and the text with one fault."""
+    for name, text in queries.split(sql):
+        for match in _word.finditer(text):
+            instead = _instead(match[0])
+            if instead is not None:
+                yield name, text, text[: match.start()] + instead + text[match.end() :]
+
+
+def _instead(word: str) -> str | None:
+    if word.isdigit():
+        return str(int(word) + 1)
+    return SWAPS.get(word)
+
+
+def _ends_well(arguments: list[str], fault: tuple[str, str, str] | None) -> bool:
+    """Whether the tests are content with the fault, in a process of their own that has imported everything already."""
+    child = os.fork()
+    if child == 0:
+        silence = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silence, 1)
+        os.dup2(silence, 2)
+        if fault is not None:
+            file, name, changed = fault
+            queries.texts(Path(file).parent.name)[name] = changed
+        os._exit(pytest.main(arguments))
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status) == 0

@@ -1,0 +1,111 @@
+"""What may be read anywhere: texts without secrets, and without what a terminal would obey.
+
+`masked` is the one place where a secret is taken out of a text, `visible` the one where a text of others loses its hold
+on a terminal; `shown` does both. Errors, the journal, notes, marks and the page go through them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Final
+
+HIDDEN: Final = "***"
+"""What stands where a secret stood."""
+
+SECRET_PARTS: Final = ("authorization", "passphrase", "passwd", "password", "pwd", "secret", "token")
+"""What the name of a secret holds, without the signs between its words: sslpassword, oauth_client_secret, new-password."""
+
+SECRET_NAMES: Final = frozenset(("accesskey", "apikey", "pass", "pw", "scramclientkey", "scramserverkey", "sig"))
+"""Names of secrets that hold none of these; what names a file, such as passfile or sslkey, is none."""
+
+_codes = re.compile(r"%([0-9A-Fa-f]{2})")
+_word_signs = re.compile(r"[^a-z0-9]")
+# Who forgot to write an @ in a password as %40 has it here all the same. Lengths are bounded, so that time is.
+_userinfo = re.compile(r"(://[^\s/:@?#]{0,256}):[^\s@]{0,512}@(?:[^\s@?#]{0,256}@){0,8}")
+_scott_tiger = re.compile(r"(\boracle[\w+]{0,20}:(?://)?[^\s/:@?#]{1,256})/[^\s/@]{1,512}?(?:@|%40)")
+_is_hidden = re.compile(r"\*\*\*(?:[\s&,;)}\]\"']|\Z)").match
+_named = re.compile(
+    r"""(?<![\w%.+-])(?P<name>[\w%.+-]++)(?:["']?\s*+=\s*|["']\s*+:\s*|(?<=horization):\s*)""", re.IGNORECASE
+)
+_quoted_end = r"[^\s&,;)}\]]*"
+_value = re.compile(
+    rf"""'(?:[^'\\]|\\.)*(?:'|\Z){_quoted_end}|"(?:[^"\\]|\\.)*(?:"|\Z){_quoted_end}|\{{[^}}]*\}}{_quoted_end}"""
+    r"|(?:(?:Basic|Bearer)\s+)?[^\s&]*",
+    re.IGNORECASE | re.DOTALL,
+)
+_parameter = re.compile(r"(?<=[?&])(?P<name>[^\s=&?]++)=(?P<value>[^\s&]++)")
+_obeyed = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_obeyed_in_lines = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def masked(text: str, secrets: Collection[str] = ()) -> str:
+    """The text without passwords and tokens: those that are given, in URLs, and behind names that secrets have."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN) if secret else text
+    if "=" not in text and ":" not in text:
+        return text
+    return _without_users_and_names(_parameter.sub(_without_inner, text))
+
+
+def visible(text: str, *, lines: bool = False, json: bool = False) -> str:
+    """The text without what a terminal would obey: that is written as an escape; with `lines` they stay lines.
+
+    In JSON the escape is JSON's own, so that whoever reads it gets the text as it was.
+    """
+    pattern = _obeyed_in_lines if lines else _obeyed
+    return pattern.sub(_escaped_in_json if json else _escaped, text)
+
+
+def shown(text: str) -> str:
+    """The text as it may be read anywhere: without secrets, and without what a terminal would obey."""
+    return visible(masked(text))
+
+
+def is_secret(name: str) -> bool:
+    """Whether what stands behind this name is a secret, however it is spelled."""
+    plain = _word_signs.sub("", decoded(name).casefold())
+    return plain in SECRET_NAMES or any(part in plain for part in SECRET_PARTS)
+
+
+def named_secrets(text: str) -> Iterator[tuple[int, int]]:
+    """Where secrets stand behind their names: in a URL's query, in words of a driver, in JSON."""
+    at = 0
+    for found in _named.finditer(text):
+        if found.start() < at or not is_secret(found["name"]):
+            continue
+        value = _value.match(text, found.end())
+        if value is not None and value[0] and not _is_hidden(text, found.end()):
+            at = value.end()
+            yield value.span()
+
+
+def decoded(text: str) -> str:
+    """The text with its percent signs resolved."""
+    codes = _codes.sub(lambda match: bytes.fromhex(match[1]).decode("latin-1"), text)
+    return codes.encode("latin-1", "replace").decode("utf-8", "replace")
+
+
+def _without_users_and_names(text: str) -> str:
+    text = _userinfo.sub(rf"\1:{HIDDEN}@", text)
+    text = _scott_tiger.sub(rf"\1/{HIDDEN}@", text)
+    kept: list[str] = []
+    at = 0
+    for begin, end in named_secrets(text):
+        kept += (text[at:begin], HIDDEN)
+        at = end
+    return "".join((*kept, text[at:]))
+
+
+def _without_inner(found: re.Match[str]) -> str:
+    """A URL's parameter, whose value may be a connection by itself, as that of `dbname` or `odbc_connect`."""
+    said = decoded(found["value"])
+    return found[0] if _without_users_and_names(said) == said else f"{found['name']}={HIDDEN}"
+
+
+def _escaped_in_json(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()

@@ -1,0 +1,203 @@
+"""How waiting rows are read: as many as may be on their way together, by their number and by what their values hold.
+
+Law: no value is fetched before its length is known to fit. Short values come with their rows at once, because so many
+of them fit always; of the others the lengths come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.model import Event
+from eventlog.rules.identity import Identities
+from eventlog.schema import Catalog
+from eventlog.sources.logrows import (
+    LENGTHS,
+    NO_LENGTHS,
+    OBJECT,
+    VALUES,
+    Rows,
+    any_large,
+    end_of_object,
+    events_of,
+    size_of,
+    start_of_object,
+    too_large,
+)
+from eventlog.sources.passed import Passed
+from eventlog.sources.settings import LogSettings
+from eventlog.sql.log import ALL, Log, id_list
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+LOOKAHEAD: Final = 32
+"""Rows read past the limit to see whether the last object goes on; four times as many each time that it still does."""
+
+ROW_BYTES: Final = 500
+"""What a row takes here beside its values: so many are read past the limit at most as the budget has room for."""
+
+USUAL_ROWS: Final = 10_000
+"""Stands for the limit where there is none."""
+
+SHORT_BYTES: Final = 512
+"""A value up to this length comes with its row, however many rows are asked for."""
+
+LONGEST_BYTES: Final = 2**30
+"""No length that a database is asked for is larger."""
+
+
+class Portion(Struct, frozen=True, kw_only=True):
+    """Events that were read. `weight` is what their values have at most, in bytes; `more` says that more of them wait."""
+
+    events: list[Event]
+    weight: int = 0
+    more: bool = False
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """Which rows are asked for: how many, among which, and how many bytes their values may have together.
+
+    `alone` lets a row come that has more by itself; without it there is none then.
+    """
+
+    limit: int
+    room: int
+    among: str | None = None
+    bounds: Mapping[str, object] = {}
+    alone: bool = True
+
+
+class _Fit(Struct, frozen=True, kw_only=True):
+    """How many rows fit, what they weigh, and what is said of those that are too large to be published at all."""
+
+    end: int
+    weight: int
+    faults: Mapping[int, str] = {}
+
+
+class WaitingRows:
+    """Reads rows of a log that wait, but for those that are passed over, and for tables that cannot be read back."""
+
+    def __init__(self, log: Log, catalog: Catalog | None, settings: LogSettings) -> None:
+        self._log = log
+        self._catalog = catalog
+        self._settings = settings
+
+    def next(self, connection: Connection, request: Request, passed: Passed, unread: Collection[str]) -> Portion:
+        """The first rows, and those after them that belong to the object of the last, as far as there is room."""
+        identities = Identities(self._catalog)
+        limit, plain = request.limit, self._plain(request.limit)
+        run, most = LOOKAHEAD, max(LOOKAHEAD, self._settings.share // ROW_BYTES)
+        while True:
+            asked = limit + run if limit > 0 else ALL
+            found = self._asked(connection, request, asked, plain, passed, unread)
+            rows, news = passed.free(found, identities)
+            if news:
+                continue
+            end = end_of_object(rows, limit, identities) if limit > 0 else len(rows)
+            goes_on = end == len(rows) and len(found) == asked
+            if goes_on and run < most:
+                run = min(run * 4, most)
+                continue
+            if goes_on:
+                end = start_of_object(rows, end, identities)
+            return self._portion(connection, rows[:end], plain, request, more=goes_on or end < len(rows))
+
+    def noted(self, connection: Connection, numbers: Sequence[int], passed: Passed) -> list[Event]:
+        """The events with these numbers that still wait, in this order, but for those that are passed over.
+
+        They have fitted before, so they do now.
+        """
+        identities = Identities(self._catalog)
+        request = Request(limit=ALL, room=ALL, among="among_noted", bounds={"ids": id_list(numbers)})
+        plain = min(self._settings.value_limit // 2, LONGEST_BYTES)
+        found = self._asked(connection, request, ALL, plain, Passed(), ())
+        rows, _ = passed.free(found, identities)
+        portion = self._portion(connection, rows, plain, request, more=False)
+        events = {event.position[0]: event for event in portion.events}
+        return [events[number] for number in numbers if number in events]
+
+    def _plain(self, limit: int) -> int:
+        """The length up to which values come with their rows: all rows that are asked for fit with two of them."""
+        rows = limit if limit > 0 else USUAL_ROWS
+        return min(max(SHORT_BYTES, self._settings.share // (2 * rows)), LONGEST_BYTES)
+
+    def _asked(
+        self,
+        connection: Connection,
+        request: Request,
+        limit: int,
+        plain: int,
+        passed: Passed,
+        unread: Collection[str],
+    ) -> Rows:
+        noted = request.among == "among_noted"
+        future = self._settings.handle_future_events and not noted
+        query = self._log.query(
+            "waiting_rows",
+            among=request.among or ("among_due" if future else "among_all"),
+            **{"except": "except_passed" if passed else "except_none"},
+            unread="unread_tables" if unread else "unread_none",
+            order="order_by_time" if future else "order_by_number",
+            transaction=self._settings.transaction_column,
+        )
+        parameters: dict[str, Any] = {"limit": limit, "plain": plain, **request.bounds}
+        if passed:
+            parameters["passed"] = passed.told()
+        if unread:
+            parameters["unread"] = msgspec.json.encode(sorted(unread)).decode()
+        ahead = request.among is not None and not noted  # there is another thread that computes
+        ask = self._log.rows_at_once if ahead else self._log.rows
+        return ask(connection, query, parameters)
+
+    def _portion(self, connection: Connection, rows: Rows, plain: int, request: Request, *, more: bool) -> Portion:
+        """The first rows that there is room for, with all their values; an object is only cut that has no room alone."""
+        fit = self._fit(rows, plain, request)
+        end = fit.end
+        if 0 < end < len(rows):
+            identities = Identities(self._catalog)
+            before, after = (identities.row_id(*row[OBJECT]) for row in rows[end - 1 : end + 1])
+            end = start_of_object(rows, end, identities) if before == after else end
+        taken = self._with_values(connection, rows[:end], fit.faults)
+        events = [_judged(event, fit.faults) for event in events_of(taken)] if fit.faults else events_of(taken)
+        return Portion(events=events, weight=fit.weight, more=more or end < len(rows))
+
+    def _fit(self, rows: Rows, plain: int, request: Request) -> _Fit:
+        if 2 * plain * len(rows) <= request.room and not any_large(rows):
+            return _Fit(end=len(rows), weight=2 * plain * len(rows))
+        weight = 0
+        faults: dict[int, str] = {}
+        for place, row in enumerate(rows):
+            size = size_of(row)
+            if size > self._settings.value_limit:
+                faults[int(row[0])] = too_large(row, self._settings.value_limit)
+            elif weight + size > request.room and (weight > 0 or not request.alone):
+                return _Fit(end=place, weight=weight, faults=faults)
+            else:
+                weight += size
+        return _Fit(end=len(rows), weight=weight, faults=faults)
+
+    def _with_values(self, connection: Connection, rows: Rows, faults: Collection[int]) -> Rows:
+        """The rows with the values that were only told by their lengths; rows that have gone meanwhile are left out."""
+        if not any_large(rows):
+            return rows
+        asked = [int(row[0]) for row in rows if row[LENGTHS] != NO_LENGTHS and int(row[0]) not in faults]
+        found = self._log.rows(connection, self._log.query("large_values"), {"ids": id_list(asked)})
+        values = {int(number): (old, new) for number, old, new in found}
+        values |= dict.fromkeys(faults, (None, None))
+        values |= {int(row[0]): row[VALUES] for row in rows if row[LENGTHS] == NO_LENGTHS}
+        return [
+            (*row[: VALUES.start], *values[int(row[0])], *row[VALUES.stop :]) for row in rows if int(row[0]) in values
+        ]
+
+
+def _judged(event: Event, faults: Mapping[int, str]) -> Event:
+    """The event with what is wrong with it."""
+    fault = faults.get(event.position[0])
+    return event if fault is None else replace(event, old=None, new=None, fault=fault)

@@ -1,0 +1,284 @@
+"""A publisher that is frozen anywhere and goes on after another one took over: nothing of it appears any more.
+
+In folders every interleaving at the file system is tried: one is stopped before each of its steps in turn, the other
+does all its work meanwhile, and the first goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.errors import OccupiedError, SinkError
+from eventlog.seams import Sink
+from eventlog.sinks import database
+from eventlog.sinks.database import DatabaseSettings, DatabaseSink
+from eventlog.sinks.files import FileSink
+from eventlog.sinks.kafka import KafkaSink
+from eventlog.sinks.tables.control import Control
+from tests import sink_places
+from tests.servers_kafka import Broker
+from tests.sink_places import Place
+from tests.sinks import opened, stopped, tenure
+
+FOLDERS = {"files": sink_places.files, "change files": sink_places.change_files}
+PATIENCE = 30
+A_MOMENT = 0.5
+
+
+@pytest.fixture(params=sorted(FOLDERS))
+def folders(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[int], Place]]:
+    """New places, by number."""
+    kind = FOLDERS[request.param]
+
+    def place(number: int) -> Place:
+        with kind(tmp_path / str(number)) as found:
+            return found
+
+    yield place
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def every_step(act: Callable[[Place], object], other: Callable[[Place], object], places: Callable[[int], Place]) -> int:
+    """Has one act and stops it before each of its steps for the other's work, each time at a new place; how often."""
+    for before in count(1):
+        place = places(before)
+        with stopped(before, partial(other, place)) as found:
+            act(place)
+        if not found.happened:
+            return before - 1
+    raise AssertionError
+
+
+def test_a_writer_that_is_replaced_at_any_step_shows_nothing_after_that(folders: Callable[[int], Place]) -> None:
+    former: dict[str, Sink] = {}
+    later: dict[str, Sink] = {}
+    seen: list[int] = []
+
+    def prepared(number: int) -> Place:
+        place = folders(number)
+        former["sink"] = opened(place.make(), tenure())
+        former["sink"].write(place.documents(1), "a")
+        return place
+
+    def takes_over(place: Place) -> None:
+        later["sink"] = opened(place.make(), tenure(2))
+        later["sink"].write(place.documents(5), "c")
+        seen[:] = place.found()
+
+    def writes(place: Place) -> None:
+        seen.clear()
+        with suppress(OccupiedError):
+            former["sink"].write(place.documents(2, 3), "b")
+        if not seen:
+            return
+        assert place.found() == seen
+        with pytest.raises(OccupiedError):
+            former["sink"].write(place.documents(4), "d")
+        heir = opened(place.make(), tenure(3))
+        assert heir.last() == place.document(5).id
+        heir.write(place.documents(6), "e")
+        assert place.found() == [*seen, 6]
+
+    assert every_step(writes, takes_over, prepared) > 8
+
+
+def test_who_is_replaced_while_it_takes_over_takes_nothing_away(folders: Callable[[int], Place]) -> None:
+    later: dict[str, Sink] = {}
+
+    def prepared(number: int) -> Place:
+        place = folders(number)
+        opened(place.make(), tenure()).write(place.documents(1), "a")
+        later.clear()
+        return place
+
+    def takes_over(place: Place) -> None:
+        later["sink"] = opened(place.make(), tenure(3))
+        later["sink"].write(place.documents(2), "b")
+
+    def opens(place: Place) -> None:
+        with suppress(OccupiedError):
+            sink = opened(place.make(), tenure(2))
+            sink.write(place.documents(9) if later else [], "c")
+        if later:
+            later["sink"].write(place.documents(3), "d")
+            assert place.found() == [1, 2, 3]
+            assert opened(place.make(), tenure(4)).last() == place.document(3).id
+
+    assert every_step(opens, takes_over, prepared) > 5
+
+
+def test_who_takes_over_while_the_former_one_writes_knows_all_that_it_wrote(folders: Callable[[int], Place]) -> None:
+    former: dict[str, Sink] = {}
+
+    def prepared(number: int) -> Place:
+        place = folders(number)
+        former["sink"] = opened(place.make(), tenure())
+        former["sink"].write(place.documents(1), "a")
+        return place
+
+    def writes(place: Place) -> None:
+        with suppress(OccupiedError):
+            former["sink"].write(place.documents(2, 3), "b")
+
+    def takes_over(place: Place) -> None:
+        sink = opened(place.make(), tenure(2))
+        assert sink.last() == place.document(max(place.found())).id
+        sink.write(place.documents(2, 3), "b")
+        sink.write(place.documents(4), "c")
+        assert place.found() == [1, 2, 3, 4]
+        assert opened(place.make(), tenure(3)).last() == place.document(4).id
+
+    assert every_step(takes_over, writes, prepared) > 5
+
+
+def test_what_the_former_one_has_staged_never_appears(tmp_path: Path) -> None:
+    with sink_places.files(tmp_path) as place:
+        former = place.make()
+        assert isinstance(former, FileSink)
+        former.open(tenure())
+        former.stage(place.documents(1, 2))
+        for staged in former._staged:
+            staged.parts.result()
+        opened(place.make(), tenure(2)).write(place.documents(1), "a")
+        with pytest.raises(OccupiedError):
+            former.write(place.documents(1, 2), "b")
+        assert place.found() == [1]
+        former.close()
+        assert list(tmp_path.glob(".*.part")) == []
+
+
+@pytest.fixture
+def tables(engine: Engine) -> Iterator[Place]:
+    with sink_places.database(engine) as found:
+        yield found
+
+
+def test_before_each_of_its_transactions_a_former_writer_is_stopped(tables: Place) -> None:
+    """Where DDL ends transactions it has two of them."""
+    stops = next(before for before in count(1) if not _stopped_before(tables, before)) - 1
+    assert stops in (1, 2)
+
+
+def _stopped_before(tables: Place, number: int) -> bool:
+    """Whether a writer has a transaction of that number; another one takes over before it, and nothing of it is there."""
+    first = 100 * number
+    former, heir = opened(tables.make(), tenure(2 * number)), tables.make()
+    former.write(tables.documents(first), f"a{number}")
+    transaction, calls = DatabaseSink._transaction, iter(range(1, number))
+    found: list[int] = []
+
+    def stopping(sink: DatabaseSink) -> Any:
+        if sink is former and next(calls, None) is None and not found:
+            opened(heir, tenure(2 * number + 1)).write(tables.documents(first + 1), f"b{number}")
+            found.extend(tables.found())
+        return transaction(sink)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatabaseSink, "_transaction", stopping)
+        with suppress(OccupiedError):
+            former.write(tables.documents(first + 2), f"c{number}")
+    if found:
+        assert tables.found() == found
+        with pytest.raises(OccupiedError):
+            former.write(tables.documents(first + 3), f"d{number}")
+    return bool(found)
+
+
+def test_who_takes_over_waits_for_the_transaction_of_the_former_writer(
+    tables: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former = opened(tables.make(), tenure())
+    former.write(tables.documents(1), "a")
+    heir = tables.make()
+    reached, free = Event(), Event()
+    advance = Control.advance
+
+    def frozen(control: Control, *positional: Any) -> None:
+        if control is former._control:  # type: ignore[attr-defined]  # they are of a database here
+            reached.set()
+            assert free.wait(PATIENCE)
+        advance(control, *positional)
+
+    monkeypatch.setattr(Control, "advance", frozen)
+    writing = Thread(target=former.write, args=(tables.documents(2), "b"))
+    taking = Thread(target=heir.open, args=(tenure(2),))
+    writing.start()
+    assert reached.wait(PATIENCE)
+    taking.start()
+    taking.join(A_MOMENT)
+    assert taking.is_alive()
+    free.set()
+    writing.join(PATIENCE)
+    taking.join(PATIENCE)
+    assert heir.last() == tables.document(2).id
+    heir.write(tables.documents(2), "b")
+    with pytest.raises(OccupiedError):
+        former.write(tables.documents(3), "c")
+    assert tables.found() == [1, 2]
+
+
+def test_the_session_of_a_publisher_that_froze_in_its_transaction_is_ended(
+    postgresql: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "HELD_SECONDS", 1.0)
+    settings = DatabaseSettings(url=postgresql.url.render_as_string(hide_password=False))
+    former, heir = DatabaseSink(settings), DatabaseSink(settings)
+    former.open(tenure())
+    former.write([sink_places.row(1)], "a")
+    advance = Control.advance
+
+    def replaced(control: Control, *positional: Any) -> None:
+        if control is former._control:
+            heir.open(tenure(2))
+            heir.write([sink_places.row(2)], "b")
+        advance(control, *positional)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Control, "advance", replaced)
+        with pytest.raises(SinkError) as caught:
+            former.write([sink_places.row(3)], "c")
+    assert caught.value.may_pass
+    with pytest.raises(OccupiedError):
+        former.write([sink_places.row(3)], "c")
+    with sink_places.database(postgresql) as place:
+        assert place.found() == [1, 2]
+    former.close()
+    heir.close()
+
+
+@pytest.mark.parametrize("name", ["_send", "_commit"])
+def test_a_transaction_that_is_overtaken_at_kafka_is_not_there(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Before it begins, and after its messages are at the broker."""
+    with sink_places.kafka(broker.servers, broker.topic()) as place:
+        former = opened(place.make(), tenure())
+        former.write(place.documents(1), "a")
+        heir = place.make()
+        usual = getattr(KafkaSink, name)
+
+        def overtaken(sink: KafkaSink, *positional: Any) -> Any:
+            if sink is former and not heir.last():
+                assert sink._producer is not None
+                sink._producer.flush(10)
+                opened(heir, tenure(2)).write(place.documents(2), "b")
+                heir.write(place.documents(3), "c")
+            return usual(sink, *positional)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(KafkaSink, name, overtaken)
+            with pytest.raises(OccupiedError):
+                former.write(place.documents(2), "b")
+        with pytest.raises(OccupiedError):
+            former.write(place.documents(4), "d")
+        heir.write(place.documents(5), "e")
+        assert place.found() == [1, 2, 3, 5]

@@ -1,0 +1,145 @@
+"""A ledger of versions for every output and every handover: what was committed is there once, in order, with its letter.
+
+`python -m tests.hardening ledger --handovers 200 --kills 1000 --seed N` is the long run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+
+from tests.hardening.ledger.covering import ABREAST, CRASHING, HISTORIES, OUTPUTS, Case, at_random, cases
+from tests.hardening.ledger.figures import Tally, keep
+from tests.hardening.ledger.runs import Cell, Report, Run, Servers
+from tests.hardening.troubles import own_server
+from tests.servers_kafka import Broker
+
+SEED, HANDOVERS, KILLS = map(int, os.environ.get("EVENTLOG_LEDGER", "1 4 4").split())
+"""How much is tried at random; figures are kept of a run that was asked to do more than CI does."""
+
+Crashing = tuple[Engine, Callable[[], None]]
+
+
+def grouped(found: Iterable[Case]) -> list[Any]:
+    """The cases, those that need a broker where all tests of brokers are; a server that crashes is made once too."""
+    groups = {"kafka": "kafka", CRASHING: "ledger on a server of its own"}
+    return [
+        pytest.param(case, id=str(case), marks=[pytest.mark.xdist_group(name)] if name else [])
+        for case in found
+        for name in [groups.get(case.outputs) or groups.get(case.database)]
+    ]
+
+
+@pytest.fixture(scope="module")
+def crashing() -> Iterator[Crashing]:
+    """A PostgreSQL server of our own, and what stops it at once and starts it again."""
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-ledger-"))
+    try:
+        with own_server(folder) as found:
+            yield found
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def tally() -> Iterator[Tally]:
+    """What the cases at random come to."""
+    found = Tally(SEED)
+    yield found
+    if "EVENTLOG_LEDGER" in os.environ and found.runs == len(at_random(SEED, HANDOVERS, KILLS)) and not found.findings:
+        keep(found.figures())
+
+
+@pytest.fixture
+def servers(request: pytest.FixtureRequest) -> Callable[[Case], tuple[Engine, Servers]]:
+    """The database of a case, and what else it needs."""
+
+    def found(case: Case) -> tuple[Engine, Servers]:
+        kafka = request.getfixturevalue("broker").servers if case.outputs == "kafka" else ""
+        if case.database != CRASHING:
+            return request.getfixturevalue(case.database), Servers(kafka=kafka)
+        server, crash = request.getfixturevalue("crashing")
+        engine = new_database(server)
+        request.addfinalizer(engine.dispose)
+        return engine, Servers(kafka=kafka, crash=crash)
+
+    return found
+
+
+def new_database(server: Engine) -> Engine:
+    """An engine on a database that nobody has used."""
+    with server.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        count = connection.execute(text("SELECT count(*) FROM pg_database")).scalar_one()
+        connection.execute(text(f"CREATE DATABASE ledger_{count}"))
+    return create_engine(server.url.set(database=f"ledger_{count}"))
+
+
+@pytest.mark.parametrize("case", grouped(cases()))
+def test_nothing_is_lost_doubled_or_out_of_order(
+    servers: Callable[[Case], tuple[Engine, Servers]], tmp_path: Path, case: Case
+) -> None:
+    engine, others = servers(case)
+    expect_all_well(case.cell, engine, tmp_path, others)
+
+
+@pytest.mark.parametrize("case", grouped(at_random(SEED, HANDOVERS, KILLS)))
+def test_nothing_is_lost_whatever_comes_after_what(
+    servers: Callable[[Case], tuple[Engine, Servers]], tally: Tally, tmp_path: Path, case: Case
+) -> None:
+    engine, others = servers(case)
+    tally.add(case, expect_all_well(case.cell, engine, tmp_path, others))
+
+
+def test_every_pair_of_output_handover_and_history_is_there() -> None:
+    handovers = [handover for some in ABREAST for handover in some]
+    met = set().union(*[case.pairs() for case in cases()])
+    wanted = {*product(OUTPUTS, HISTORIES), *product(OUTPUTS, handovers), *product(HISTORIES, handovers)}
+    assert wanted - met == set()
+
+
+def test_late_commits_stand_in_a_topic_of_documents(postgresql: Engine, tmp_path: Path, broker: Broker) -> None:
+    cell = Cell(outputs=["Kafka XDS"], handovers=["none"] * 4, history="late", objects=100)
+    expect_all_well(cell, postgresql, tmp_path, Servers(kafka=broker.servers))
+
+
+@pytest.mark.parametrize("output", ["change tables", "change files", "message files"])
+def test_an_heir_goes_on_where_the_one_that_was_told_to_stop_ended(
+    postgresql: Engine, tmp_path: Path, output: str
+) -> None:
+    expect_all_well(Cell(outputs=[output], handovers=["polite stop"] * 2, history="big"), postgresql, tmp_path)
+
+
+def test_who_comes_back_after_another_one_reads_what_it_wrote(
+    postgresql: Engine, tmp_path: Path, broker: Broker
+) -> None:
+    cell = Cell(outputs=["Kafka messages"], handovers=["cut", "cut"], history="big", objects=800)
+    expect_all_well(cell, postgresql, tmp_path, Servers(kafka=broker.servers))
+
+
+@pytest.mark.parametrize("output", ["XDS files", "change files", "change tables"])
+def test_one_that_wakes_after_it_was_replaced_changes_nothing(postgresql: Engine, tmp_path: Path, output: str) -> None:
+    expect_all_well(Cell(outputs=[output], handovers=["freeze"], history="big"), postgresql, tmp_path)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_document_that_is_asked_for_again_keeps_its_place_when_the_publisher_dies(
+    postgresql: Engine, tmp_path: Path, seed: int
+) -> None:
+    handovers = ["retry and kill"] * 2
+    cell = Cell(outputs=["HTTP"], handovers=handovers, seed=seed, objects=150, moods="retry")
+    expect_all_well(cell, postgresql, tmp_path)
+
+
+def expect_all_well(cell: Cell, engine: Engine, folder: Path, servers: Servers | None = None) -> Report:
+    """A run of which there is nothing to say."""
+    report = Run(cell, engine, folder, servers).report()
+    assert not report.findings, f"{cell}: {report}"
+    return report

@@ -1,0 +1,109 @@
+"""A publisher that is frozen, or cut off, blocks nobody for long, and stands by when it comes back."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+from sqlalchemy import Engine, create_engine
+
+from eventlog.daemon.publisher import Publisher
+from tests.conformance.event_logs import LogTable
+from tests.hardening.proxy import Proxy
+from tests.integration.publishing import Process, config_of, in_thread, settled, site, until
+
+LEASE: Final = 2.0
+LONG: Final = 30.0
+"""Seconds that a takeover may last here: three leases and what a busy machine needs besides; a lock lasts as long."""
+
+FREEZING: Final = """
+import os, signal
+from eventlog.sources.lock import LogLock
+assure, frozen = LogLock.assure, []
+def freeze(self, connection):
+    assure(self, connection)
+    if not frozen:
+        frozen.append(True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+LogLock.assure = freeze
+"""
+"""Stops the process inside the first transaction that settles, with the mark locked."""
+
+
+def state_of(process: Process) -> str:
+    stat = Path(f"/proc/{process.process.pid}/stat").read_text()
+    return stat.rpartition(")")[2].split()[0]
+
+
+@contextmanager
+def standby(log: LogTable, out: Path) -> Iterator[Publisher]:
+    with in_thread(Publisher(config_of(log.engine, out, lease=LEASE))) as second:
+        until(lambda: second.vitals.reading().state == "standby", "the second one stands by")
+        yield second
+
+
+def comes_back(log: LogTable, first: Process, second: Publisher) -> None:
+    """Whoever was frozen finds that it has lost the lock, stands by, and takes over when it is its turn."""
+    first.tell(signal.SIGCONT)
+    first.wait_for("standing_by")
+    assert second.post.taken
+    second.stop()
+    until(lambda: second.vitals.reading().state == "stopping", "the second one ends")
+    second.close()
+    first.wait_for("seat_taken", 2)
+    log.write(2, key="idu=2")
+    until(settled(log, 2), "the first one publishes again")
+    assert first.stop() == 0
+
+
+def test_who_is_frozen_between_two_batches_is_replaced(engine: Engine, tmp_path: Path) -> None:
+    log = site(engine)
+    with Process(engine, tmp_path / "out", lease=LEASE, polling_interval=1) as first:
+        first.wait_for("seat_taken")
+        with standby(log, tmp_path / "out") as second:
+            first.tell(signal.SIGSTOP)
+            frozen = time.monotonic()
+            log.write(1)
+            until(settled(log, 1), "the second one publishes")
+            assert time.monotonic() - frozen < LONG
+            comes_back(log, first, second)
+
+
+@pytest.mark.parametrize("server", ["postgresql", "mariadb"])
+def test_who_is_frozen_inside_a_transaction_is_replaced(
+    server: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    engine: Engine = request.getfixturevalue(server)
+    log = site(engine)
+    with Process(engine, tmp_path / "out", program=FREEZING, lease=LEASE, polling_interval=1) as first:
+        first.wait_for("seat_taken")
+        with standby(log, tmp_path / "out") as second:
+            log.write(1)
+            until(lambda: state_of(first) == "T", "the first one is frozen")
+            frozen = time.monotonic()
+            until(settled(log, 1), "the second one publishes")
+            assert time.monotonic() - frozen < LONG
+            comes_back(log, first, second)
+
+
+def test_who_is_cut_off_from_the_database_is_replaced(postgresql: Engine, tmp_path: Path) -> None:
+    log = site(postgresql)
+    url = postgresql.url
+    with Proxy(str(url.host), int(url.port or 0)) as proxy:
+        behind = create_engine(url.set(port=proxy.port))
+        with Process(behind, tmp_path / "out", lease=LEASE, polling_interval=1) as first:
+            first.wait_for("seat_taken")
+            with standby(log, tmp_path / "out") as second:
+                proxy.delay = 3600.0
+                cut = time.monotonic()
+                log.write(1)
+                until(settled(log, 1), "the second one publishes")
+                assert time.monotonic() - cut < LONG
+                proxy.delay = 0.0
+                proxy.reset()
+                comes_back(log, first, second)

@@ -1,0 +1,91 @@
+"""A password in a URL's query, on a real server: nothing that is printed, kept or shown anywhere has it."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.config import Config, SourceConfig
+from eventlog.daemon.service import Service
+from eventlog.daemon.vitals import Vitals
+from eventlog.journal import journal, library_journal
+from eventlog.outputs import DatabaseOutput
+from eventlog.web.door import open_page
+from tests.acceptance.command import eventlog
+from tests.integration.publishing import settled, site, until, url_of
+from tests.web.visiting import Visit
+
+SECRET = "geheim-5f"
+QUERY = f"password={SECRET}&sslpassword={SECRET}"
+
+
+def url_with_secrets(engine: Engine) -> str:
+    url = url_of(engine)
+    return f"{url}{'&' if '?' in url else '?'}{QUERY}"
+
+
+def test_nothing_that_a_publisher_says_or_keeps_has_it(postgresql: Engine) -> None:
+    log = site(postgresql)
+    log.run("INSERT INTO usr (idu, fname, lname) VALUES (1, 'Jack', 'Frost')")
+    url = url_with_secrets(postgresql)
+    config = Config(source=SourceConfig(url=url), output=(DatabaseOutput(url=url),))
+    said = io.StringIO()
+    vitals = Vitals(watched=True)
+    service = Service(lambda: config, journal("json", stream=said, level="debug"), vitals)
+    page = open_page("127.0.0.1:0", config, library_journal(), vitals)
+    runner = Thread(target=service.run, args=(config,), daemon=True)
+    runner.start()
+    try:
+        log.write(1)
+        until(settled(log, 1), "the row is published")
+        bodies = [Visit(page).get(path).body for path in ("/", "/rows", "/rows/1", "/health", "/ready", "/metrics")]
+    finally:
+        service.stop()
+        runner.join(30)
+        page.close()
+    marks = [str(row) for row in log.ask("SELECT name, value FROM event_log_mark")]
+    assert any("database " in mark for mark in marks), marks
+    words = [said.getvalue(), *bodies, *marks]
+    assert '"started"' in words[0]
+    assert not [text for text in words if SECRET in text]
+
+
+@pytest.mark.parametrize("command", [["check"], ["status"], ["run", "--once"]])
+def test_nothing_that_a_command_prints_has_it(postgresql: Engine, tmp_path: Path, command: list[str]) -> None:
+    site(postgresql).write(1)
+    file = tmp_path / "eventlog.toml"
+    url = url_with_secrets(postgresql)
+    file.write_text(f'[source]\nurl = "{url}"\n[[output]]\nsink = "database"\nurl = "{url}"\n')
+    for asked in (
+        ["--config", file],
+        ["--database", url.replace(f"/{postgresql.url.database}", "/nowhere")],
+        ["--database", url.replace("postgresql+psycopg", "postgresql+nothing")],
+        ["--database", f"{url}&nonsense=1"],
+    ):
+        done = eventlog("--debug", *command, *asked)
+        assert SECRET not in done.stdout + done.stderr, asked
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        ["--to", "xds", "--out", "out"],
+        ["--to", "change-tables", "--to-database"],
+        ["--to", "messages", "--kafka", f"127.0.0.1:1,sasl://u:{SECRET}@127.0.0.1:1"],
+    ],
+)
+def test_nothing_that_a_conversion_prints_or_writes_has_it(
+    postgresql: Engine, tmp_path: Path, target: list[str]
+) -> None:
+    site(postgresql).write(1)
+    url = url_with_secrets(postgresql)
+    target = [*target, url] if target[-1] == "--to-database" else target
+    for source in (url, f"nothing:{url}"):
+        done = eventlog("--debug", "convert", source, "--from", "log", "--engine", "local", *target, cwd=tmp_path)
+        assert SECRET not in done.stdout + done.stderr, source
+    found = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert not [file for file in found if SECRET.encode() in file.read_bytes()]

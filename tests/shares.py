@@ -1,0 +1,61 @@
+"""How many examples of a property take part: a property of examples that are all refused, or all empty, holds of nothing.
+
+`@shares(rows=0.5)` above `@given` asks that at least half of the examples meet what the test calls `rows`; the test says
+of each example with `met(rows=…)` whether it does. `--hypothesis-show-statistics` shows the shares.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, Final, TypeVar
+
+from hypothesis import event
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+FEW: Final = 40
+"""Of fewer examples, as a quick run or the repetition of a failure has them, nothing can be said."""
+
+_met: ContextVar[Counter[str] | None] = ContextVar("met", default=None)
+_ALL: Final = ""
+
+
+def shares(**least: float) -> Callable[[Test], Test]:
+    """Asks for the least share of examples that meet each of these."""
+
+    def asking(test: Test) -> Test:
+        @wraps(test)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            found: Counter[str] = Counter()
+            before = _met.set(found)
+            try:
+                result = test(*args, **kwargs)
+            finally:
+                _met.reset(before)
+            _ask(least, found)
+            return result
+
+        return counted  # type: ignore[return-value]  # it is called as the test is
+
+    return asking
+
+
+def met(**aspects: object) -> None:
+    """Says of the example that is being tried which of these it meets."""
+    found = _met.get()
+    assert found is not None, "no @shares stands above this test"
+    found[_ALL] += 1
+    for name, whether in aspects.items():
+        found[name] += bool(whether)
+        event(name if whether else f"not {name}")
+
+
+def _ask(least: dict[str, float], found: Counter[str]) -> None:
+    examples = found[_ALL]
+    if examples < FEW:
+        return
+    for name, share in least.items():
+        assert found[name] >= share * examples, f"{name}: {found[name]} of {examples} examples, less than {share:.0%}"

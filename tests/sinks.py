@@ -1,0 +1,83 @@
+"""Sinks for tests: opened as a publisher opens them, and stopped in the middle of what they do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, TypeVar
+
+import pytest
+
+from eventlog.seams import Sink, Tenure
+
+Opened = TypeVar("Opened", bound=Sink)
+STEPS = ("open", "mkdir", "replace", "unlink", "listdir", "scandir", "fsync")
+"""What a sink asks of the file system, in which it can be stopped before each."""
+
+
+def tenure(epoch: int = 1, log: str = "log-of-tests") -> Tenure:
+    """The lock of a log, as it was taken for the so manieth time."""
+    return Tenure(log=log, name=f"event log {log}", epoch=epoch)
+
+
+def opened(sink: Opened, who: Tenure | None = None) -> Opened:
+    """The sink, which has taken its target over."""
+    sink.open(who)
+    return sink
+
+
+class Stopped:
+    """Whether the one who works came to the step before which it was to be stopped."""
+
+    def __init__(self, before: int, meanwhile: Callable[[], object]) -> None:
+        self.happened = False
+        self._before = before
+        self._meanwhile = meanwhile
+        self._taken = 0
+        self._watching = True
+        self._turn = Lock()
+
+    def step(self) -> None:
+        """One who works is about to take a step."""
+        with self._turn:
+            self._taken += self._watching
+            if not self._watching or self._taken != self._before:
+                return
+            self._watching = False
+        self.happened = True
+        self._meanwhile()
+
+
+@contextmanager
+def stopped(before: int, meanwhile: Callable[[], object]) -> Iterator[Stopped]:
+    """Freezes whoever works in here before that step at the file system, counted from 1, while others do their part."""
+    found = Stopped(before, meanwhile)
+
+    def stepping(function: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*positional: Any, **named: Any) -> Any:
+            found.step()
+            return function(*positional, **named)
+
+        return step
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in STEPS:
+            patch.setattr(os, name, stepping(getattr(os, name)))
+        yield found
+
+
+@contextmanager
+def broken(module: object, name: str, at: int, error: BaseException) -> Iterator[None]:
+    """Lets a function fail when it is called for the so manieth time, and not work any more after that."""
+    function, calls = getattr(module, name), iter(range(1, at))
+
+    def breaking(*positional: Any, **named: Any) -> Any:
+        if next(calls, None) is None:
+            raise error
+        return function(*positional, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, name, breaking)
+        yield

@@ -1,0 +1,67 @@
+"""Mutants of SQL, an even choice of mutants, and what is counted of them."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench.mutation import report
+from bench.mutation.areas import AREAS, area_of, chosen, files_of
+from bench.mutation.code import evenly
+from bench.mutation.report import EQUIVALENT, Known, Mutant, judged, table
+from bench.mutation.statements import every
+from eventlog.errors import UsageError
+
+SQL = """-- holds: a condition
+EXISTS (SELECT 1 FROM t WHERE /* match */(a = 1) AND b <> 'x = y' OR c IS NOT d);
+
+-- nothing: has no text
+"""
+
+
+def test_a_mutant_of_sql_changes_one_word_outside_of_holes_and_texts() -> None:
+    texts = [changed for _, _, changed in every(SQL)]
+    text = "EXISTS (SELECT 1 FROM t WHERE /* match */(a = 1) AND b <> 'x = y' OR c IS NOT d)"
+    assert texts == [
+        f"NOT {text}",
+        text.replace("SELECT 1", "SELECT 2"),
+        text.replace(" AND ", " OR "),
+        text.replace("<>", "="),
+        text.replace(" OR ", " AND "),
+        text.replace("IS NOT", "IS"),
+    ]
+    assert {name for name, _, _ in every(SQL)} == {"holds"}
+
+
+@pytest.mark.parametrize("most, count", [(3, 3), (7, 7), (10, 7)])
+def test_a_sample_lies_evenly(most: int, count: int) -> None:
+    found = evenly("abcdefg", most)
+    assert (len(found), found[0], found == sorted(set(found))) == (count, "a", True)
+
+
+def test_every_area_has_files_and_tests() -> None:
+    assert all(files_of(area.files) and files_of(area.tests) for area in AREAS)
+    assert area_of("eventlog/rules/join.py").name == "rules"
+    assert [area.name for area in chosen(["eventlog/rules", "eventlog/marks.py"])] == ["rules", "marks"]
+    with pytest.raises(UsageError, match="No tests are named for nowhere"):
+        chosen(["nowhere.py"])
+
+
+def test_equivalent_mutants_do_not_count_and_others_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "EQUIVALENT", tmp_path / "equivalent.toml")
+    (tmp_path / "equivalent.toml").write_text('[[mutant]]\nfile="a.py"\nremoved="x"\nadded="y"\nwhy="no matter"\n')
+    killed = Mutant(file="a.py", removed="", added="", killed=True)
+    same, other = (Mutant(file="a.py", removed="x", added=added, killed=False) for added in "yz")
+    found = judged("rules", 10, [killed, killed, killed, same, other])
+    assert (found.mutants, found.tried, found.killed, found.equivalent, found.survivors) == (10, 5, 3, 1, [other])
+    assert found.share == 0.75
+    assert "| rules | 10 | 5 | 1 | 3 of 4, 75.0% |" in table([found])
+
+
+def test_each_equivalent_mutant_is_of_code_that_stands_there() -> None:
+    known = msgspec.convert(tomllib.loads(EQUIVALENT.read_text()).get("mutant", []), list[Known])
+    gone = [one for one in known for line in one.removed.splitlines() if line not in Path(one.file).read_text()]
+    assert gone == []

@@ -1,0 +1,120 @@
+"""Who holds a lock: what the mark says, when its lease is over, and when its process is certainly dead."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from eventlog.marks import next_epoch
+from eventlog.sources import holder
+from eventlog.sources.holder import (
+    LONGEST_LEASE_SECONDS,
+    Holder,
+    Process,
+    is_dead,
+    moment_text,
+    new_token,
+    read_holder,
+    this_process,
+)
+
+NOW = dt.datetime(2026, 11, 21, 2, 0, 45, 123_000)
+has_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")
+
+
+@pytest.fixture
+def child() -> subprocess.Popen[bytes]:
+    """A process that waits for a word."""
+    return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+
+
+def test_what_a_token_says_is_read_again() -> None:
+    found = read_holder(f"2026-11-21T02:00:50.123 {new_token(NOW, 5.0)}")
+    assert found.until == NOW + dt.timedelta(seconds=5)
+    assert (found.since, found.lease, found.process) == (NOW, 5.0, this_process())
+    assert new_token(NOW, 5.0) != new_token(NOW, 5.0)
+
+
+@given(st.text())
+def test_any_text_is_read_as_a_mark(mark: str) -> None:
+    found = read_holder(mark)
+    assert mark.endswith(found.token)
+    found.is_over(NOW)
+
+
+@pytest.mark.parametrize(
+    "mark, until",
+    [
+        ("2026-11-21T02:00:50.123 host:12:ab", dt.datetime(2026, 11, 21, 2, 0, 50, 123_000)),
+        ("2026-11-21 02:00:50.123456 host:12:ab", dt.datetime(2026, 11, 21)),
+        ("nonsense", None),
+        ("2026-11-21T02:00:50.123 1/2/3/x/5/6/7/8", dt.datetime(2026, 11, 21, 2, 0, 50, 123_000)),
+    ],
+)
+def test_what_others_have_written_says_at_most_until_when(mark: str, until: dt.datetime | None) -> None:
+    found = read_holder(mark)
+    assert (found.until, found.process) == (until, None)
+
+
+@pytest.mark.parametrize(
+    "until, over",
+    [(-0.001, True), (0.0, False), (5.0, False), (LONGEST_LEASE_SECONDS, False), (LONGEST_LEASE_SECONDS + 1, True)],
+)
+def test_a_lease_is_over_after_its_end_and_when_the_clock_was_set_back(until: float, over: bool) -> None:
+    assert Holder(token="", until=NOW + dt.timedelta(seconds=until)).is_over(NOW) is over
+
+
+@has_proc
+def test_a_process_is_dead_when_it_is_gone_or_another_one_has_its_number() -> None:
+    me = this_process()
+    assert me.is_known
+    assert not is_dead(me)
+    assert is_dead(replace(me, started=f"{me.started}1"))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert is_dead(replace(me, pid=ended.pid))
+
+
+@has_proc
+def test_a_process_that_ended_is_dead_before_its_parent_takes_notice(child: subprocess.Popen[bytes]) -> None:
+    started = holder._stat(child.pid)[1]
+    process = replace(this_process(), pid=child.pid, started=started)
+    assert not is_dead(process)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert holder._stat(child.pid)[0] == "Z"
+    assert is_dead(process)
+    child.communicate()
+
+
+@pytest.mark.parametrize("other", [{"host": "other"}, {"boot": "other"}, {"space": "other"}, {"started": ""}])
+def test_nobody_is_dead_who_may_live_elsewhere(other: dict[str, str]) -> None:
+    gone = replace(this_process(), pid=2**22 + 1)
+    assert not is_dead(replace(gone, **other))
+
+
+def test_without_a_proc_nobody_is_known_to_be_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = replace(this_process(), pid=2**22 + 1)
+    monkeypatch.setattr(holder, "_read", lambda _file: "")
+    assert not is_dead(gone)
+    assert this_process() == Process(host=gone.host, pid=os.getpid(), space=gone.space)
+
+
+@given(st.integers(min_value=0, max_value=2**60), st.datetimes(dt.datetime(1970, 1, 1), dt.datetime(2200, 1, 1)))
+def test_an_epoch_is_above_the_former_one_and_not_below_the_clock(former: int, now: dt.datetime) -> None:
+    new = next_epoch(str(former), now)
+    assert new > former
+    assert new >= (now - dt.datetime(1970, 1, 1)).total_seconds() * 1000 - 1
+    assert next_epoch(None, now) == next_epoch("what?", now) <= new
+
+
+def test_a_moment_is_written_to_the_millisecond() -> None:
+    assert moment_text(NOW.replace(microsecond=0)) == "2026-11-21T02:00:45.000"

@@ -1,0 +1,36 @@
+"""How values get into the columns of change tables where a database has no type for them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from sqlalchemy.dialects import mysql, oracle, postgresql, sqlite
+
+from eventlog.sinks.tables.types import as_stored
+
+DIALECTS: dict[str, Any] = {"sqlite": sqlite, "mysql": mysql, "oracle": oracle, "postgresql": postgresql}
+AT = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+EXACT = {
+    "numeric(10,2)": Decimal("1E+2"),
+    "numeric(20,0)": Decimal(7),
+    "bigint unsigned": 7,
+    "numeric": Decimal("1.50"),
+}
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_value_is_changed_only_where_its_columns_type_is_another_one(name: str) -> None:
+    values = {"varchar(9)": "x", "text": "x", "integer": 1, "timestamp": AT, "timestamptz": AT, "time": dt.time(1)}
+    values |= {"float8": 1.5, "date": dt.date(2026, 1, 2), "bytea": b"x", "boolean": True, **EXACT}
+    changed: dict[str, Any] = {}
+    for kind, value in values.items():
+        stored = as_stored(kind, DIALECTS[name].dialect())
+        if stored is not None:
+            changed[kind] = stored(value)
+    naive = {"timestamptz": AT.replace(tzinfo=None)}
+    texts = {"numeric(10,2)": "100", "numeric(20,0)": "7", "bigint unsigned": "7", "numeric": "1.50"}
+    expected = {"sqlite": texts | naive, "mysql": naive, "oracle": {"time": "01:00:00"}, "postgresql": {}}
+    assert changed == expected[name]
