@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from bench.backlog import closed_at_the_end, temporary_folder
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
-from eventlog.model import Change, Edit, Op, RowId, Transaction
+from eventlog.core.model import Change, Edit, Op, RowId, Transaction
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.changetable import ChangeTableFormat
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex, bits_to_bytes, bits_to_hex
 from eventlog.qlik.rows import RowsDocument
-from eventlog.schema import Catalog, Column, Table
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final, cast
 
 from bench.measure import Benchmark, Contestant, Target, Timings
-from eventlog.model import Change, Edit, Image, Op, RowId, Transaction, Value
-from eventlog.rules import Options, tell
+from eventlog.core.model import Change, Edit, Image, Op, RowId, Transaction, Value
+from eventlog.core.rules import Options, tell
 from eventlog.sources.gbase.encode import GBASE, record, row_record, table_record
 from eventlog.sources.gbase.frames import frames
 from eventlog.sources.gbase.layout import layout_of

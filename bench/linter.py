@@ -13,9 +13,9 @@ from typing import Any
 from msgspec.structs import astuple
 
 from bench.measure import Benchmark, Contestant, Target, Timings
-from eventlog.model import Change, Image, Row
-from eventlog.rules import Options, tell
-from eventlog.schema import Catalog, Column, Table
+from eventlog.core.model import Change, Image, Row
+from eventlog.core.rules import Options, tell
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, Emulator
 from eventlog.sources.linter.images import Committed

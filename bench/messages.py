@@ -14,12 +14,12 @@ from confluent_kafka import Producer
 
 from bench.broker import local_broker
 from bench.measure import Benchmark, Contestant, Target, Timings
-from eventlog.model import Change, Edit, Op, RowId, Transaction
+from eventlog.core.model import Change, Edit, Op, RowId, Transaction
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.schema import Catalog, Column, Table
 from eventlog.sinks.kafka import KafkaSink
 from eventlog.sinks.kafka_settings import KafkaSettings
 

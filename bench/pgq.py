@@ -14,7 +14,7 @@ from sqlalchemy.pool import NullPool
 
 from bench.backlog import BATCH_SIZE, COLUMNS, LIMIT, PER_CHANGE, engine
 from bench.postgresql import url
-from eventlog.model import Change, Document, Edit, Op, RowId
+from eventlog.core.model import Change, Document, Edit, Op, RowId
 from eventlog.sinks.files import FileSink
 from eventlog.xds.write import XdsFormat
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from bench.measure import Benchmark, Contestant, Target, Timings
-from eventlog.model import Document, Event
-from eventlog.rules import decide
-from eventlog.schema import Catalog, Column, Table
+from eventlog.core.model import Document, Event
+from eventlog.core.rules import decide
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.xds.write import XdsFormat
 
 PROMISED = 250_000

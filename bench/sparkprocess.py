@@ -77,7 +77,7 @@ def main(master: str) -> None:
 
 def _converted(order: Order) -> int:
     from eventlog.convert.settings import Conversion, FilesInput, LogInput
-    from eventlog.schema import catalog_from_json
+    from eventlog.core.schema import catalog_from_json
     from eventlog_spark.convert import convert
 
     destination = Path(order.destination or "")

@@ -41,7 +41,7 @@ def _partition(keys: list[str]) -> None:
 
 
 def _parse(keys: list[str]) -> None:
-    from eventlog.tablekey import parse
+    from eventlog.core.tablekey import parse
 
     for key in keys:
         parse(key)

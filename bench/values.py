@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from bench.measure import Benchmark, Contestant, Target, Timings
-from eventlog.model import Event
+from eventlog.core.model import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

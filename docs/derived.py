@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from docs.grammars import TABLE_KEY, definitions
-from eventlog import errors
+from eventlog.core import errors
+from eventlog.core.errors import EventlogError
+from eventlog.core.model import Status
 from eventlog.daemon.exposition import metrics
 from eventlog.daemon.vitals import Reading
-from eventlog.errors import EventlogError
-from eventlog.model import Status
 
 CODES: Final = {
     0: ("OK", "it is done"),
@@ -41,7 +41,7 @@ def errors_page() -> str:
         "| ---: | --- | --- |",
         *(f"| {code} | {f'`{name}`' if name else ''} | {meaning} |" for code, (name, meaning) in CODES.items()),
         "\n## Classes\n",
-        "They stand in `eventlog.errors`. An indented class is a special case of the one above it.\n",
+        "They stand in `eventlog.core.errors`. An indented class is a special case of the one above it.\n",
         "| class | exit code | says |",
         "| --- | ---: | --- |",
         *_classes(EventlogError, 0),

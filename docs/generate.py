@@ -17,11 +17,11 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.config import PublisherConfig, SourceConfig
-from eventlog.model import Kind
+from eventlog.core.model import Kind
+from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
 from eventlog.outputs import KINDS
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
-from eventlog.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.websettings import WebConfig
@@ -88,7 +88,7 @@ def outdated() -> list[Path]:
 
 
 def rules_page() -> str:
-    """The tables of eventlog.rules.meaning."""
+    """The tables of eventlog.core.rules.meaning."""
     return "\n".join([MADE, "# The rules\n", *_types(), "", *_precedence(), "", *_reasons(), ""])
 
 

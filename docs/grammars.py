@@ -34,7 +34,7 @@ TABLE_KEY: Final[Mapping[str, Part]] = {
         )
     ),
 }
-"""The grammar of eventlog.tablekey; a test holds it against the parser."""
+"""The grammar of eventlog.core.tablekey; a test holds it against the parser."""
 
 
 def pictures(folder: Path) -> dict[Path, str]:

@@ -12,12 +12,12 @@ from eventlog.version import __version__
 
 if TYPE_CHECKING:
     from eventlog import xds
+    from eventlog.core.errors import EventlogError
+    from eventlog.core.model import ABSENT, Change, Document, Edit, Event, Kind, Op, Outcome, Reason, RowId, Status
+    from eventlog.core.rules import Options, decide
+    from eventlog.core.schema import Catalog, Table
+    from eventlog.core.tablekey import TableKey
     from eventlog.daemon import Publisher
-    from eventlog.errors import EventlogError
-    from eventlog.model import ABSENT, Change, Document, Edit, Event, Kind, Op, Outcome, Reason, RowId, Status
-    from eventlog.rules import Options, decide
-    from eventlog.schema import Catalog, Table
-    from eventlog.tablekey import TableKey
 
 __all__ = [
     "ABSENT",
@@ -45,13 +45,13 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(
         ("ABSENT", "Change", "Document", "Edit", "Event", "Kind", "Op", "Outcome", "Reason", "RowId", "Status"),
-        "eventlog.model",
+        "eventlog.core.model",
     ),
-    **dict.fromkeys(("Options", "decide"), "eventlog.rules"),
-    **dict.fromkeys(("Catalog", "Table"), "eventlog.schema"),
-    "EventlogError": "eventlog.errors",
+    **dict.fromkeys(("Options", "decide"), "eventlog.core.rules"),
+    **dict.fromkeys(("Catalog", "Table"), "eventlog.core.schema"),
+    "EventlogError": "eventlog.core.errors",
     "Publisher": "eventlog.daemon",
-    "TableKey": "eventlog.tablekey",
+    "TableKey": "eventlog.core.tablekey",
 }
 
 

@@ -14,11 +14,11 @@ from typing import Self
 
 from msgspec import Struct
 
-from eventlog.errors import MachineError
+from eventlog.core.errors import MachineError
+from eventlog.core.model import Document, Outcome
+from eventlog.core.seams import Lane
 from eventlog.haste import haste
-from eventlog.model import Document, Outcome
 from eventlog.precedence import Turns
-from eventlog.seams import Lane
 
 
 class Errand(Struct, frozen=True, kw_only=True):

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 import msgspec
 
-from eventlog.durable import flush_folder, make_empty, make_folder
-from eventlog.errors import SinkError
-from eventlog.extras import require
+from eventlog.core.durable_files import flush_folder, make_empty, make_folder
+from eventlog.core.errors import SinkError
+from eventlog.core.packages import require
 from eventlog.sinks.files import file_name
 from eventlog.sql.names import STANDARD
 

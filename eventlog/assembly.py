@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from eventlog.config import Config
+from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import PiecewiseFormat
 from eventlog.delivery import Output, Strictness
 from eventlog.marks import TRACKED, Marks
 from eventlog.pipeline import Pipeline
-from eventlog.rules import Options
-from eventlog.schema import Catalog
-from eventlog.seams import PiecewiseFormat
 from eventlog.sql.dialect import dialect_of
 
 if TYPE_CHECKING:

@@ -17,15 +17,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.backoff import Backoff
-from eventlog.discreet import Discreet
-from eventlog.errors import ConfigError
+from eventlog.core.backoff import Backoff
+from eventlog.core.errors import ConfigError
+from eventlog.core.secret_settings import Discreet
+from eventlog.core.suggest import did_you_mean
 from eventlog.givens import fitted, with_environment
 from eventlog.outputs import KINDS, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sql.names import LogNames, read_log_name
-from eventlog.suggest import did_you_mean
 from eventlog.timetable import read_times
 from eventlog.websettings import WebConfig
 

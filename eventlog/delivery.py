@@ -15,11 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.abreast import Crew
-from eventlog.model import Change, Document, Outcome, Position, Refusal, Status
+from eventlog.core.model import Change, Document, Outcome, Position, Refusal, Status
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import Format, Lane, Laned, Remembering, Sink, Staging
 from eventlog.precedence import Front, Turns
 from eventlog.progress import Planned, Positions, Progress, read_positions, write_positions
-from eventlog.schema import Catalog
-from eventlog.seams import Format, Lane, Laned, Remembering, Sink, Staging
 from eventlog.verdicts import SEVERITY, Strictness, Verdicts, covered, keep_worse
 
 __all__ = ["SEVERITY", "Delivery", "Output", "Piece", "Strictness", "keep_worse"]

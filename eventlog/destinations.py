@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from eventlog.config import Config
+from eventlog.core.durable_files import make_folder
+from eventlog.core.errors import ConfigError, EventlogError
+from eventlog.core.packages import require
+from eventlog.core.seams import Format
 from eventlog.delivery import Output
-from eventlog.durable import make_folder
-from eventlog.errors import ConfigError, EventlogError
-from eventlog.extras import require
 from eventlog.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
-from eventlog.seams import Format
 
 if TYPE_CHECKING:
     from eventlog.xds.write import XdsFormat

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from eventlog.model import Outcome, Position, Reason, Status, exceptional
+from eventlog.core.model import Outcome, Position, Reason, Status, exceptional
 
 
 def counted(outcomes: Sequence[Outcome]) -> Mapping[Status, int]:

@@ -8,14 +8,14 @@ from msgspec import Struct
 
 from eventlog.assembly import pipeline_of
 from eventlog.config import Config
+from eventlog.core.errors import DataError, ExpressionError
+from eventlog.core.model import Change, Event, Outcome, Status
+from eventlog.core.rules import Decision
+from eventlog.core.rules.identity import Identities
+from eventlog.core.rules.times import moment
+from eventlog.core.seams import Batch
 from eventlog.destinations import xds_of
-from eventlog.errors import DataError, ExpressionError
-from eventlog.model import Change, Event, Outcome, Status
 from eventlog.pipeline import Pipeline
-from eventlog.rules import Decision
-from eventlog.rules.identity import Identities
-from eventlog.rules.times import moment
-from eventlog.seams import Batch
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:

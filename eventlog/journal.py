@@ -14,7 +14,7 @@ from typing import Any, Literal, TextIO, cast
 import structlog
 from structlog.stdlib import BoundLogger
 
-from eventlog.masking import masked, visible
+from eventlog.core.secrets import masked, visible
 
 Style = Literal["console", "json"]
 

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from time import monotonic
 from typing import Final
 
-from eventlog.model import Event, Outcome, Reason, exceptional
+from eventlog.core.model import Event, Outcome, Reason, exceptional
 
 AGAIN: Final = 30.0
 """Seconds for which a look holds: reading what every table looks like may take seconds where there are thousands."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from eventlog.durable import write_file
-from eventlog.errors import DataError, SourceError, shortened
-from eventlog.masking import masked
+from eventlog.core.durable_files import write_file
+from eventlog.core.errors import DataError, SourceError, shortened
+from eventlog.core.secrets import masked
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from eventlog.discreet import Discreet
+from eventlog.core.secret_settings import Discreet
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.sinks.address import HttpSettings

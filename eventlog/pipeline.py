@@ -12,10 +12,8 @@ from typing import cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.delivery import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse, nothing
-from eventlog.endings import counted, given_up, settled_outcomes
-from eventlog.errors import MachineError, OccupiedError
-from eventlog.model import (
+from eventlog.core.errors import MachineError, OccupiedError
+from eventlog.core.model import (
     Captured,
     Event,
     Image,
@@ -28,6 +26,11 @@ from eventlog.model import (
     Status,
     exceptional,
 )
+from eventlog.core.rules import Decision, Options, judge, screen, tell, wanted
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import Batch, PiecewiseFormat, RowReader, Source
+from eventlog.delivery import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse, nothing
+from eventlog.endings import counted, given_up, settled_outcomes
 from eventlog.progress import (
     DECIDED,
     Decided,
@@ -40,9 +43,6 @@ from eventlog.progress import (
     write_note,
     write_positions,
 )
-from eventlog.rules import Decision, Options, judge, screen, tell, wanted
-from eventlog.schema import Catalog
-from eventlog.seams import Batch, PiecewiseFormat, RowReader, Source
 from eventlog.sources.unread import failed_tables
 from eventlog.workers import Collected, Workers
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
-from eventlog.model import RowId
+from eventlog.core.model import RowId
 
 Last = TypeVar("Last")
 Objects = Collection[RowId]

@@ -13,9 +13,9 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
+from eventlog.core.model import Captured, Outcome, Position, Reason, Status, exceptional, written
 from eventlog.marks import read_runs, write_runs
-from eventlog.model import Captured, Outcome, Position, Reason, Status, exceptional, written
 
 DECIDED = "decided"
 """The note about the batch as a whole; every other note is called like its output."""

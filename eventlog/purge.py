@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.archive import Archive, ArchiveFile
-from eventlog.model import Status
+from eventlog.core.model import Status
 from eventlog.rowcare import Choice
 from eventlog.sql.log import id_list
 

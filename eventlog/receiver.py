@@ -19,9 +19,9 @@ from xml.sax.saxutils import quoteattr
 
 from msgspec import Struct
 
-from eventlog.durable import make_folder
-from eventlog.errors import EventlogError, SinkError, XmlError
-from eventlog.model import Document
+from eventlog.core.durable_files import make_folder
+from eventlog.core.errors import EventlogError, SinkError, XmlError
+from eventlog.core.model import Document
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.post import DOCUMENT_ID, EPOCH, LOG_ID, PLAN_ID
 from eventlog.xds.read import Level, parse

@@ -14,11 +14,11 @@ from contextlib import ExitStack
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
+from eventlog.core.seams import Batch, Foresight, Watchful
 from eventlog.haste import haste
 from eventlog.looks import Looks, causes_of
 from eventlog.pipeline import Pipeline, Report, Work
-from eventlog.seams import Batch, Foresight, Watchful
 
 
 class Ready(Struct, frozen=True, kw_only=True):

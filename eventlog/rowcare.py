@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from eventlog.errors import UsageError, shortened
-from eventlog.model import Status
+from eventlog.core.errors import UsageError, shortened
+from eventlog.core.model import Status
 from eventlog.sources.held import note_held
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from eventlog.model import Event, Outcome, Position, ReadBack, Refusal, RowId, Transaction
-from eventlog.rules import Options, judge, screen, wanted
-from eventlog.schema import Catalog
-from eventlog.seams import PiecewiseFormat, RowReader, Written
+from eventlog.core.model import Event, Outcome, Position, ReadBack, Refusal, RowId, Transaction
+from eventlog.core.rules import Options, judge, screen, wanted
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import PiecewiseFormat, RowReader, Written
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

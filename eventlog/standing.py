@@ -9,12 +9,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.masking import masked, shown
-from eventlog.model import Position
+from eventlog.core.model import Position
+from eventlog.core.secrets import masked, shown
 
 if TYPE_CHECKING:
+    from eventlog.core.errors import MachineError
     from eventlog.delivery import Delivery
-    from eventlog.errors import MachineError
 
 
 class Standing(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from eventlog.core.model import Status, written
+from eventlog.core.rules.times import moment
 from eventlog.marks import OUTPUTS, Marks
-from eventlog.model import Status, written
-from eventlog.rules.times import moment
 from eventlog.sources.backlog import Backlog, backlog, unread_tables
 from eventlog.sources.holder import told_moment
 from eventlog.sources.lock import Sight, look_at

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from eventlog.config import Config
+from eventlog.core.errors import ConfigError
+from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog, catalog_from_json
+from eventlog.core.seams import Stream
 from eventlog.delivery import Output, Strictness
-from eventlog.errors import ConfigError
 from eventlog.marks import FileMarks
 from eventlog.pipeline import Pipeline
-from eventlog.rules import Options
-from eventlog.schema import Catalog, catalog_from_json
-from eventlog.seams import Stream
 
 Report = Callable[[str], None]
 

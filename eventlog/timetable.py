@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 
 _time = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ipaddress import ip_address, ip_network
 from typing import Final
 
-from eventlog.discreet import Discreet
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
+from eventlog.core.secret_settings import Discreet
 
 SHORTEST: Final = 16
 """Characters of a token that nobody finds by trying."""

@@ -17,10 +17,10 @@ from typing import IO, Final
 import msgspec
 from msgspec import Struct
 
-from eventlog.errors import EventlogError, MachineError
-from eventlog.model import Event, Outcome, Position, Refusal
-from eventlog.rules.identity import Identities
-from eventlog.seams import Batch, Written
+from eventlog.core.errors import EventlogError, MachineError
+from eventlog.core.model import Event, Outcome, Position, Refusal
+from eventlog.core.rules.identity import Identities
+from eventlog.core.seams import Batch, Written
 from eventlog.share import Done, Job, Share, Worker, share_of
 
 WORTHWHILE: Final = 1000

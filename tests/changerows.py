@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from eventlog.model import Change, Edit, Op, RowId, Transaction
+from eventlog.core.model import Change, Edit, Op, RowId, Transaction
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.changetable import ChangeTableFormat
 from eventlog.qlik.rows import RowsDocument
 from eventlog.qlik.settings import ChangeTableSettings
-from eventlog.schema import Catalog, Column, Table
 
 USR = Table(
     name="usr",

@@ -15,9 +15,9 @@ from pyarrow import parquet
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, SnapshotRows, Target
-from eventlog.model import Event, Row, RowId
-from eventlog.rules import Options
-from eventlog.schema import Catalog
+from eventlog.core.model import Event, Row, RowId
+from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog
 from eventlog.sql.names import STANDARD
 from eventlog.xds.write import XdsFormat
 from tests.strategies import PHONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 from eventlog.sources.gbase.compiled import compiled
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.rows import FIXED_HEADER, Reader, SlowReader

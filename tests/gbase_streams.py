@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from eventlog.errors import DamageError, EventlogError, SourceError
-from eventlog.model import Image, Op
+from eventlog.core.errors import DamageError, EventlogError, SourceError
+from eventlog.core.model import Image, Op
 from eventlog.sources.gbase.emulator import Emulator
 from eventlog.sources.gbase.encode import record, row_record, table_record
 from eventlog.sources.gbase.layout import layout_of

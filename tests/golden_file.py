@@ -22,10 +22,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eventlog.model import Cell, Event, Outcome, Reason, Row, RowId, Status, written
-from eventlog.rules import Decision, Options, decide
-from eventlog.schema import Catalog, catalog_from_json
-from eventlog.sqltypes import Category
+from eventlog.core.model import Cell, Event, Outcome, Reason, Row, RowId, Status, written
+from eventlog.core.rules import Decision, Options, decide
+from eventlog.core.schema import Catalog, catalog_from_json
+from eventlog.core.sql_types import Category
 from eventlog.xds.write import fragment
 
 FOLDER = Path(__file__).parent / "golden"

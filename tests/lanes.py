@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from threading import Condition
 
-from eventlog.model import Document, Outcome, Status
-from eventlog.seams import Tenure
+from eventlog.core.model import Document, Outcome, Status
+from eventlog.core.seams import Tenure
 from tests.memory import answer
 
 Fate = Callable[[str], Status | BaseException | None]

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from eventlog.model import Image, Row
-from eventlog.schema import Catalog, Column, Table
+from eventlog.core.model import Image, Row
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings
 from eventlog.sources.linter.images import images

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from eventlog.errors import SinkError
-from eventlog.model import Change, Document, Event, Kind, Outcome, Position, Reason, Refusal, Row, RowId, Status
-from eventlog.schema import Catalog
-from eventlog.seams import Batch, Tenure
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Change, Document, Event, Kind, Outcome, Position, Reason, Refusal, Row, RowId, Status
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import Batch, Tenure
 
 Log = list[str]
 

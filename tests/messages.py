@@ -12,11 +12,11 @@ import avro.schema
 import fastavro
 import msgspec
 
-from eventlog.model import Change, Edit, Op, Refusal, RowId, Transaction
+from eventlog.core.model import Change, Edit, Op, Refusal, RowId, Transaction
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.document import Message, MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.schema import Catalog, Column, Table
 
 ORDERS = Table(
     schema="shop",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eventlog.model import ABSENT, Cell, Change, Edit, Op, RowId
-from eventlog.schema import Catalog
+from eventlog.core.model import ABSENT, Cell, Change, Edit, Op, RowId
+from eventlog.core.schema import Catalog
 
 Store = dict[RowId, dict[str, set[Cell]]]
 

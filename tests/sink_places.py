@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 from sqlalchemy import Engine, create_engine, inspect, text
 
-from eventlog.model import Document, Op
+from eventlog.core.model import Document, Op
+from eventlog.core.seams import Sink
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.receiver import Delivery, Receiver
-from eventlog.seams import Sink
 from eventlog.sinks.address import HttpSettings
 from eventlog.sinks.changefiles import ChangeTableFiles
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink

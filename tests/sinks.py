@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from eventlog.seams import Sink, Tenure
+from eventlog.core.seams import Sink, Tenure
 
 Opened = TypeVar("Opened", bound=Sink)
 STEPS = ("open", "mkdir", "replace", "unlink", "listdir", "scandir", "fsync")

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import Struct, field
 
-from eventlog.model import Event, Kind, Row, RowId
-from eventlog.schema import Catalog, Child, Column, Table
+from eventlog.core.model import Event, Kind, Row, RowId
+from eventlog.core.schema import Catalog, Child, Column, Table
 
 CATALOG = Catalog(
     [

@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from eventlog.model import ABSENT, Change, Edit, Op, RowId
-from eventlog.schema import Catalog, Child, Column, Table
+from eventlog.core.model import ABSENT, Change, Edit, Op, RowId
+from eventlog.core.schema import Catalog, Child, Column, Table
 
 TYPES = {
     "fname": "varchar(64)",

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from bench.growth.series import powers
 from bench.rules import LogRow
-from eventlog.schema import Catalog, Column, Table
+from eventlog.core.schema import Catalog, Column, Table
 
 CHARACTERS: Final = 100
 """Where values grow the unit is so many characters of them: that longer values cost more is no surprise."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.mutation import code, statements
 from bench.mutation.areas import Area, chosen
 from bench.mutation.report import Found, judged, keep, told
-from eventlog.errors import UsageError
+from eventlog.core.errors import UsageError
 
 GOAL = 0.95
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from eventlog.errors import UsageError
+from eventlog.core.errors import UsageError
 
 QUICK = ("--hypothesis-profile=quick",)
 BRIEF = ("-k", "not linear and not covers_every_event_once and not answers_count_once", *QUICK)
@@ -41,12 +41,12 @@ class Area(Struct, frozen=True, kw_only=True):
 AREAS = (
     Area(
         name="rules",
-        files=("eventlog/rules/*.py",),
+        files=("eventlog/core/rules/*.py",),
         tests=("tests/unit/test_rules_[!g]*.py", "tests/unit/test_golden.py"),
     ),
     Area(
         name="table_key",
-        files=("eventlog/tablekey.py",),
+        files=("eventlog/core/tablekey.py",),
         tests=("tests/unit/test_tablekey.py", "tests/unit/test_rules_identity.py"),
     ),
     Area(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.backlog import BATCH_SIZE, LIMIT, PER_CHANGE
-from eventlog.model import Change, Document
+from eventlog.core.model import Change, Document
 from eventlog.sinks.files import FileSink
 from eventlog.xds.write import XdsFormat
 

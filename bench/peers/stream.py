@@ -13,7 +13,7 @@ from sqlalchemy.pool import NullPool
 from bench.backlog import COLUMNS
 from bench.pgq import OBJECTS_AT_ONCE, PRODUCE
 from bench.postgresql import url
-from eventlog.model import Change, Edit, Op, RowId
+from eventlog.core.model import Change, Edit, Op, RowId
 
 TABLE: Final = f"CREATE TABLE usr (idu integer PRIMARY KEY, {', '.join(f'{column} text' for column in COLUMNS)})"
 SET_UP: Final = (

@@ -10,7 +10,7 @@ from eventlog.check.outputs import output_points
 from eventlog.check.point import Level, Point, failure, ok, points
 from eventlog.check.server import local_time, server_points
 from eventlog.config import Config
-from eventlog.errors import ConfigError, EventlogError, MachineError
+from eventlog.core.errors import ConfigError, EventlogError, MachineError
 
 if TYPE_CHECKING:
     import datetime as dt

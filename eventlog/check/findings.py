@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from eventlog.check.point import Level, Point, ok, points
-from eventlog.errors import EX_CONFIG, EX_UNAVAILABLE
+from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from eventlog.sql.access import fetched, transaction
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.queries import statement

@@ -11,9 +11,9 @@ from eventlog.check.owners import owner_points
 from eventlog.check.point import Point, failure, ok, points, warning
 from eventlog.check.triggers import trigger_points
 from eventlog.config import Config
-from eventlog.errors import InstallError, SourceError
-from eventlog.model import Status
-from eventlog.rules.times import moment
+from eventlog.core.errors import InstallError, SourceError
+from eventlog.core.model import Status
+from eventlog.core.rules.times import moment
 from eventlog.sources.backlog import Backlog, backlog, unread_tables
 from eventlog.sql.access import transaction, verbatim
 from eventlog.sql.connect import reading_engine

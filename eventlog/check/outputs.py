@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from eventlog.check.point import Point, failure, ok, warning
 from eventlog.config import Config, FilesOutput, HttpOutput
+from eventlog.core.errors import ConfigError, EventlogError, SinkError
 from eventlog.destinations import require_packages
-from eventlog.errors import ConfigError, EventlogError, SinkError
 from eventlog.sinks.address import trust
 
 

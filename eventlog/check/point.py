@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from eventlog.errors import EX_UNAVAILABLE, OK, EventlogError, MachineError
+from eventlog.core.errors import EX_UNAVAILABLE, OK, EventlogError, MachineError
 
 
 class Level(StrEnum):

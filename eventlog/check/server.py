@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from eventlog.check.findings import asked, findings
 from eventlog.check.point import Point, ok, points, warning
-from eventlog.rules.times import moment
+from eventlog.core.rules.times import moment
 from eventlog.sql.access import fetched, transaction
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.queries import statement

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from eventlog.check.point import Level, Point, ok, warning
-from eventlog.errors import EX_CONFIG
+from eventlog.core.errors import EX_CONFIG
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Options, State, TriggerState, installed
 from eventlog.sql.triggers.installed import states

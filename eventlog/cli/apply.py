@@ -6,7 +6,7 @@ import click
 
 from eventlog.cli.show import show_json
 from eventlog.cli.site import json_option
-from eventlog.errors import OK
+from eventlog.core.errors import OK
 
 
 @click.command("apply")

@@ -14,7 +14,7 @@ import click
 from eventlog.cli.log import check_letters
 from eventlog.cli.show import show_json
 from eventlog.cli.site import Site, json_option, site_options
-from eventlog.errors import UsageError
+from eventlog.core.errors import UsageError
 
 if TYPE_CHECKING:
     from eventlog.purge import Purged

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import json_option
-from eventlog.errors import EX_DATA, OK, ConfigError, DataError
-from eventlog.extras import is_there, require
+from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
+from eventlog.core.packages import is_there, require
 
 if TYPE_CHECKING:
     from eventlog.cli.order import Order

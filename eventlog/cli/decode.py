@@ -12,7 +12,7 @@ from eventlog.cli.lazy import LazyGroup
 from eventlog.cli.places import ReadFile
 from eventlog.cli.show import show_json_line, show_text
 from eventlog.cli.site import json_option
-from eventlog.errors import EX_DATA, OK
+from eventlog.core.errors import EX_DATA, OK
 
 
 class Sources(LazyGroup):

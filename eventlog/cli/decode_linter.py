@@ -8,7 +8,7 @@ import click
 
 from eventlog.cli.show import show_json_line, show_text
 from eventlog.cli.site import json_option
-from eventlog.errors import EX_DATA, OK, DataError
+from eventlog.core.errors import EX_DATA, OK, DataError
 
 
 @click.command()
@@ -52,7 +52,7 @@ def linter(
     """
     import msgspec
 
-    from eventlog.schema import catalog_from_json
+    from eventlog.core.schema import catalog_from_json
     from eventlog.sources.linter.dump import dumped, text_of
     from eventlog.sources.linter.exports import export_rows
     from eventlog.sources.linter.settings import ReadingSettings

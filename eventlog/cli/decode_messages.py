@@ -13,8 +13,8 @@ import msgspec
 from eventlog.cli.places import ReadFile
 from eventlog.cli.show import show_text
 from eventlog.cli.site import json_option
-from eventlog.errors import EX_DATA, OK, DataError
-from eventlog.masking import visible
+from eventlog.core.errors import EX_DATA, OK, DataError
+from eventlog.core.secrets import visible
 from eventlog.qlik.messages.reader import MessageReader, Read, bytes_of
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eventlog.errors import UsageError
+from eventlog.core.errors import UsageError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 
 
 @click.command()

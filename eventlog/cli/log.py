@@ -10,7 +10,7 @@ import click
 
 from eventlog.cli.show import readable, show_json, show_json_line, show_table
 from eventlog.cli.site import Site, json_option, site_options
-from eventlog.model import Reason
+from eventlog.core.model import Reason
 
 if TYPE_CHECKING:
     from eventlog.rowcare import LogRow
@@ -65,7 +65,7 @@ def log(
 
 def check_letters(letters: str) -> str:
     """The letters as they are written, each once; UsageError for what cannot be letters."""
-    from eventlog.errors import UsageError
+    from eventlog.core.errors import UsageError
     from eventlog.rowcare import LETTERS
 
     found = "".join(dict.fromkeys(letters.replace(",", "")))

@@ -15,8 +15,8 @@ import click
 
 from eventlog.cli.lazy import LazyGroup, summary
 from eventlog.cli.mishaps import misused, told
-from eventlog.errors import EX_UNAVAILABLE
-from eventlog.suggest import did_you_mean
+from eventlog.core.errors import EX_UNAVAILABLE
+from eventlog.core.suggest import did_you_mean
 from eventlog.version import VERSION
 
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -141,7 +141,7 @@ def exit_code(arguments: list[str]) -> int:
 
 def _traceback(error: BaseException) -> str:
     """Where it happened, and what drivers and receivers have said there."""
-    from eventlog.masking import masked, visible
+    from eventlog.core.secrets import masked, visible
 
     lines = "".join(traceback.format_exception(error)).split("\n")
     return "\n".join(visible(masked(line), lines=True) for line in lines)

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import click
 
-from eventlog.errors import EX_USAGE, EventlogError, MachineError, UsageError
-from eventlog.extras import EXTRAS, missing
-from eventlog.masking import shown
+from eventlog.core.errors import EX_USAGE, EventlogError, MachineError, UsageError
+from eventlog.core.packages import EXTRAS, missing
+from eventlog.core.secrets import shown
 
 PASSING: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 """What may be over when the command is given once more: somebody makes room."""

@@ -19,9 +19,9 @@ from eventlog.convert.settings import (
     SnapshotRows,
     StreamInput,
 )
-from eventlog.errors import DataError, UsageError
-from eventlog.rules import Options
-from eventlog.schema import Catalog, catalog_from_json
+from eventlog.core.errors import DataError, UsageError
+from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog, catalog_from_json
 
 SPARK_FROM = 256_000_000
 """Bytes of input from which on Spark is worth its start."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.cli.watching import Watching, watching
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 from eventlog.refresh import CHUNK, GO_ON, Load, Pace, Refresh, work_on
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.log import Log

@@ -6,8 +6,8 @@ import click
 
 from eventlog.cli.show import show_json, show_table
 from eventlog.cli.site import json_option
-from eventlog.model import Kind, Op
-from eventlog.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Meaning, category_name
+from eventlog.core.model import Kind, Op
+from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Meaning, category_name
 
 KINDS = {kind: kind.name.lower().replace("_", " ") for kind in Kind}
 

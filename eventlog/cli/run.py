@@ -54,9 +54,9 @@ def run(
 
     Example: eventlog run --database sqlite:///app.db --until-empty --out documents
     """
+    from eventlog.core.secret_settings import secrets_in
     from eventlog.daemon.systemd import Systemd
     from eventlog.daemon.vitals import Vitals
-    from eventlog.discreet import secrets_in
 
     config = _with_folder(site.config, out)
     if config.source.kind == "log":
@@ -84,10 +84,10 @@ def run(
 
 def _some_cycles(config: Config, journal: BoundLogger, vitals: Vitals, *, once: bool) -> int:
     """One cycle, or as many as there is work for."""
+    from eventlog.core.errors import OK
     from eventlog.daemon.publisher import Publisher
     from eventlog.daemon.service import exit_code
     from eventlog.daemon.signals import requests_by_signal
-    from eventlog.errors import OK
 
     with Publisher(config, journal=journal, vitals=vitals) as publisher, requests_by_signal(publisher.stop):
         for report in publisher.rounds(until_empty=True):
@@ -121,8 +121,8 @@ def _watched(address: str | None, config: Config, vitals: Vitals, journal: Bound
 
 def _endpoint(address: str, config: Config, vitals: Vitals, journal: BoundLogger) -> Endpoint | PageServer:
     """The status page with what programs ask; only the latter without the extra, a log, or a guard where others come."""
+    from eventlog.core.packages import is_there
     from eventlog.daemon.endpoint import Endpoint, read_address
-    from eventlog.extras import is_there
     from eventlog.web.guard import is_open_door
 
     if config.source.kind != "log" or not (is_there("starlette") and is_there("uvicorn")):

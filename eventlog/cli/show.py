@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from eventlog.masking import shown, visible
+from eventlog.core.secrets import shown, visible
 
 
 def show_json(value: Any) -> None:

@@ -11,7 +11,7 @@ import click
 from msgspec.structs import replace
 
 from eventlog.config import Config, load
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 from eventlog.sql.names import LogNames
 
 if TYPE_CHECKING:

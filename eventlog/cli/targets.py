@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from eventlog.cli.order import Order
 from eventlog.config import Config
 from eventlog.convert.settings import MessageFiles, SentMessages, SentTables, TableFiles, Target
-from eventlog.errors import UsageError
+from eventlog.core.errors import UsageError
 from eventlog.outputs import DatabaseOutput, FilesOutput, KafkaOutput, StdoutOutput
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings

@@ -115,7 +115,7 @@ def catalog(site: Site, tables: tuple[str, ...]) -> None:
 
     Example: eventlog catalog --database sqlite:///app.db > schema.json
     """
-    from eventlog.schema import Catalog, catalog_to_json
+    from eventlog.core.schema import Catalog, catalog_to_json
     from eventlog.sql.dialect import dialect_of
     from eventlog.sql.reflect import reflect
     from eventlog.sql.triggers import tracked

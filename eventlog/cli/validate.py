@@ -9,7 +9,7 @@ import click
 from eventlog.cli.places import ReadFile
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import json_option
-from eventlog.errors import EX_DATA, OK
+from eventlog.core.errors import EX_DATA, OK
 
 
 @click.command()

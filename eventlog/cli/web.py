@@ -23,9 +23,9 @@ def web(site: Site, address: str, read_only: bool) -> int:
 
     Example: eventlog web --database sqlite:///app.db
     """
+    from eventlog.core.errors import ConfigError
+    from eventlog.core.secret_settings import secrets_in
     from eventlog.daemon.signals import requests_by_signal
-    from eventlog.discreet import secrets_in
-    from eventlog.errors import ConfigError
     from eventlog.journal import journal
     from eventlog.web.door import open_page, watched_only
 

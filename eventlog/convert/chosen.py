@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from eventlog.convert.forms import Form
 from eventlog.convert.settings import Conversion, MessageFiles, SentMessages, SentTables, TableFiles
-from eventlog.schema import Table
+from eventlog.core.schema import Table
 
 
 def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -> Form:

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from eventlog.convert.parts import OUTCOMES_FILE, cannot_write
 from eventlog.convert.unmarked import MARKING, UNMARKED
-from eventlog.durable import flush_folder, make_folder, protect, write_file
-from eventlog.errors import SinkError, UsageError
+from eventlog.core.durable_files import flush_folder, make_folder, protect, write_file
+from eventlog.core.errors import SinkError, UsageError
 
 SUCCESS = "_SUCCESS"
 WORK = "_temporary-eventlog"

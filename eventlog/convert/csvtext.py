@@ -9,7 +9,7 @@ from typing import IO, Final
 import pyarrow as pa
 
 from eventlog.convert.shape import places_of
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 from eventlog.sql.names import STANDARD
 
 BLOCK: Final = 1 << 20

@@ -19,11 +19,11 @@ from eventlog.convert.columns import OUTCOMES, PLACED
 from eventlog.convert.events import events_of, one_batch, uncut
 from eventlog.convert.settings import Conversion
 from eventlog.convert.sift import sift
-from eventlog.model import Change, Event, Outcome, Position, ReadBack, RowId
-from eventlog.rules import changes_of, screen, wanted
-from eventlog.rules.flow import asked, flow
-from eventlog.rules.screen import Screened
-from eventlog.seams import RowReader
+from eventlog.core.model import Change, Event, Outcome, Position, ReadBack, RowId
+from eventlog.core.rules import changes_of, screen, wanted
+from eventlog.core.rules.flow import asked, flow
+from eventlog.core.rules.screen import Screened
+from eventlog.core.seams import RowReader
 
 NO_CONFLICTS = frozenset[int]()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.model import Event
+from eventlog.core.model import Event
 
 
 def events_of(rows: pa.RecordBatch | pa.Table) -> list[Event]:

@@ -14,10 +14,10 @@ from typing import Final, Protocol, runtime_checkable
 import pyarrow as pa
 from msgspec import Struct
 
-from eventlog.errors import ExpressionError
-from eventlog.model import Change, Document, Outcome, Position
-from eventlog.rules.fold import ended
-from eventlog.schema import Catalog
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Change, Document, Outcome, Position
+from eventlog.core.rules.fold import ended
+from eventlog.core.schema import Catalog
 
 STAMP: Final = "stamp"
 COVERS: Final = "covers"

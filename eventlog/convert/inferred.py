@@ -14,9 +14,9 @@ from typing import Any
 from msgspec import Struct
 
 from eventlog.convert.settings import FilesInput
-from eventlog.errors import KeySyntaxError
-from eventlog.schema import Catalog, Child, Column, Table
-from eventlog.tablekey import TableKey
+from eventlog.core.errors import KeySyntaxError
+from eventlog.core.schema import Catalog, Child, Column, Table
+from eventlog.core.tablekey import TableKey
 
 
 class Seen(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import IO, Any, Final, cast
 from msgspec import Struct
 
 from eventlog.convert.settings import FilesInput
-from eventlog.errors import DataError, UsageError
+from eventlog.core.errors import DataError, UsageError
 
 UNIT_ROWS: Final = 250_000
 UNIT_BYTES: Final = 32_000_000

@@ -13,7 +13,7 @@ from msgspec import Struct
 from eventlog.convert.columns import NUMBERS
 from eventlog.convert.inputs import Unit, opened
 from eventlog.convert.shape import text_of
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 from eventlog.sql.names import STANDARD
 
 BLOCK: Final = 1 << 20

@@ -31,11 +31,11 @@ from eventlog.convert.sentforms import LAID, MessageDocuments
 from eventlog.convert.settings import Conversion, SentMessages
 from eventlog.convert.sheaf import Sheaf, read_label, sheaf
 from eventlog.convert.stages import InTheirOrder, Write, labels_of
-from eventlog.durable import write_file
+from eventlog.core.durable_files import write_file
+from eventlog.core.schema import Table
+from eventlog.core.seams import Sink
 from eventlog.qlik.changeseq import Sequencer
 from eventlog.qlik.messages.document import Message, MessagesDocument
-from eventlog.schema import Table
-from eventlog.seams import Sink
 from eventlog.sinks.kafka_settings import KafkaSettings, producer_options
 
 MOST_LANES: Final = 64

@@ -60,8 +60,8 @@ from eventlog.convert.summaries import (
 )
 from eventlog.convert.unmarked import order_of
 from eventlog.convert.work import Tally, Workers, workers
-from eventlog.errors import DataError, UsageError
-from eventlog.schema import Table
+from eventlog.core.errors import DataError, UsageError
+from eventlog.core.schema import Table
 
 
 class Watch(Protocol):

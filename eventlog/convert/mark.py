@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from eventlog.convert.parts import OUTCOMES_FILE
 from eventlog.convert.settings import LogInput
 from eventlog.convert.unmarked import begin_marking, end_marking
-from eventlog.errors import UsageError
-from eventlog.model import Outcome, Reason, Status
+from eventlog.core.errors import UsageError
+from eventlog.core.model import Outcome, Reason, Status
 from eventlog.sql.names import read_log_name
 
 if TYPE_CHECKING:

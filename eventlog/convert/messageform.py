@@ -15,8 +15,9 @@ from eventlog.convert.forms import STAMP, Cells, Parts, in_parts, table_numbers
 from eventlog.convert.messagefiles import PartFiles, Place
 from eventlog.convert.parts import cannot_write
 from eventlog.convert.settings import MessageFiles
-from eventlog.errors import ExpressionError
-from eventlog.model import Change
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Change
+from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.changeseq import Sequencer, time_digits, time_of
 from eventlog.qlik.messages.bulk import container_schema
 from eventlog.qlik.messages.render import Renderer, TableRenderer
@@ -24,7 +25,6 @@ from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import FIRST_VERSION, refusal_note, sequence_time
-from eventlog.schema import Catalog, Table
 
 SCHEMA: Final = pa.schema(
     [

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from eventlog.convert.columns import OUTCOMES, TOLD_OUTCOMES
-from eventlog.errors import SinkError
+from eventlog.core.errors import SinkError
 from eventlog.sinks.files import PERMANENT
 from eventlog.xds.write import XdsFormat
 

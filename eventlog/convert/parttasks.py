@@ -10,7 +10,7 @@ from eventlog.convert.plan import Span, part_spans
 from eventlog.convert.settings import Conversion
 from eventlog.convert.stages import DecidedBucket, Write
 from eventlog.convert.summaries import counted_changes, latest_before
-from eventlog.schema import Table
+from eventlog.core.schema import Table
 
 
 class PartTasks(Struct, frozen=True, kw_only=True):

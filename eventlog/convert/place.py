@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.convert.columns import PLACED
-from eventlog.errors import DataError
-from eventlog.model import RowId
-from eventlog.rules.identity import Identities
-from eventlog.rules.meaning import MEANING
-from eventlog.schema import Catalog
+from eventlog.core.errors import DataError
+from eventlog.core.model import RowId
+from eventlog.core.rules.identity import Identities
+from eventlog.core.rules.meaning import MEANING
+from eventlog.core.schema import Catalog
 
 ROW_KINDS = pa.array([int(kind) for kind, meaning in MEANING.items() if meaning.row and kind is not None], pa.int64())
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from eventlog.convert.inputs import Unit
 from eventlog.convert.settings import Conversion, StreamInput
-from eventlog.schema import Catalog, catalog_to_json
+from eventlog.core.schema import Catalog, catalog_to_json
 
 BUCKET_ROWS: Final = 100_000
 RANGE_ROWS: Final = 60_000

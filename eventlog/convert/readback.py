@@ -13,9 +13,9 @@ from msgspec import Struct
 from eventlog.convert.settings import Conversion, DatabaseRows
 from eventlog.convert.sheaf import Sheaf
 from eventlog.convert.snapshot import KEY
-from eventlog.model import Cell, Row, RowId
-from eventlog.schema import Attribute, Catalog, Table
-from eventlog.seams import RowReader
+from eventlog.core.model import Cell, Row, RowId
+from eventlog.core.schema import Attribute, Catalog, Table
+from eventlog.core.seams import RowReader
 
 Found = dict[str, dict[str, Cell]]
 """Objects of one table by key."""

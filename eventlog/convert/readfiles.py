@@ -15,7 +15,7 @@ from eventlog.convert.inputs import BUFFER, Unit, damaged, opened
 from eventlog.convert.jsonlines import line_columns
 from eventlog.convert.shape import places_of, shaped
 from eventlog.convert.sheaf import BATCH_ROWS
-from eventlog.errors import SourceError
+from eventlog.core.errors import SourceError
 
 BATCH_BYTES: Final = 8_000_000
 

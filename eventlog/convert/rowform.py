@@ -12,13 +12,13 @@ import pyarrow as pa
 from eventlog.convert.forms import STAMP, Cells, Parts, in_parts, table_numbers
 from eventlog.convert.parts import cannot_write
 from eventlog.convert.settings import TableFiles
-from eventlog.errors import DataError, ExpressionError
-from eventlog.model import Change
+from eventlog.core.errors import DataError, ExpressionError
+from eventlog.core.model import Change
+from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.changeseq import Sequencer, time_digits, time_of
 from eventlog.qlik.changetable import ChangeTable, ChangeTables, finished, refusal_note
 from eventlog.qlik.partitions import Partition, Partitions
 from eventlog.qlik.rows import ChangeRow, folder_of
-from eventlog.schema import Catalog, Table
 from eventlog.sinks.fitting import Fitting
 from eventlog.sinks.rowfiles import file_bytes
 

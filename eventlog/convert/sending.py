@@ -18,10 +18,10 @@ from msgspec import Struct
 
 from eventlog.convert.forms import SentForm
 from eventlog.convert.settings import SentMessages, SentTables, Target
-from eventlog.durable import write_file
-from eventlog.errors import SinkError, UsageError
-from eventlog.model import Outcome
-from eventlog.seams import Sink
+from eventlog.core.durable_files import write_file
+from eventlog.core.errors import SinkError, UsageError
+from eventlog.core.model import Outcome
+from eventlog.core.seams import Sink
 
 SENDING: Final = "sending"
 NOTHING_YET: Final = "Nothing was done yet; give the command again when it answers."

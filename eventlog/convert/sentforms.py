@@ -18,14 +18,14 @@ from eventlog.convert.messageform import writer_of
 from eventlog.convert.rowform import SCHEMA as ROWS
 from eventlog.convert.rowform import rows_of
 from eventlog.convert.settings import SentMessages, SentTables
-from eventlog.model import Change, Document, Op, Position
+from eventlog.core.model import Change, Document, Op, Position
+from eventlog.core.schema import Catalog, Table
 from eventlog.qlik import changetable
 from eventlog.qlik.changeseq import Sequencer, time_digits, time_of
 from eventlog.qlik.changetable import ROWS_OF_A_DOCUMENT, ChangeTable, ChangeTables, Gathered
 from eventlog.qlik.messages import write as messages
 from eventlog.qlik.messages.document import Message, MessagesDocument
 from eventlog.qlik.messages.render import Renderer, TableRenderer
-from eventlog.schema import Catalog, Table
 
 COVERED: Final = pa.field(COVERS, pa.list_(pa.int64()))
 KEYED: Final = [pa.field("key", pa.large_binary()), pa.field("deleted", pa.bool_())]

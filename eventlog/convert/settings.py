@@ -7,11 +7,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
+from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
-from eventlog.rules import Options
-from eventlog.schema import Catalog
 from eventlog.sinks.database import DatabaseSettings
 from eventlog.sinks.kafka_settings import KafkaSettings
 from eventlog.sources.gbase.settings import GbaseSettings

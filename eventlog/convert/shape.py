@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.convert.columns import NUMBERS, ROWS
-from eventlog.errors import DataError, shortened
+from eventlog.core.errors import DataError, shortened
 from eventlog.sql.names import STANDARD
 
 _whole = re.compile(r" *([+-]?\d+)(?:\.0*)? *", re.ASCII).fullmatch

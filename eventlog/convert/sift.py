@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from eventlog.convert.columns import OUTCOMES, PROBLEM
 from eventlog.convert.events import integers
-from eventlog.model import Reason
-from eventlog.rules.meaning import STATUS
+from eventlog.core.model import Reason
+from eventlog.core.rules.meaning import STATUS
 
 INVALID = (STATUS[Reason.INVALID].value, Reason.INVALID.value)
 BOOKKEEPING = frozenset({"status"})

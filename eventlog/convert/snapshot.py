@@ -21,10 +21,10 @@ from eventlog.convert.jsonlines import blocks_of_lines, column_of
 from eventlog.convert.place import object_number
 from eventlog.convert.shape import text_of
 from eventlog.convert.sheaf import BATCH_ROWS
-from eventlog.errors import DataError, UsageError
-from eventlog.model import RowId
-from eventlog.schema import Catalog, Table
-from eventlog.tablekey import format_parts
+from eventlog.core.errors import DataError, UsageError
+from eventlog.core.model import RowId
+from eventlog.core.schema import Catalog, Table
+from eventlog.core.tablekey import format_parts
 
 SUFFIXES: Final = (".parquet", *(kind + packed for kind in (".jsonl", ".ndjson", ".json") for packed in ("", ".gz")))
 KEY: Final = "eventlog:key"

@@ -29,8 +29,8 @@ from eventlog.convert.sheaf import Sheaf, SheafWriter, read_label, sheaf
 from eventlog.convert.snapshot import SnapshotFile, placed_rows
 from eventlog.convert.sorting import BY_OBJECT, BY_PLACE, BY_POSITION, OUTCOME_ORDER, in_order
 from eventlog.convert.work import advance
-from eventlog.model import Reason, Status
-from eventlog.schema import Table
+from eventlog.core.model import Reason, Status
+from eventlog.core.schema import Table
 
 KEPT_BYTES: Final = 8_000_000
 """What was decided is written together, so that a range gets some hundreds of changes at a time."""

@@ -23,11 +23,11 @@ from eventlog.convert.settings import Conversion, StreamInput
 from eventlog.convert.sheaf import SheafWriter, sheaf
 from eventlog.convert.stages import DecidedBucket, latest
 from eventlog.convert.work import advance
-from eventlog.errors import DamageError, DataError, SourceError
-from eventlog.model import Image, Outcome, Position, written
-from eventlog.rules import tell
-from eventlog.schema import Catalog, Table
-from eventlog.seams import Batch
+from eventlog.core.errors import DamageError, DataError, SourceError
+from eventlog.core.model import Image, Outcome, Position, written
+from eventlog.core.rules import tell
+from eventlog.core.schema import Catalog, Table
+from eventlog.core.seams import Batch
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.gbase.splits import Split, splits
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlog.convert.commit import Summary
 from eventlog.convert.stages import DecidedBucket
 from eventlog.convert.streams import Piece
-from eventlog.schema import Table
+from eventlog.core.schema import Table
 
 PUBLISHED = "S published"
 REFUSED = "E refused"

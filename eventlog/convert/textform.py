@@ -10,9 +10,9 @@ import pyarrow as pa
 from eventlog.convert.columns import RENDERED
 from eventlog.convert.forms import Parts, refusals
 from eventlog.convert.parts import write_parts
-from eventlog.errors import ExpressionError
-from eventlog.model import Change, Op, Outcome, Position
-from eventlog.schema import Catalog
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Change, Op, Outcome, Position
+from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat, refusal_note, said
 
 

@@ -16,8 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from eventlog.convert.settings import Conversion, LogInput
-from eventlog.durable import flush_folder
-from eventlog.model import Status
+from eventlog.core.durable_files import flush_folder
+from eventlog.core.model import Status
 
 UNMARKED: Final = "_UNMARKED"
 MARKING: Final = "_MARKING"

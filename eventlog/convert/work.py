@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from eventlog.convert.frugal import be_frugal
-from eventlog.errors import MachineError
+from eventlog.core.errors import MachineError
 
 Result = TypeVar("Result")
 START: Final = "forkserver"

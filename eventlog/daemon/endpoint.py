@@ -12,10 +12,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from eventlog.config import Config
+from eventlog.core.errors import ConfigError
 from eventlog.daemon.admission import PATIENCE_SECONDS, is_late, leaving
 from eventlog.daemon.exposition import CONTENT_TYPE, Answer, health, metrics, ready
 from eventlog.daemon.vitals import Vitals
-from eventlog.errors import ConfigError
 
 LOOPBACK: Final = "127.0.0.1"
 

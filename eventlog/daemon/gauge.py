@@ -6,8 +6,8 @@ import datetime as dt
 from time import monotonic
 from typing import Final
 
+from eventlog.core.rules.times import moment
 from eventlog.daemon.vitals import Vitals
-from eventlog.rules.times import moment
 from eventlog.sql.log import Log
 
 EVERY: Final = 15.0

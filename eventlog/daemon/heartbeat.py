@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from time import monotonic
 
+from eventlog.core.seams import Beating
 from eventlog.delivery import Output
-from eventlog.seams import Beating
 
 
 class Heartbeat:

@@ -10,6 +10,8 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.assembly import pipeline_of
 from eventlog.config import Config
+from eventlog.core.errors import ConfigError, EventlogError
+from eventlog.core.seams import Tenure
 from eventlog.daemon.gauge import Gauge
 from eventlog.daemon.ledger import Ledger
 from eventlog.daemon.postpoll import run_statements
@@ -17,9 +19,7 @@ from eventlog.daemon.tempo import Tempo
 from eventlog.daemon.vitals import Vitals
 from eventlog.daemon.watch import Watch
 from eventlog.delivery import Output
-from eventlog.errors import ConfigError, EventlogError
 from eventlog.pipeline import Pipeline
-from eventlog.seams import Tenure
 from eventlog.sources.lock import LogLock
 from eventlog.sources.wakeup import Wakeup
 from eventlog.sql.access import in_our_words

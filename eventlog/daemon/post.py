@@ -8,10 +8,10 @@ from typing import Protocol
 
 from structlog.stdlib import BoundLogger
 
+from eventlog.core.seams import Tenure
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery import Output
 from eventlog.pipeline import Pipeline
-from eventlog.seams import Tenure
 from eventlog.sources.wakeup import Wakeup
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from structlog.stdlib import BoundLogger
 
-from eventlog.errors import SourceError, shortened
+from eventlog.core.errors import SourceError, shortened
 from eventlog.sql.access import verbatim
 from eventlog.sql.log import Log
 

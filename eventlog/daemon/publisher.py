@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Final, Self
 from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
-from eventlog.backoff import Backoff
 from eventlog.config import Config, load
+from eventlog.core.backoff import Backoff
+from eventlog.core.errors import MachineError, OccupiedError, SinkError, SourceError
+from eventlog.core.seams import Tenure
 from eventlog.daemon.exposition import SILENCE
 from eventlog.daemon.heartbeat import Heartbeat
 from eventlog.daemon.post import Post
@@ -24,11 +26,9 @@ from eventlog.daemon.rest import Rest
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery import Output
 from eventlog.destinations import outputs_of
-from eventlog.errors import MachineError, OccupiedError, SinkError, SourceError
 from eventlog.journal import library_journal
 from eventlog.pipeline import Report
 from eventlog.relay import Relay
-from eventlog.seams import Tenure
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -9,10 +9,10 @@ from threading import Event as Flag
 from structlog.stdlib import BoundLogger
 
 from eventlog.config import Config
+from eventlog.core.errors import EX_DATA, EX_UNAVAILABLE, OK, ConfigError, InstallError, MachineError
 from eventlog.daemon.publisher import FAILURES, Publisher
 from eventlog.daemon.systemd import Systemd
 from eventlog.daemon.vitals import Vitals
-from eventlog.errors import EX_DATA, EX_UNAVAILABLE, OK, ConfigError, InstallError, MachineError
 from eventlog.pipeline import Report
 
 

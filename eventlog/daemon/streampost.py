@@ -11,15 +11,15 @@ from uuid import uuid4
 
 from structlog.stdlib import BoundLogger
 
-from eventlog.claim import Claim
 from eventlog.config import Config
+from eventlog.core.errors import OccupiedError
+from eventlog.core.file_lock import Claim
+from eventlog.core.seams import Stream, Tenure
+from eventlog.core.secrets import masked
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery import Output
-from eventlog.errors import OccupiedError
 from eventlog.marks import EPOCH, LOG, FileMarks, next_epoch
-from eventlog.masking import masked
 from eventlog.pipeline import Pipeline
-from eventlog.seams import Stream, Tenure
 from eventlog.streams import stream_of, stream_pipeline_of
 
 NAMES: Final = {"gbase": "CDC stream", "linter": "replication queue"}

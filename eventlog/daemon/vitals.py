@@ -11,9 +11,9 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.core.errors import MachineError, SinkError, SourceError
+from eventlog.core.secrets import shown
 from eventlog.delivery import Delivery
-from eventlog.errors import MachineError, SinkError, SourceError
-from eventlog.masking import shown
 from eventlog.pipeline import Report
 from eventlog.standing import Standing, stands
 

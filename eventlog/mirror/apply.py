@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from eventlog.errors import DataError, UsageError
+from eventlog.core.errors import DataError, UsageError
 from eventlog.mirror.carry import Carrier
 from eventlog.mirror.fold import fold
 from eventlog.mirror.tables import BEGINNING, Origin, Watermarks, mirror_table, origin

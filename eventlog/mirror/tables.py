@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 from eventlog.mirror.fold import Told
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
 from eventlog.sinks.tables.control import Record

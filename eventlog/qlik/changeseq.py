@@ -13,8 +13,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.errors import DataError, shortened
-from eventlog.model import Change
+from eventlog.core.errors import DataError, shortened
+from eventlog.core.model import Change
 
 WIDTH: Final = 35
 TIME_DIGITS: Final = 16

@@ -8,12 +8,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.model import Change, Document, Refusal
+from eventlog.core.model import Change, Document, Refusal
+from eventlog.core.schema import Catalog
 from eventlog.qlik.changeseq import Sequencer
 from eventlog.qlik.gathering import Gathered
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.qlik.tables import ChangeTable, ChangeTables, finished, refusal_note
-from eventlog.schema import Catalog
 
 __all__ = [
     "ROWS_OF_A_DOCUMENT",

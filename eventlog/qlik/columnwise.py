@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from eventlog.errors import DataError
-from eventlog.model import Change, Op, Transaction
+from eventlog.core.errors import DataError
+from eventlog.core.model import Change, Op, Transaction
 from eventlog.qlik.changeseq import utc
 from eventlog.qlik.headers import BEFORE, OPERATIONS, stream_position, transaction_id
 from eventlog.qlik.whole import Shape, WholeRows

@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from eventlog.core.schema import Table
+from eventlog.core.sql_types import Category, category
 from eventlog.qlik.rows import ChangeColumn
-from eventlog.schema import Table
-from eventlog.sqltypes import Category, category
 
 TYPES: Final = {
     Category.STRING: "STRING",

@@ -8,8 +8,8 @@ from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import Any, Final
 
-from eventlog.errors import DataError
-from eventlog.model import Change, Position, Refusal
+from eventlog.core.errors import DataError
+from eventlog.core.model import Change, Position, Refusal
 from eventlog.qlik.changeseq import Sequencer
 from eventlog.qlik.columnwise import Laid
 from eventlog.qlik.partitions import Partition

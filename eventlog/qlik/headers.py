@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from eventlog.model import Change, Op, Transaction, written
+from eventlog.core.model import Change, Op, Transaction, written
 from eventlog.qlik.settings import ChangeTableSettings
 
 TYPES: Final = {

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from eventlog.errors import DataError, shortened
+from eventlog.core.errors import DataError, shortened
 
 MOST_COLUMNS: Final = 1024
 """What 128 bytes can say something of, header columns among them."""

@@ -14,11 +14,11 @@ from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from eventlog.errors import ExpressionError, shortened
-from eventlog.model import Cell, Value
+from eventlog.core.errors import ExpressionError, shortened
+from eventlog.core.model import Cell, Value
+from eventlog.core.schema import Column
+from eventlog.core.sql_types import Category, bare_type
 from eventlog.qlik.changeseq import read_time
-from eventlog.schema import Column
-from eventlog.sqltypes import Category, bare_type
 
 Reading = Callable[[Cell], Value]
 

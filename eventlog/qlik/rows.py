@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from eventlog.model import Document, Position, Value
+from eventlog.core.model import Document, Position, Value
+from eventlog.core.schema import Table
 from eventlog.qlik.partitions import Partition
-from eventlog.schema import Table
 
 ChangeRow = tuple[Value, ...]
 

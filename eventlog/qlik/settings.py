@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 
 Header = Literal[
     "change_seq", "change_oper", "change_mask", "stream_position", "operation", "transaction_id", "timestamp"

@@ -9,8 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from eventlog.errors import DataError, ExpressionError
-from eventlog.model import Change, Op
+from eventlog.core.errors import DataError, ExpressionError
+from eventlog.core.model import Change, Op
+from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.changeseq import utc
 from eventlog.qlik.columnwise import Laid, Layout
 from eventlog.qlik.headers import BEFORE, OPERATIONS, header_columns, stream_position, transaction_id
@@ -21,7 +22,6 @@ from eventlog.qlik.rows import ChangeColumn, ChangeRow
 from eventlog.qlik.settings import HEADERS, ChangeTableSettings
 from eventlog.qlik.values import TableValues
 from eventlog.qlik.whole import WholeRows
-from eventlog.schema import Catalog, Table
 
 _NO_SEQUENCE = HEADERS[1:]
 

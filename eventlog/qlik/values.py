@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from eventlog.errors import ExpressionError
-from eventlog.model import ABSENT, Change, Edit, Op, Value
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import ABSENT, Change, Edit, Op, Value
+from eventlog.core.schema import Column, Table
+from eventlog.core.tablekey import parse, simple
 from eventlog.qlik.readings import Reading, reading, shown
-from eventlog.schema import Column, Table
-from eventlog.tablekey import parse, simple
 
 Values = list[Value]
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from eventlog.model import Change, Op, Value
+from eventlog.core.model import Change, Op, Value
+from eventlog.core.schema import Column
+from eventlog.core.sql_types import Category
 from eventlog.qlik.readings import is_float, is_zoned
 from eventlog.qlik.values import TableValues
-from eventlog.schema import Column
-from eventlog.sqltypes import Category
 
 Row = Sequence[Value]
 Quick = tuple[Row | None, Row | None, int, int, int]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread
 from typing import Final
 
-from eventlog.errors import MachineError
+from eventlog.core.errors import MachineError
 from eventlog.refresh.ranges import Stand
 from eventlog.refresh.stretches import Refresh
 

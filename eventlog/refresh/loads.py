@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from eventlog.schema import Table
+from eventlog.core.schema import Table
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 
 NAME_LENGTH: Final = 200
 _numbered = re.compile(r"refresh(?: ([0-9]{1,6}))?: ").match

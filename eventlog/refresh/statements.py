@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 from eventlog.refresh.loads import Load
 from eventlog.refresh.ranges import Stand
 from eventlog.sql.access import fetched, in_text

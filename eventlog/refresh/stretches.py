@@ -9,9 +9,9 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from eventlog.errors import DataError, SourceError, UsageError, shortened
+from eventlog.core.errors import DataError, SourceError, UsageError, shortened
+from eventlog.core.model import REFRESH, Kind, Status
 from eventlog.marks import Marks
-from eventlog.model import REFRESH, Kind, Status
 from eventlog.refresh import ranges
 from eventlog.refresh.gate import Gate
 from eventlog.refresh.loads import Load, Pace

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from eventlog.discreet import Discreet
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
+from eventlog.core.secret_settings import Discreet
 
 if TYPE_CHECKING:
     import ssl

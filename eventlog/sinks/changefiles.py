@@ -20,14 +20,21 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.durable import discard_files, flush_folder, hide_files, make_folder, remove_leftovers, show_files
-from eventlog.errors import DataError, SinkError
-from eventlog.model import Document, Outcome, Position, Reason, Status
+from eventlog.core.durable_files import (
+    discard_files,
+    flush_folder,
+    hide_files,
+    make_folder,
+    remove_leftovers,
+    show_files,
+)
+from eventlog.core.errors import DataError, SinkError
+from eventlog.core.model import Document, Outcome, Position, Reason, Status
+from eventlog.core.seams import Tenure
 from eventlog.qlik.changeseq import TIME_DIGITS
 from eventlog.qlik.dfm import Described, description
 from eventlog.qlik.partitions import read_partition
 from eventlog.qlik.rows import RowBlock, RowsDocument, folder_of
-from eventlog.seams import Tenure
 from eventlog.sinks.files import PERMANENT
 from eventlog.sinks.fitting import SET_ASIDE
 from eventlog.sinks.ownership import OwnedFolder

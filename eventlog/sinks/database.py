@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
-from eventlog.discreet import Discreet
-from eventlog.errors import ConfigError, ExpressionError, OccupiedError, SinkError, SourceError
-from eventlog.model import Document, Outcome, Position
+from eventlog.core.errors import ConfigError, ExpressionError, OccupiedError, SinkError, SourceError
+from eventlog.core.model import Document, Outcome, Position
+from eventlog.core.seams import Tenure
+from eventlog.core.secret_settings import Discreet
 from eventlog.qlik.rows import RowBlock, RowsDocument
-from eventlog.seams import Tenure
 from eventlog.sinks.fitting import SET_ASIDE
 from eventlog.sinks.ownership import taken_by_a_later_one, taken_over
 from eventlog.sinks.tables.control import Control, Standing, refusal

@@ -21,10 +21,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.durable import Part, discard_files, hide_files, make_folder, remove_leftovers, show_files
-from eventlog.errors import SinkError
-from eventlog.model import Document, Outcome
-from eventlog.seams import Tenure
+from eventlog.core.durable_files import Part, discard_files, hide_files, make_folder, remove_leftovers, show_files
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Document, Outcome
+from eventlog.core.seams import Tenure
 from eventlog.sinks.ownership import OwnedFolder
 
 LONGEST: Final = 180

@@ -7,10 +7,10 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from eventlog.errors import ExpressionError
+from eventlog.core.errors import ExpressionError
+from eventlog.core.sql_types import Category, category
 from eventlog.qlik.rows import ChangeColumn, ChangeRow
 from eventlog.sinks.rowfiles import arrow_schema, misfits
-from eventlog.sqltypes import Category, category
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,10 +13,10 @@ from http import HTTPStatus
 from importlib import import_module
 from typing import Final
 
-from eventlog.errors import OccupiedError, SinkError, XmlError, shortened
-from eventlog.masking import shown
-from eventlog.model import Document, Outcome
-from eventlog.seams import Tenure
+from eventlog.core.errors import OccupiedError, SinkError, XmlError, shortened
+from eventlog.core.model import Document, Outcome
+from eventlog.core.seams import Tenure
+from eventlog.core.secrets import shown
 from eventlog.sinks.address import HttpSettings
 from eventlog.sinks.post import Answer, Poster
 from eventlog.sinks.replies import Reply, again_later, not_sent, read_reply

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import ConfigError, EventlogError, OccupiedError, SinkError
-from eventlog.model import Document, Outcome, Position, Reason, Status
+from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, SinkError
+from eventlog.core.model import Document, Outcome, Position, Reason, Status
+from eventlog.core.seams import Tenure
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
-from eventlog.seams import Tenure
 from eventlog.sinks.kafka_errors import FENCED, TOO_LARGE, error_of, in_words, louder
 from eventlog.sinks.kafka_frames import Frames, Refused, too_large
 from eventlog.sinks.kafka_marks import Marks, Standing, Taken, Told, latest_owner, mark_messages, read_marks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from eventlog.errors import SinkError
+from eventlog.core.errors import SinkError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, KafkaException

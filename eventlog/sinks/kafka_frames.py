@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import ConfigError, ExpressionError
+from eventlog.core.errors import ConfigError, ExpressionError
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.shape import SchemaRef
 from eventlog.sinks.kafka_settings import KafkaSettings

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 from msgspec import Struct
 
-from eventlog.errors import DataError, SinkError
-from eventlog.model import Position
+from eventlog.core.errors import DataError, SinkError
+from eventlog.core.model import Position
 from eventlog.sinks.kafka_errors import in_words
 from eventlog.sinks.kafka_settings import KafkaSettings, client_options
 from eventlog.sinks.ownership import Owner

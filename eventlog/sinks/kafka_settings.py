@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from eventlog.discreet import Discreet
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
+from eventlog.core.secret_settings import Discreet
 
 OURS: Final = frozenset(
     {

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from eventlog.errors import SinkError
+from eventlog.core.errors import SinkError
 from eventlog.sinks.kafka_errors import error_of, in_words
 from eventlog.sinks.kafka_settings import KafkaSettings, client_options
 

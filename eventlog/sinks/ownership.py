@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.durable import flush_folder, make_folder, remove_leftovers, write_file
-from eventlog.errors import ConfigError, DataError, OccupiedError
-from eventlog.seams import Tenure
+from eventlog.core.durable_files import flush_folder, make_folder, remove_leftovers, write_file
+from eventlog.core.errors import ConfigError, DataError, OccupiedError
+from eventlog.core.seams import Tenure
 
 OWNERS: Final = ".eventlog"
 """A folder beside the documents, hidden so that no pattern for documents finds it. In it stands a file for each epoch."""

@@ -12,10 +12,10 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from eventlog.errors import SinkError, shortened
-from eventlog.masking import HIDDEN
-from eventlog.model import Document
-from eventlog.seams import Tenure
+from eventlog.core.errors import SinkError, shortened
+from eventlog.core.model import Document
+from eventlog.core.seams import Tenure
+from eventlog.core.secrets import HIDDEN
 from eventlog.sinks.address import HttpSettings, trust
 from eventlog.sinks.deadlines import Deadlines, cut
 from eventlog.sinks.wire import UnreadableAnswer, WholeHead

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from eventlog.errors import ConfigError, ExpressionError, SinkError, shortened
+from eventlog.core.errors import ConfigError, ExpressionError, SinkError, shortened
 from eventlog.sinks.kafka_settings import KafkaSettings
 
 if TYPE_CHECKING:

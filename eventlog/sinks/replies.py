@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from eventlog.errors import shortened
-from eventlog.model import Document, Outcome, Position, Reason, Status
+from eventlog.core.errors import shortened
+from eventlog.core.model import Document, Outcome, Position, Reason, Status
 
 if TYPE_CHECKING:
     from eventlog.xds.read import StatusReply

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from eventlog.errors import SinkError
-from eventlog.model import Document, Outcome
-from eventlog.seams import Tenure
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Document, Outcome
+from eventlog.core.seams import Tenure
 
 
 class StdoutSink:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from eventlog.core.model import Status
 from eventlog.marks import UNREAD, Marks
-from eventlog.model import Status
 from eventlog.sources.unread import read_notes
 from eventlog.sql.log import Log
 

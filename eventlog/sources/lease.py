@@ -8,7 +8,7 @@ from threading import Event as Flag
 from threading import Thread
 from typing import Final
 
-from eventlog.errors import SourceError
+from eventlog.core.errors import SourceError
 
 _CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 

@@ -15,9 +15,9 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from eventlog.errors import DataError, OccupiedError
+from eventlog.core.errors import DataError, OccupiedError
+from eventlog.core.seams import Tenure
 from eventlog.marks import EPOCH, LOG, Marks, next_epoch
-from eventlog.seams import Tenure
 from eventlog.sources.holder import Holder, is_dead, new_token, read_holder, read_moment
 from eventlog.sources.lease import Lease, seconds_up
 from eventlog.sql.connect import place_of

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from eventlog.errors import shortened
-from eventlog.model import Event, Transaction
-from eventlog.rules.identity import Identities
-from eventlog.seams import Batch
+from eventlog.core.errors import shortened
+from eventlog.core.model import Event, Transaction
+from eventlog.core.rules.identity import Identities
+from eventlog.core.seams import Batch
 
 Rows = list[tuple[Any, ...]]
 OBJECT: Final = slice(2, 4)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
+from eventlog.core.rules.times import moment
 from eventlog.marks import PACE, Marks
-from eventlog.rules.times import moment
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from eventlog.model import RowId
-from eventlog.rules.identity import Identities
+from eventlog.core.model import RowId
+from eventlog.core.rules.identity import Identities
 from eventlog.sources.logrows import OBJECT, Rows
 
 EVER: Final = -(2**62)

@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.model import Event
-from eventlog.rules.identity import Identities
-from eventlog.schema import Catalog
+from eventlog.core.model import Event
+from eventlog.core.rules.identity import Identities
+from eventlog.core.schema import Catalog
 from eventlog.sources.logrows import (
     LENGTHS,
     NO_LENGTHS,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from eventlog.model import Position
+from eventlog.core.model import Position
 from eventlog.sql.log import id_list
 
 if TYPE_CHECKING:

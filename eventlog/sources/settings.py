@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from eventlog.backoff import Backoff
+from eventlog.core.backoff import Backoff
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):

@@ -6,10 +6,10 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from eventlog.backoff import Backoff
+from eventlog.core.backoff import Backoff
+from eventlog.core.model import Outcome, Outcomes, Position, Reason, Status, exceptional, written
+from eventlog.core.secrets import masked
 from eventlog.marks import runs
-from eventlog.masking import masked
-from eventlog.model import Outcome, Outcomes, Position, Reason, Status, exceptional, written
 from eventlog.sql.log import id_list
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from eventlog.errors import SourceError
+from eventlog.core.errors import SourceError
 from eventlog.sources.transactions import Numbered
 
 T = TypeVar("T")

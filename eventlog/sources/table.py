@@ -14,7 +14,11 @@ from itertools import chain, pairwise
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from eventlog.errors import SourceError
+from eventlog.core.errors import SourceError
+from eventlog.core.model import Event, Outcome, Reason, Status, exceptional
+from eventlog.core.rules.identity import Identities
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import Batch
 from eventlog.marks import (
     BEHIND,
     IN_HAND,
@@ -29,10 +33,6 @@ from eventlog.marks import (
     runs,
     write_runs,
 )
-from eventlog.model import Event, Outcome, Reason, Status, exceptional
-from eventlog.rules.identity import Identities
-from eventlog.schema import Catalog
-from eventlog.seams import Batch
 from eventlog.sources.held import Holds, note_behind
 from eventlog.sources.logrows import numbers_of
 from eventlog.sources.passed import EVER, Passed

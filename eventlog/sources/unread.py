@@ -8,8 +8,8 @@ from time import monotonic
 
 import msgspec
 
-from eventlog.backoff import Backoff
-from eventlog.model import Captured, Event, Outcome, Reason, exceptional
+from eventlog.core.backoff import Backoff
+from eventlog.core.model import Captured, Event, Outcome, Reason, exceptional
 
 Notes = Mapping[str, str]
 """What was said of tables, by their names as rows have written them."""

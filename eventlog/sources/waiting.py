@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
+from eventlog.core.model import RowId
+from eventlog.core.rules.identity import Identities
 from eventlog.marks import HELD, RETRIED, Marks, read_runs
-from eventlog.model import RowId
-from eventlog.rules.identity import Identities
 from eventlog.sources.held import read_held
 from eventlog.sources.retries import read_retries
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from eventlog.errors import SourceError, shortened
+from eventlog.core.errors import SourceError, shortened
 from eventlog.sql.dialect import Dialect, dialect_of, is_lasting, is_locked, is_passing
 from eventlog.sql.queries import statement
 

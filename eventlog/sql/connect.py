@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from eventlog.errors import ConfigError, EventlogError, SourceError
-from eventlog.extras import EXTRAS, missing
-from eventlog.masking import masked
+from eventlog.core.errors import ConfigError, EventlogError, SourceError
+from eventlog.core.packages import EXTRAS, missing
+from eventlog.core.secrets import masked
 from eventlog.sql.dialect import dialect_of, is_lasting
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from eventlog.errors import ConfigError, SourceError
+from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sql.traits import Dialect
 
 if TYPE_CHECKING:

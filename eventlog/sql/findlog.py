@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from eventlog.errors import ConfigError, InstallError
-from eventlog.schema import Column
+from eventlog.core.errors import ConfigError, InstallError
+from eventlog.core.schema import Column
+from eventlog.core.sql_types import Category
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames, no_log
 from eventlog.sql.shapes import Schema
-from eventlog.sqltypes import Category
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

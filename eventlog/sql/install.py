@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from eventlog.errors import ConfigError, InstallError
+from eventlog.core.errors import ConfigError, InstallError
 from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import has_log, log_columns

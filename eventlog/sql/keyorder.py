@@ -7,16 +7,16 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from eventlog.errors import DataError, shortened
-from eventlog.schema import Column, Made, Table
+from eventlog.core.errors import DataError, shortened
+from eventlog.core.schema import Column, Made, Table
+from eventlog.core.sql_types import Category
+from eventlog.core.tablekey import parse
 from eventlog.sql import keyforms
 from eventlog.sql.access import in_text
 from eventlog.sql.dialect import POSTGRESQL, Dialect
 from eventlog.sql.mysqlkeys import mysql_form
 from eventlog.sql.oracletypes import oracle_form
 from eventlog.sql.queries import statement
-from eventlog.sqltypes import Category
-from eventlog.tablekey import parse
 
 Parameters = dict[str, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 from eventlog.sql.access import IS_SET, session_statements
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.queries import statement, texts

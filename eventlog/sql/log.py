@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from eventlog.errors import InstallError
+from eventlog.core.errors import InstallError
 from eventlog.sql.access import fetched, in_text, transaction
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames, no_log

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from eventlog.errors import ConfigError
-from eventlog.schema import Column, Made
+from eventlog.core.errors import ConfigError
+from eventlog.core.schema import Column, Made
+from eventlog.core.sql_types import Category, bare_type
 from eventlog.sql import keyforms, mysqlkeys
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.atonce import fetched_at_once
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.oracletypes import OracleKeyForm, has_order, oracle_form, oracle_value
 from eventlog.sql.queries import statement
-from eventlog.sqltypes import Category, bare_type
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

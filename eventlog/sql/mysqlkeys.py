@@ -19,8 +19,8 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from eventlog.core.sql_types import bare_type
 from eventlog.sql import keyforms
-from eventlog.sqltypes import bare_type
 
 _whole = re.compile(r"[+-]?[0-9]{1,20}").fullmatch
 _time = re.compile(r"(-?[0-9]{2,3}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?)0*").fullmatch

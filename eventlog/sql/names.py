@@ -6,7 +6,7 @@ import hashlib
 
 from msgspec import Struct
 
-from eventlog.errors import ConfigError, InstallError
+from eventlog.core.errors import ConfigError, InstallError
 
 STANDARD = (
     "record_id",

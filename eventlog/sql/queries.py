@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import STANDARD, LogNames
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from eventlog.errors import InstallError
-from eventlog.schema import Catalog, Child, Table
+from eventlog.core.errors import InstallError
+from eventlog.core.schema import Catalog, Child, Table
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.shapes import ForeignKey, Schema, Shape

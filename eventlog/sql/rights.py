@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import InstallError, UsageError
-from eventlog.schema import Table
+from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.schema import Table
 from eventlog.sql.access import in_text
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.findlog import has_log

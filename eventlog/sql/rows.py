@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from eventlog.errors import KeySyntaxError, shortened
-from eventlog.model import Cell, ReadBack, Reason, RowId, Unreadable
-from eventlog.schema import Attribute, Catalog, Child, Column, Table
+from eventlog.core.errors import KeySyntaxError, shortened
+from eventlog.core.model import Cell, ReadBack, Reason, RowId, Unreadable
+from eventlog.core.schema import Attribute, Catalog, Child, Column, Table
+from eventlog.core.tablekey import parse, simple
 from eventlog.sql.access import driver_errors, hint_of, may_pass, transaction, words_of
 from eventlog.sql.dialect import dialect_of, is_denied
 from eventlog.sql.lookup import Answer, Key, Question, lookup_of
-from eventlog.tablekey import parse, simple
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from eventlog.schema import Column, Made
+from eventlog.core.schema import Column, Made
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.queries import statement
 

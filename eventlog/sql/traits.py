@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from eventlog.sqltypes import bare_type
+from eventlog.core.sql_types import bare_type
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Dialect as Compiler

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from eventlog.errors import InstallError
+from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import log_holes, number_holes, statement

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 from structlog.stdlib import BoundLogger
 
-from eventlog.errors import DataError, EventlogError, UsageError
+from eventlog.core.errors import DataError, EventlogError, UsageError
 from eventlog.web import desk, frame
 from eventlog.web.desk import Desk
 from eventlog.web.guard import Asked, Guard, Refused, Visitor

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from eventlog.config import Config
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
+from eventlog.core.rules.times import moment
 from eventlog.marks import IN_HAND, OUTPUTS, PUBLISHER, Marks, notes_of, read_runs
-from eventlog.rules.times import moment
 from eventlog.sources.pace import read_rate
 from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log

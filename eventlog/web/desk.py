@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.config import Config
-from eventlog.errors import DataError, UsageError, shortened
+from eventlog.core.errors import DataError, UsageError, shortened
 from eventlog.explain import explain
 from eventlog.rowcare import LARGEST_NUMBER, LETTERS, PROCESSED, Choice, hold, release, requeue
 from eventlog.web.html import Content

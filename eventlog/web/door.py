@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
 from eventlog.config import Config
-from eventlog.extras import require
+from eventlog.core.packages import require
 
 if TYPE_CHECKING:
     from eventlog.daemon.vitals import Vitals

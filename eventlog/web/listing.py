@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from eventlog.model import Status
+from eventlog.core.model import Status
 from eventlog.rowcare import Choice, LogRow
 from eventlog.sql.log import Log
 from eventlog.sql.queries import statement

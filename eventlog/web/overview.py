@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 
-from eventlog.errors import shortened
-from eventlog.model import written
-from eventlog.rules.meaning import EXPLANATION
+from eventlog.core.errors import shortened
+from eventlog.core.model import written
+from eventlog.core.rules.meaning import EXPLANATION
 from eventlog.status import MEANINGS, Facts
 from eventlog.web.chart import bar, curve
 from eventlog.web.html import Content, Markup, address, counted, element, link, table, value

@@ -10,9 +10,9 @@ import msgspec
 from msgspec.structs import replace
 
 from eventlog.config import Config
+from eventlog.core.errors import EventlogError
+from eventlog.core.secrets import masked
 from eventlog.destinations import name_of
-from eventlog.errors import EventlogError
-from eventlog.masking import masked
 from eventlog.outputs import KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.progress import Progress, read_positions
 from eventlog.standing import Standing, Standings

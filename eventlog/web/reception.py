@@ -8,7 +8,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
 from eventlog.config import Config
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 from eventlog.sql.connect import connect
 from eventlog.sql.limits import limit_sessions
 from eventlog.sql.reflect import log_columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.model import Kind, Reason, Status
+from eventlog.core.model import Kind, Reason, Status
 from eventlog.rowcare import LogRow
 from eventlog.web.frame import Look
 from eventlog.web.html import Content, Markup, address, counted, element, link, value

@@ -15,9 +15,9 @@ from starlette.routing import Route
 from structlog.stdlib import BoundLogger
 
 from eventlog.config import Config
+from eventlog.core.errors import ConfigError
 from eventlog.daemon.endpoint import cannot_listen, read_address
 from eventlog.daemon.exposition import CONTENT_TYPE, health, metrics, ready
-from eventlog.errors import ConfigError
 from eventlog.web.app import App
 from eventlog.web.connection import Connection
 from eventlog.web.guard import Guard, is_open_door

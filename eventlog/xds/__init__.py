@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eventlog.model import Change, Document, Refusal
-    from eventlog.schema import Catalog, Table
+    from eventlog.core.model import Change, Document, Refusal
+    from eventlog.core.schema import Catalog, Table
 
 
 def encode(
@@ -21,8 +21,8 @@ def encode(
 
     A change that XDS cannot express is handed to `refused`; without it, it ends the iteration with ExpressionError.
     """
-    from eventlog.errors import ExpressionError
-    from eventlog.model import Document
+    from eventlog.core.errors import ExpressionError
+    from eventlog.core.model import Document
     from eventlog.xds.write import XdsFormat
 
     for made in XdsFormat(**settings).encode(changes, _catalog(tables)):
@@ -35,7 +35,7 @@ def encode(
 
 
 def _catalog(tables: Catalog | Iterable[Table] | Mapping[str, Table] | None) -> Catalog | None:
-    from eventlog.schema import Catalog
+    from eventlog.core.schema import Catalog
 
     if tables is None or isinstance(tables, Catalog):
         return tables

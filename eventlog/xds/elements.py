@@ -10,8 +10,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from eventlog.errors import ExpressionError
-from eventlog.model import Change, Edit, Op
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Change, Edit, Op
 from eventlog.xds.fields import Field, Fields, values
 from eventlog.xds.templates import Templates
 from eventlog.xds.text import escaped, special

@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from eventlog.errors import XmlError
-from eventlog.model import Op
+from eventlog.core.errors import XmlError
+from eventlog.core.model import Op
 from eventlog.xds.read import XmlElement, line_of, parse
 
 Action = Literal["add-value", "remove-value", "remove-all-values"]

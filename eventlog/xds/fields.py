@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from eventlog.errors import ExpressionError
-from eventlog.model import ABSENT
-from eventlog.schema import Catalog, Column, Table
-from eventlog.sqltypes import Category
-from eventlog.tablekey import quoted
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import ABSENT
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.sql_types import Category
+from eventlog.core.tablekey import quoted
 from eventlog.xds.text import attribute, escaped, shown, special
 from eventlog.xds.times import TimeSyntax
 from eventlog.xds.values import Reading, reading

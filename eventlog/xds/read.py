@@ -15,7 +15,7 @@ from xml.parsers import expat
 from lxml import etree
 from msgspec import Struct
 
-from eventlog.errors import XmlError, shortened
+from eventlog.core.errors import XmlError, shortened
 from eventlog.xds.text import shown
 
 XmlElement = etree._Element  # noqa: SLF001 - lxml has no public name for the type of its elements

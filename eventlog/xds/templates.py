@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from eventlog.errors import ExpressionError
-from eventlog.model import Op
-from eventlog.schema import Catalog, Table
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Op
+from eventlog.core.schema import Catalog, Table
 from eventlog.xds.fields import Fields, Settings, association_end
 from eventlog.xds.text import attribute, escaped, shown
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from eventlog.errors import ExpressionError, shortened
+from eventlog.core.errors import ExpressionError, shortened
 
 _FORBIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
 special = re.compile(f"[&<>\r{_FORBIDDEN}]").search

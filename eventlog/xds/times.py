@@ -13,8 +13,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from eventlog.errors import ExpressionError
-from eventlog.sqltypes import Category
+from eventlog.core.errors import ExpressionError
+from eventlog.core.sql_types import Category
 from eventlog.xds.text import shown
 
 TimeSyntax = Literal[1, 2, 3]

@@ -12,7 +12,7 @@ from functools import cache
 from lxml import etree
 from msgspec import Struct
 
-from eventlog.errors import XmlError, shortened
+from eventlog.core.errors import XmlError, shortened
 from eventlog.xds.grammar import ANYTHING, Word, grammar_text, vocabulary
 from eventlog.xds.read import XmlElement, attributes_of, line_of, parse, start_lines
 from eventlog.xds.text import shown

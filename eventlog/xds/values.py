@@ -14,8 +14,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 
-from eventlog.errors import ExpressionError
-from eventlog.sqltypes import Category
+from eventlog.core.errors import ExpressionError
+from eventlog.core.sql_types import Category
 from eventlog.xds.text import shown
 from eventlog.xds.times import TimeSyntax, time_text
 

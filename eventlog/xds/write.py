@@ -8,10 +8,10 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import ConfigError, ExpressionError
-from eventlog.model import Change, Document, Op, Position, Refusal
-from eventlog.schema import Catalog
-from eventlog.seams import Written
+from eventlog.core.errors import ConfigError, ExpressionError
+from eventlog.core.model import Change, Document, Op, Position, Refusal
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import Written
 from eventlog.version import VERSION
 from eventlog.xds.elements import element
 from eventlog.xds.fields import Settings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from eventlog.errors import SourceError
+from eventlog.core.errors import SourceError
 from eventlog.sql.access import in_our_words, in_text, session_statements
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import Dialect, dialect_of

@@ -40,8 +40,8 @@ from eventlog.convert.summaries import (
     with_refused,
 )
 from eventlog.convert.unmarked import order_of
-from eventlog.errors import UsageError
-from eventlog.schema import Table
+from eventlog.core.errors import UsageError
+from eventlog.core.schema import Table
 from eventlog_spark.blobs import SCHEMA
 from eventlog_spark.cutting import Cut, Span, boundaries, cut
 from eventlog_spark.deciding import ANSWERS, Answer, Compare, Deciding, compared, decided, produced, read_pieces

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.csv
 
-from eventlog.errors import DataError, SourceError
+from eventlog.core.errors import DataError, SourceError
 
 BLOCK_BYTES: Final = 2 << 20
 """How much is collected before Arrow reads it; always whole rows."""

@@ -10,8 +10,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from eventlog import errors
-from eventlog.errors import EventlogError, MachineError, shortened
+from eventlog.core import errors
+from eventlog.core.errors import EventlogError, MachineError, shortened
 
 _OPENING: Final = "eventlog-fault:"
 _found = re.compile(rf"{_OPENING}([0-9a-f]+);").search

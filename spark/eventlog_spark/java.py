@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 
 OLDEST: Final = 17
 """What Spark 4 asks for."""

@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
+from eventlog.core.suggest import did_you_mean
 from eventlog.sql.names import LogNames, read_log_name
-from eventlog.suggest import did_you_mean
 
 KNOWN: Final = (
     *("url", "log", "columns", "status", "partitions", "snapshot"),

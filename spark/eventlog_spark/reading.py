@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 from eventlog.sql.access import in_text
 from eventlog.sql.names import STANDARD
 from eventlog_spark.bulk import BulkLog, Stretch

@@ -38,8 +38,8 @@ from eventlog.convert.sending import NOTHING_YET, ONCE_MORE, Sent, our_words, si
 from eventlog.convert.settings import Conversion, FilesInput, SentMessages
 from eventlog.convert.stages import DecidedBucket, Write, labels_of
 from eventlog.convert.summaries import latest_before
+from eventlog.core.schema import Table
 from eventlog.qlik.changeseq import ChangeSeq
-from eventlog.schema import Table
 from eventlog_spark.deciding import done
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from eventlog.errors import ConfigError, MachineError
-from eventlog.extras import require
+from eventlog.core.errors import ConfigError, MachineError
+from eventlog.core.packages import require
 from eventlog_spark.java import LAUNCHER, find_java
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
-from eventlog.errors import SourceError
+from eventlog.core.errors import SourceError
 from eventlog_spark.faults import read, written
 
 if TYPE_CHECKING:

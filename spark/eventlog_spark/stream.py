@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 from eventlog_spark.bulk import BulkLog, stretches
 from eventlog_spark.faults import travelling
 from eventlog_spark.gaps import Look, Offset, Step, advanced, left_out, read_offset, steps

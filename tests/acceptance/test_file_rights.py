@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config import Config, FilesOutput
+from eventlog.core.durable_files import make_empty, make_folder, write_file
 from eventlog.daemon.publisher import Publisher
 from eventlog.destinations import outputs_of
-from eventlog.durable import make_empty, make_folder, write_file
 from eventlog.marks import FileMarks
 from eventlog.receiver import Receiver
 from eventlog.sources.spill import FileSpill

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.model import Op
+from eventlog.core.model import Op
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from tests.changerows import documents, told
 from tests.sinks import opened

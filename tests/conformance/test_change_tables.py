@@ -11,10 +11,10 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
-from eventlog.errors import SinkError
-from eventlog.model import Edit, Op, Outcome, Reason, Status
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Edit, Op, Outcome, Reason, Status
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.rows import RowsDocument
-from eventlog.schema import Catalog, Column, Table
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from tests.changerows import AT, CATALOG, USR, documents, told
 from tests.servers import mysqls

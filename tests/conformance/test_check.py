@@ -14,7 +14,7 @@ from eventlog.check import REFUSED, SILENT, Level, Point, check
 from eventlog.check.server import local_time, version_point
 from eventlog.check.triggers import mending
 from eventlog.config import Config, FilesOutput, PublisherConfig, SourceConfig
-from eventlog.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
+from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
 from eventlog.sql.dialect import POSTGRESQL
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, State, Style, TriggerState, track

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, create_engine
 
 from eventlog.check import Level, Point, check
 from eventlog.config import Config, SourceConfig
-from eventlog.errors import EX_CONFIG
+from eventlog.core.errors import EX_CONFIG
 from eventlog.sql.install import install
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import track

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from eventlog.convert import plan
 from eventlog.convert.commit import Summary
-from eventlog.errors import DataError
-from eventlog.model import Event
+from eventlog.core.errors import DataError
+from eventlog.core.model import Event
 from tests.converting import (
     LogRow,
     converted,

@@ -14,10 +14,10 @@ from eventlog.archive import Archive
 from eventlog.convert.local import convert
 from eventlog.convert.mark import can_be_marked, mark
 from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, LogInput, SnapshotRows
-from eventlog.errors import InstallError, UsageError
+from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog
 from eventlog.pipeline import Output, Pipeline
-from eventlog.rules import Options
-from eventlog.schema import Catalog
 from eventlog.sources.table import LogSource
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.reflect import reflect

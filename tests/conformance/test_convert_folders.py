@@ -9,7 +9,7 @@ import pytest
 
 from eventlog.convert import commit, local
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, TableFiles, Target
-from eventlog.errors import UsageError
+from eventlog.core.errors import UsageError
 from eventlog.qlik.messages.settings import MessageSettings
 from tests.converting import files_of, log_row, write_lines
 from tests.strategies import CATALOG

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.convert.settings import SnapshotRows
-from eventlog.schema import catalog_from_json
+from eventlog.core.schema import catalog_from_json
 from eventlog.version import VERSION
 from eventlog.xds.validate import validate
 from tests.converting import converted, outcomes_of

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from eventlog.convert import plan
 from eventlog.convert.settings import MessageFiles
-from eventlog.errors import ConfigError
-from eventlog.model import Refusal
+from eventlog.core.errors import ConfigError
+from eventlog.core.model import Refusal
+from eventlog.core.rules import decide
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.rules import decide
 from tests.converting import converted, files_of, row_of, write_parquet, write_snapshot
 from tests.strategies import CATALOG, History, histories
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.convert import chunks, plan, scatter, sorting
-from eventlog.model import Event, Row, RowId
+from eventlog.core.model import Event, Row, RowId
+from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog
 from eventlog.pipeline import Output, Pipeline
-from eventlog.rules import Options
-from eventlog.schema import Catalog
 from eventlog.xds.write import XdsFormat
 from tests.converting import (
     LogRow,

@@ -15,10 +15,10 @@ from pyarrow import parquet
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
-from eventlog.model import Change, Refusal
+from eventlog.core.model import Change, Refusal
+from eventlog.core.rules import Options, tell
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.rules import Options, tell
 from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done
 from eventlog.sources.linter.exports import exported

@@ -10,7 +10,7 @@ import fastavro
 import pytest
 
 from eventlog.convert.settings import MessageFiles
-from eventlog.model import REFRESH, RowId
+from eventlog.core.model import REFRESH, RowId
 from eventlog.qlik.messages.settings import MessageSettings
 from tests.converting import converted, log_row, write_parquet, write_snapshot
 from tests.strategies import CATALOG, PHONE

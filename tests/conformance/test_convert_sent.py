@@ -14,10 +14,10 @@ from eventlog.convert import plan, sentforms
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SentMessages, SentTables, StreamInput
-from eventlog.errors import SinkError, UsageError
-from eventlog.model import Document, Outcome
+from eventlog.core.errors import SinkError, UsageError
+from eventlog.core.model import Document, Outcome
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.schema import Catalog, Column, Table
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from eventlog.sinks.kafka import KafkaSink
 from tests.converting import converted, log_row, outcomes_of, write_lines

@@ -17,14 +17,14 @@ from eventlog.convert import local, streams
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
-from eventlog.errors import SinkError
-from eventlog.model import Change, Image, Refusal
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Change, Image, Refusal
+from eventlog.core.rules import Options, tell
+from eventlog.core.schema import Catalog
 from eventlog.qlik.changetable import ChangeTableFormat
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.qlik.rows import RowsDocument
-from eventlog.rules import Options, tell
-from eventlog.schema import Catalog
 from eventlog.sinks.rowfiles import csv_lines
 from eventlog.sources.gbase.encode import record, row_record, table_record
 from eventlog.sources.gbase.layout import layout_of

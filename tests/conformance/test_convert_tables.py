@@ -15,12 +15,12 @@ from pyarrow import parquet
 from eventlog.convert import plan
 from eventlog.convert.chosen import form_of
 from eventlog.convert.settings import Conversion, FilesInput, TableFiles
-from eventlog.model import Op
+from eventlog.core.model import Op
+from eventlog.core.rules import decide
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.changetable import ChangeTableFormat
 from eventlog.qlik.rows import RowsDocument, by_column
 from eventlog.qlik.settings import ChangeTableSettings
-from eventlog.rules import decide
-from eventlog.schema import Catalog, Column, Table
 from eventlog.sinks.rowfiles import arrow_columns, csv_lines
 from tests.changerows import told
 from tests.converting import (

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, inspect, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from eventlog.errors import InstallError
+from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install, revisions, uninstall, uninstall_sql, upgrade, upgrade_sql
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames

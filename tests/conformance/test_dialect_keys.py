@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
+from eventlog.core.tablekey import SPECIAL, format_parts, parse
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states
-from eventlog.tablekey import SPECIAL, format_parts, parse
 from tests.logged import logged, run
 
 # The control characters stay out: NUL ends a text in some databases, and others refuse it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.errors import InstallError
+from eventlog.core.errors import InstallError
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, Style, track
 from tests.logged import USR, left_by, logged, run

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.errors import InstallError
-from eventlog.schema import Child, Column, Table
+from eventlog.core.errors import InstallError
+from eventlog.core.schema import Child, Column, Table
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.reflect import reflect, reflect_table
 

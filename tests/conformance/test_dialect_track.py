@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.errors import InstallError, UsageError
+from eventlog.core.errors import InstallError, UsageError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install, uninstall
 from eventlog.sql.names import OLD_ORDER, STANDARD, LogNames

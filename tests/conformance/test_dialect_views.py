@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.errors import InstallError
+from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from eventlog.errors import ConfigError, SourceError
+from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.gbase.drivers import DbApiDriver, driver_of
 from eventlog.sources.gbase.emulator import Emulator
 from eventlog.sources.gbase.session import Session, emulated, parts_of

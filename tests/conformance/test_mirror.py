@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.cli.main import exit_code
-from eventlog.errors import DataError, UsageError
+from eventlog.core.errors import DataError, UsageError
+from eventlog.core.model import Op
 from eventlog.mirror.apply import Mirrors
-from eventlog.model import Op
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from tests.changerows import documents, told
 from tests.sinks import opened

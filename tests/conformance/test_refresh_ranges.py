@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
-from eventlog.errors import SourceError
+from eventlog.core.errors import SourceError
 from eventlog.refresh import Pace, Refresh, Stand, work_on
 from eventlog.refresh.ranges import Stands
 from eventlog.sql.dialect import dialect_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
-from eventlog.model import Outcome
+from eventlog.core.model import Outcome
 from eventlog.sources.table import LogSettings, LogSource
 from eventlog.sql.install import install
 

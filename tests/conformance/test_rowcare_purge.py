@@ -10,7 +10,7 @@ from pyarrow import parquet
 from sqlalchemy import Engine
 
 from eventlog.archive import Archive, ArchiveFile
-from eventlog.errors import SinkError
+from eventlog.core.errors import SinkError
 from eventlog.purge import Purge, Purged, purge
 from eventlog.rowcare import Choice, hold, requeue
 from eventlog.sql.log import Log

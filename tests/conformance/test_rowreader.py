@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event, text
 
-from eventlog.model import Row, RowId, Unreadable
-from eventlog.schema import Catalog, Child, Column, Table
+from eventlog.core.model import Row, RowId, Unreadable
+from eventlog.core.schema import Catalog, Child, Column, Table
+from eventlog.core.tablekey import TableKey
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
-from eventlog.tablekey import TableKey
 
 BINARY = {"sqlite": "BLOB", "postgresql": "BYTEA", "mysql": "VARBINARY(300)"}
 SPECIAL = ", ; ' + \" = \\ < >"

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, event
 
-from eventlog.model import RowId
-from eventlog.schema import Catalog
+from eventlog.core.model import RowId
+from eventlog.core.schema import Catalog
+from eventlog.core.tablekey import TableKey
 from eventlog.sql.install import install
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers import State, track
-from eventlog.tablekey import TableKey
 from tests.logged import logged, run
 from tests.servers import mysqls
 

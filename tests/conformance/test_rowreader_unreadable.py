@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.errors import SourceError
-from eventlog.model import Reason, RowId, Unreadable
-from eventlog.schema import Catalog, Child, Column, Table
+from eventlog.core.errors import SourceError
+from eventlog.core.model import Reason, RowId, Unreadable
+from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.sql.rows import Room, SqlRowReader
 
 INTEGER = Column(name="id", type="integer", key=1)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.model import RowId, Unreadable
-from eventlog.schema import Catalog
+from eventlog.core.model import RowId, Unreadable
+from eventlog.core.schema import Catalog
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
 

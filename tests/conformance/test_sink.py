@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.errors import ConfigError, DataError, OccupiedError
-from eventlog.model import Document
-from eventlog.seams import Laned
+from eventlog.core.errors import ConfigError, DataError, OccupiedError
+from eventlog.core.model import Document
+from eventlog.core.seams import Laned
 from eventlog.sinks.stdout import StdoutSink
 from eventlog.xds.write import HEARTBEAT
 from tests import sink_places

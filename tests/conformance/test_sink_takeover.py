@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.errors import OccupiedError, SinkError
-from eventlog.seams import Sink
+from eventlog.core.errors import OccupiedError, SinkError
+from eventlog.core.seams import Sink
 from eventlog.sinks import database
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from eventlog.sinks.files import FileSink

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.errors import InstallError
-from eventlog.model import Event, Outcome, Reason, Status
-from eventlog.seams import Batch
+from eventlog.core.errors import InstallError
+from eventlog.core.model import Event, Outcome, Reason, Status
+from eventlog.core.seams import Batch
 from eventlog.sources.table import LogSettings, LogSource
 from eventlog.sql.names import LogNames
 from tests.conformance.event_logs import LogTable, installed, make_log

@@ -9,7 +9,7 @@ import pytest
 from psycopg import DatabaseError
 from sqlalchemy import Engine, text
 
-from eventlog.errors import SourceError
+from eventlog.core.errors import SourceError
 from eventlog.sql.access import fetched, transaction
 from eventlog.sql.atonce import fetched_at_once
 from eventlog.sql.dialect import dialect_of

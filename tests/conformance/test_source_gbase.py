@@ -8,11 +8,11 @@ from typing import cast
 
 import pytest
 
-from eventlog.backoff import Backoff
-from eventlog.errors import SourceError
+from eventlog.core.backoff import Backoff
+from eventlog.core.errors import SourceError
+from eventlog.core.model import Image, Outcome, Reason, Status
+from eventlog.core.seams import Batch
 from eventlog.marks import FileMarks
-from eventlog.model import Image, Outcome, Reason, Status
-from eventlog.seams import Batch
 from eventlog.sources.gbase.emulator import Emulator
 from eventlog.sources.gbase.feeds import FileFeed, SessionFeed
 from eventlog.sources.gbase.records import Record

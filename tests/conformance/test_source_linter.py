@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.backoff import Backoff
-from eventlog.errors import ConfigError, SourceError
+from eventlog.core.backoff import Backoff
+from eventlog.core.errors import ConfigError, SourceError
+from eventlog.core.model import Image, Outcome, Reason, Status
+from eventlog.core.seams import Batch
 from eventlog.marks import FileMarks
-from eventlog.model import Image, Outcome, Reason, Status
-from eventlog.seams import Batch
 from eventlog.sources.linter import source as module
 from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, event, text
 
-from eventlog.errors import SourceError
-from eventlog.model import Outcome, Status
-from eventlog.schema import Catalog, Column, Table
+from eventlog.core.errors import SourceError
+from eventlog.core.model import Outcome, Status
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.backlog import backlog
 from eventlog.sources.table import LogSettings, LogSource
 from eventlog.sql.install import install

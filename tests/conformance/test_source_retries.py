@@ -7,10 +7,10 @@ from typing import Literal
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.backoff import Backoff
-from eventlog.model import Outcome, Reason, Status
-from eventlog.schema import Catalog, Column, Table
-from eventlog.seams import Batch
+from eventlog.core.backoff import Backoff
+from eventlog.core.model import Outcome, Reason, Status
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import Batch
 from eventlog.sources.table import LogSettings, LogSource
 from tests.conformance.event_logs import LogTable, installed
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Engine
 
-from eventlog.model import Event
-from eventlog.rules import decide
+from eventlog.core.model import Event
+from eventlog.core.rules import decide
 from eventlog.sources.settings import LogSettings
 from eventlog.sources.table import LogSource
 from tests.conformance.event_logs import LogTable, installed

@@ -9,7 +9,7 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
-from eventlog.model import Value
+from eventlog.core.model import Value
 from eventlog.sources.gbase.compiled import compiled
 from eventlog.sources.gbase.frames import Frame, frames
 from eventlog.sources.gbase.layout import Layout, read_layout

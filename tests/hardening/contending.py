@@ -11,9 +11,9 @@ from threading import Barrier, BrokenBarrierError, Lock, Thread
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from eventlog.core.model import Document, Outcome
+from eventlog.core.seams import Tenure
 from eventlog.delivery import Output
-from eventlog.model import Document, Outcome
-from eventlog.seams import Tenure
 from eventlog.xds.write import XdsFormat
 from tests.hardening.replaying import account_for_log, replay_xds, tables
 

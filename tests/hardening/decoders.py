@@ -8,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from eventlog.config import load
-from eventlog.errors import DataError
-from eventlog.model import Document
+from eventlog.core.errors import DataError
+from eventlog.core.model import Document
+from eventlog.core.tablekey import TableKey
 from eventlog.qlik.messages.reader import MessageReader, bytes_of
 from eventlog.sinks.replies import read_reply
 from eventlog.sources.gbase.encode import record, table_record
@@ -19,7 +20,6 @@ from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.gbase.stream import images as gbase_images
 from eventlog.sources.linter.exports import file_rows
 from eventlog.sources.linter.images import images as linter_images
-from eventlog.tablekey import TableKey
 from eventlog.xds.events import read_events
 from eventlog.xds.read import read_statuses
 from eventlog.xds.validate import validate

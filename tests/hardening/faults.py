@@ -48,8 +48,8 @@ AHEAD: Final = {
 
 OWN: Final = {
     "files": {
-        "in a document": Fault(place="eventlog.durable:_write_part", side="half"),
-        "document hidden": Fault(place="eventlog.durable:_write_part", side="after"),
+        "in a document": Fault(place="eventlog.core.durable_files:_write_part", side="half"),
+        "document hidden": Fault(place="eventlog.core.durable_files:_write_part", side="after"),
         "document shown": Fault(place="pathlib:Path.replace", side="after"),
     },
     "database": {

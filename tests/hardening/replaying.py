@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 from msgspec import Struct
 from sqlalchemy import Engine, text
 
-from eventlog.model import REFRESH
+from eventlog.core.model import REFRESH
 
 Object = tuple[str, str]
 Store = dict[Object, dict[str, str]]

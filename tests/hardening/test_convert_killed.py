@@ -15,7 +15,7 @@ import pytest
 from eventlog.convert import commit, local
 from eventlog.convert.commit import WORK
 from eventlog.convert.settings import Conversion, FilesInput
-from eventlog.errors import MachineError, SinkError, UsageError
+from eventlog.core.errors import MachineError, SinkError, UsageError
 from tests.converting import converted, files_of, log_row, write_parquet
 
 CHANGES = 30_000

@@ -87,8 +87,8 @@ def test_a_disk_without_room_for_another_file_is_waited_for(
 
 def test_a_file_larger_than_allowed_is_waited_for_and_leaves_nothing(tmp_path: Path) -> None:
     """RLIMIT_FSIZE cuts a document in the middle: what was begun goes, and nobody sees it."""
-    from eventlog.errors import SinkError
-    from eventlog.model import Document
+    from eventlog.core.errors import SinkError
+    from eventlog.core.model import Document
     from eventlog.sinks.files import FileSink
 
     sink = opened(FileSink(tmp_path / "out", ".xml"))

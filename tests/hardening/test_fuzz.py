@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
 from tests.hardening import fuzzing
 from tests.hardening.decoders import DECODERS
 from tests.hardening.fuzzing import LONG, MOST_MEMORY, corpus, mutated, stretched, survives

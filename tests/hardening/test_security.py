@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.cli.main import main
+from eventlog.core.errors import EventlogError, ExpressionError, XmlError
+from eventlog.core.model import Document, Op
+from eventlog.core.schema import Catalog, Table
 from eventlog.daemon.publisher import Publisher
-from eventlog.errors import EventlogError, ExpressionError, XmlError
-from eventlog.model import Document, Op
 from eventlog.qlik.messages.names import topic_of
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.schema import Catalog, Table
 from eventlog.sinks.address import HttpSettings, trust
 from eventlog.sinks.changefiles import ChangeTableFiles
 from eventlog.sinks.files import FileSink

@@ -14,8 +14,8 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.check import check
 from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.core.model import RowId
 from eventlog.daemon import Publisher
-from eventlog.model import RowId
 from eventlog.refresh import Refresh, loads
 from eventlog.sources.backlog import unread_tables
 from eventlog.sql.install import install

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.core.errors import MachineError, OccupiedError, SinkError
 from eventlog.daemon.publisher import Publisher
-from eventlog.errors import MachineError, OccupiedError, SinkError
 from eventlog.sinks.changefiles import ChangeTableFiles
 from eventlog.sinks.database import DatabaseSink
 from eventlog.sinks.files import FileSink

@@ -9,11 +9,11 @@ from sqlalchemy import Connection, Engine, text
 
 from eventlog.assembly import catalog_of
 from eventlog.config import Config, SourceConfig
+from eventlog.core.rules import Options
 from eventlog.delivery import Output
 from eventlog.mirror.apply import Mirrors
 from eventlog.pipeline import Pipeline
 from eventlog.qlik.changetable import ChangeTableFormat
-from eventlog.rules import Options
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from eventlog.sources.table import LogSource
 from eventlog.sql.install import install

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.errors import EX_TRY_AGAIN, SourceError
+from eventlog.core.errors import EX_TRY_AGAIN, SourceError
 from eventlog.sql import dialect
 from eventlog.sql.install import install, uninstall
 from eventlog.sql.names import LogNames

@@ -18,7 +18,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from eventlog.cli.main import main
-from eventlog.model import Value
+from eventlog.core.model import Value
 from eventlog.sources.gbase.compiled import compiled
 from eventlog.sources.gbase.encode import GBASE, INFORMIX, Dialect, record, row_record, table_record
 from eventlog.sources.gbase.files import chunks_of

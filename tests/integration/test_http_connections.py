@@ -11,8 +11,8 @@ from threading import Thread
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.errors import SinkError
-from eventlog.model import Document
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Document
 from eventlog.sinks.address import HttpSettings
 from eventlog.sinks.http import HttpLane, HttpSink
 from tests.conformance.event_logs import LogTable

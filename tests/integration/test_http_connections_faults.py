@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.core.errors import SinkError
 from eventlog.daemon.publisher import Publisher
-from eventlog.errors import SinkError
 from eventlog.status import facts
 from tests.conformance.event_logs import LogTable
 from tests.integration.parallel_server import ParallelServer, after

@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config import Config, HttpOutput, PublisherConfig, SourceConfig
+from eventlog.core.errors import SinkError
 from eventlog.daemon import Publisher
-from eventlog.errors import SinkError
 from eventlog.receiver import Delivery, Receiver
 from eventlog.xds.read import Level, read_statuses
 from tests.conformance.event_logs import LogTable, installed

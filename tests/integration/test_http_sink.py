@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import pytest
 from msgspec.structs import replace
 
-from eventlog.errors import OccupiedError, SinkError
-from eventlog.model import Document, Outcome, Reason, Status
-from eventlog.seams import Tenure
+from eventlog.core.errors import OccupiedError, SinkError
+from eventlog.core.model import Document, Outcome, Reason, Status
+from eventlog.core.seams import Tenure
 from eventlog.sinks.address import HttpSettings
 from eventlog.sinks.http import HttpSink
 from tests.integration.scripted_server import (

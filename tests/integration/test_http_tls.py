@@ -17,8 +17,8 @@ from cryptography.x509.oid import NameOID
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import SinkError
-from eventlog.model import Document
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Document
 from eventlog.sinks.address import HttpSettings
 from eventlog.sinks.http import HttpSink
 from tests.integration.scripted_server import ScriptedServer, answer, drop_by_drop

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from eventlog.errors import SinkError
-from eventlog.model import Document, Reason, Status
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Document, Reason, Status
+from eventlog.core.schema import Column
 from eventlog.qlik.messages.reader import MessageReader
-from eventlog.schema import Column
 from eventlog.sinks.kafka import KafkaSink
 from tests.messages import documents, inserted, orders, updated
 from tests.servers_kafka import Broker, consumed, settings

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from eventlog.model import Op
+from eventlog.core.model import Op
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of

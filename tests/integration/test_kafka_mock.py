@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from confluent_kafka import Producer
 
-from eventlog.errors import ConfigError, DataError, SinkError
-from eventlog.model import Document, Reason
+from eventlog.core.errors import ConfigError, DataError, SinkError
+from eventlog.core.model import Document, Reason
 from eventlog.sinks.kafka import KafkaSink
 from eventlog.sinks.registry import MemoryRegistry
 from tests.messages import documents, inserted

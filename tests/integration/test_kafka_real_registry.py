@@ -11,10 +11,10 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from eventlog.errors import SinkError
-from eventlog.model import Op, Reason, Status
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Op, Reason, Status
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.reader import MessageReader
-from eventlog.schema import Catalog, Column, Table
 from eventlog.sinks.kafka import KafkaSink
 from eventlog.sinks.registry import registry_of
 from tests.messages import ORDERS, change, documents, inserted, read_by_both, updated

@@ -9,10 +9,10 @@ import pytest
 import urllib3
 from msgspec.structs import replace
 
-from eventlog.errors import ConfigError, ExpressionError, SinkError
-from eventlog.model import Reason, Status
+from eventlog.core.errors import ConfigError, ExpressionError, SinkError
+from eventlog.core.model import Reason, Status
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.reader import MessageReader
-from eventlog.schema import Catalog, Column, Table
 from eventlog.sinks.kafka import KafkaSink
 from eventlog.sinks.kafka_settings import KafkaSettings
 from eventlog.sinks.registry import registry_of

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-from eventlog.errors import ConfigError, SinkError
+from eventlog.core.errors import ConfigError, SinkError
 from eventlog.sinks.kafka import KafkaSink
 from tests.kafka.authority import Authority
 from tests.messages import documents, inserted

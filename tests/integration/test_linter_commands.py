@@ -10,12 +10,12 @@ from click.testing import CliRunner, Result
 
 from eventlog.cli.decode_linter import linter as decode
 from eventlog.cli.emulate_linter import linter as emulate
-from eventlog.errors import EX_DATA, DataError
+from eventlog.core.errors import EX_DATA, DataError
+from eventlog.core.model import Image, Op
+from eventlog.core.rules import Options
+from eventlog.core.schema import catalog_to_json
 from eventlog.marks import FileMarks
-from eventlog.model import Image, Op
 from eventlog.pipeline import Output, Pipeline
-from eventlog.rules import Options
-from eventlog.schema import catalog_to_json
 from eventlog.sinks.files import FileSink
 from eventlog.sources.linter.queue import open_session
 from eventlog.sources.linter.scripts import SAMPLE_SCHEMA
@@ -89,7 +89,7 @@ def test_operations_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "operations.jsonl").write_text("\n".join(json.dumps(one) for one in operations))
     url = f"sqlite:///{tmp_path / 'queue.db'}"
     called(emulate, tmp_path / "operations.jsonl", "--schema", tmp_path / "schema.json", "--database", url)
-    from eventlog.schema import catalog_from_json
+    from eventlog.core.schema import catalog_from_json
 
     schema = catalog_from_json((tmp_path / "schema.json").read_bytes())
     source = LinterSource(open_session(url, LinterSettings()), FileMarks(tmp_path / "marks.json"), schema)

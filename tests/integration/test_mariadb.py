@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.errors import InstallError, SourceError
-from eventlog.model import Outcome
+from eventlog.core.errors import InstallError, SourceError
+from eventlog.core.model import Outcome
 from eventlog.sources.table import LogSettings, LogSource
 from eventlog.sql.access import transaction
 from eventlog.sql.install import install, install_sql, uninstall_sql

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from eventlog.check import Level, check
 from eventlog.config import Config, SourceConfig
-from eventlog.errors import ConfigError, InstallError, SourceError
+from eventlog.core.errors import ConfigError, InstallError, SourceError
 from eventlog.sql.connect import connect
 from eventlog.sql.install import install
 from eventlog.sql.log import Log

@@ -10,9 +10,10 @@ import pytest
 from sqlalchemy import Engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
-from eventlog.errors import InstallError
-from eventlog.model import Outcome, Reason, RowId, Status
-from eventlog.schema import Catalog
+from eventlog.core.errors import InstallError
+from eventlog.core.model import Outcome, Reason, RowId, Status
+from eventlog.core.schema import Catalog
+from eventlog.core.tablekey import TableKey
 from eventlog.sources.table import LogSource
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.install import install, revisions, uninstall
@@ -22,7 +23,6 @@ from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers.installed import State
 from eventlog.sql.triggers.plan import Options, Style
 from eventlog.sql.triggers.track import track, trigger_states
-from eventlog.tablekey import TableKey
 
 pytestmark = pytest.mark.xdist_group("oracle")
 USR = """

@@ -16,8 +16,8 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 
+from eventlog.core.errors import ConfigError, InstallError, SourceError
 from eventlog.daemon.publisher import Publisher
-from eventlog.errors import ConfigError, InstallError, SourceError
 from eventlog.sql.connect import connect
 from eventlog.sql.limits import limit_sessions
 from tests import servers

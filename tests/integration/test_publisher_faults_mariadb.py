@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import OperationalError
 
+from eventlog.core.errors import SourceError
 from eventlog.daemon.publisher import Publisher
-from eventlog.errors import SourceError
 from eventlog.sql.access import IS_SET, session_statements
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import dialect_of

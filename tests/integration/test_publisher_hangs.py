@@ -12,13 +12,13 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config import Config, SourceConfig
+from eventlog.core.errors import OK, ConfigError
+from eventlog.core.model import Document, Outcome
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.service import Service
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery import Output
-from eventlog.errors import OK, ConfigError
 from eventlog.journal import journal
-from eventlog.model import Document, Outcome
 from eventlog.sinks.files import FileSink
 from eventlog.xds.write import XdsFormat
 from tests.integration.publishing import PATIENCE, config_of, in_thread, settled, site, until

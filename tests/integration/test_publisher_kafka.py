@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config import Config, from_settings
+from eventlog.core.errors import EX_UNAVAILABLE
 from eventlog.daemon.publisher import Publisher
-from eventlog.errors import EX_UNAVAILABLE
 from eventlog.sql.install import install
 from tests.acceptance.command import eventlog
 from tests.servers_kafka import USERS, Broker, consumed

@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.core.errors import OccupiedError
+from eventlog.core.seams import Tenure
 from eventlog.daemon.publisher import Publisher
-from eventlog.errors import OccupiedError
-from eventlog.seams import Tenure
 from eventlog.sources import lock as locks
 from eventlog.sources.holder import read_holder
 from eventlog.sources.lease import Lease

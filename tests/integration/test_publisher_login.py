@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, Engine, create_engine, text
 
-from eventlog.errors import EX_UNAVAILABLE, SourceError
+from eventlog.core.errors import EX_UNAVAILABLE, SourceError
 from eventlog.sql.dialect import is_lasting
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

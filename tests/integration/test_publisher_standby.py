@@ -13,9 +13,9 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from eventlog.core.model import Document, Outcome
 from eventlog.daemon.publisher import Publisher
 from eventlog.delivery import Output
-from eventlog.model import Document, Outcome
 from eventlog.sinks.files import FileSink
 from eventlog.sources.lock import LogLock
 from eventlog.sql.log import Log

@@ -12,9 +12,9 @@ from sqlalchemy import Engine
 
 from eventlog.cli.main import exit_code
 from eventlog.config import Config, HttpOutput
+from eventlog.core.errors import OK, OccupiedError, SinkError
 from eventlog.daemon.ledger import Ledger
 from eventlog.daemon.publisher import Publisher
-from eventlog.errors import OK, OccupiedError, SinkError
 from eventlog.sinks.files import FileSink
 from eventlog.sources.lock import LogLock
 from eventlog.sql.log import Log

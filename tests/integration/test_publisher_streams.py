@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from eventlog.cli.main import main
 from eventlog.config import Config, from_settings
+from eventlog.core.errors import OccupiedError
 from eventlog.daemon.publisher import Publisher
-from eventlog.errors import OccupiedError
 from eventlog.marks import FileMarks
 
 SEED = [

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.cli.main import exit_code
+from eventlog.core.errors import OK, OccupiedError
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.tempo import Tempo
-from eventlog.errors import OK, OccupiedError
 from eventlog.sources.lock import LogLock
 from eventlog.sql.log import Log
 from eventlog.status import facts

@@ -14,9 +14,11 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.assembly import catalog_of
 from eventlog.config import Config, SourceConfig
+from eventlog.core.model import Document, Outcome
+from eventlog.core.rules import Options
+from eventlog.core.seams import Tenure
 from eventlog.delivery import Output
 from eventlog.mirror.apply import Mirrors
-from eventlog.model import Document, Outcome
 from eventlog.pipeline import Pipeline
 from eventlog.qlik.changetable import ChangeTableFormat
 from eventlog.qlik.masks import bits_of_hex
@@ -24,8 +26,6 @@ from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.refresh import Pace, Refresh, Stand, loads
-from eventlog.rules import Options
-from eventlog.seams import Tenure
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from eventlog.sources.table import LogSource
 from eventlog.sql.install import install

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.core.errors import SourceError
 from eventlog.daemon import Publisher
-from eventlog.errors import SourceError
 from eventlog.refresh import Refresh, loads
 from eventlog.sql.install import install
 from eventlog.sql.log import Log

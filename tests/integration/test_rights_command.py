@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.errors import EX_CONFIG, EX_USAGE
+from eventlog.core.errors import EX_CONFIG, EX_USAGE
 from eventlog.sql.dialect import ORACLE
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames

@@ -12,8 +12,8 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.check import Level, check
 from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.core.errors import EX_UNAVAILABLE, InstallError
 from eventlog.daemon import Publisher
-from eventlog.errors import EX_UNAVAILABLE, InstallError
 from eventlog.sql.install import install
 from eventlog.sql.rights import Roles, give_rights, rights_sql
 from eventlog.sql.triggers import track

@@ -13,8 +13,8 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.core.errors import InstallError
 from eventlog.daemon import Publisher
-from eventlog.errors import InstallError
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights, rights_sql

@@ -12,7 +12,7 @@ from sqlalchemy import create_engine
 
 from eventlog.cli.log import COLUMNS
 from eventlog.cli.main import exit_code
-from eventlog.errors import EX_CONFIG, EX_USAGE, OK
+from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
 from tests.conformance.event_logs import LogTable, installed
 
 

@@ -15,8 +15,8 @@ import oracledb
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.core.errors import ConfigError, SourceError
 from eventlog.daemon.publisher import Publisher
-from eventlog.errors import ConfigError, SourceError
 from eventlog.sql.access import transaction
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import ORACLE, is_passing

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.errors import EventlogError
-from eventlog.model import Document
+from eventlog.core.errors import EventlogError
+from eventlog.core.model import Document
 from eventlog.sinks.address import HttpSettings
 from eventlog.sinks.http import HttpSink
 from eventlog.sinks.kafka import KafkaSink

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.cli.main import exit_code
-from eventlog.errors import OK
+from eventlog.core.errors import OK
 from eventlog.sql.install import install
 from tests.conformance.event_logs import LogTable
 

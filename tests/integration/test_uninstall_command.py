@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.errors import EX_CONFIG
+from eventlog.core.errors import EX_CONFIG
 from eventlog.sql.connect import names_a_place
 from tests.acceptance.command import eventlog, ok
 

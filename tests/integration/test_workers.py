@@ -14,12 +14,12 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog import workers
+from eventlog.core.errors import MachineError, SinkError
+from eventlog.core.model import Document, Outcome
+from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import Batch
 from eventlog.daemon.publisher import Publisher
-from eventlog.errors import MachineError, SinkError
-from eventlog.model import Document, Outcome
-from eventlog.rules import Options
-from eventlog.schema import Catalog
-from eventlog.seams import Batch
 from eventlog.share import Job
 from eventlog.sinks.files import FileSink
 from eventlog.xds.events import read_events

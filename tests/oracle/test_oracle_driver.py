@@ -12,9 +12,9 @@ from typing import Any
 import oracledb
 import pytest
 
-from eventlog.errors import SourceError
-from eventlog.model import Outcome, Reason, RowId, Status
-from eventlog.schema import Catalog, Table
+from eventlog.core.errors import SourceError
+from eventlog.core.model import Outcome, Reason, RowId, Status
+from eventlog.core.schema import Catalog, Table
 from eventlog.sources.backlog import backlog
 from eventlog.sources.table import LogSettings, LogSource
 from eventlog.sql.log import Log

@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
-from eventlog.schema import Child, Column, Table
+from eventlog.core.schema import Child, Column, Table
+from eventlog.core.tablekey import TableKey
 from eventlog.sql.dialect import ORACLE
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers.plan import Options, Style, plan
 from eventlog.sql.triggers.render import render
 from eventlog.sql.triggers.track import track, untrack
-from eventlog.tablekey import TableKey
 from tests.oracle import ora2pg
 from tests.servers import absent
 

@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from eventlog.config import from_settings
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

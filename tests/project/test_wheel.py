@@ -23,7 +23,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 def test_the_wheel_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> None:
     there = {str(file.relative_to(ROOT)) for file in (ROOT / "eventlog").rglob("*") if file.suffix in PACKAGED}
-    assert {"eventlog/py.typed", "eventlog/model.py"} <= there
+    assert {"eventlog/py.typed", "eventlog/core/model.py"} <= there
     assert there - set(wheel.namelist()) == set()
 
 

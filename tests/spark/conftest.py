@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eventlog.errors import ConfigError, MachineError
+from eventlog.core.errors import ConfigError, MachineError
 from tests.servers import absent
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pytest
 from eventlog.convert import lanes
 from eventlog.convert.lanes import SendLane
 from eventlog.convert.settings import SentMessages
-from eventlog.errors import SinkError
+from eventlog.core.errors import SinkError
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.kafka import KafkaSink

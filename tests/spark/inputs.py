@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from pyarrow import parquet
 
 from eventlog.convert.settings import Conversion, FilesInput
-from eventlog.model import Event, RowId
+from eventlog.core.model import Event, RowId
 from eventlog.sql.names import STANDARD
 from tests.strategies import CATALOG, PHONE, History, events_of_any_quality, histories
 

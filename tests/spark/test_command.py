@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.convert import local
-from eventlog.schema import catalog_to_json
+from eventlog.core.schema import catalog_to_json
 from tests.spark.inputs import Row, order, output, write_rows
 from tests.spark.processes import kill_workers
 from tests.spark.standalone import Standalone, environment, standalone

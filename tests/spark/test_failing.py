@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from eventlog.convert import local
-from eventlog.errors import DataError, EventlogError, MachineError, UsageError
+from eventlog.core.errors import DataError, EventlogError, MachineError, UsageError
 from eventlog_spark.convert import convert
 from tests.spark.inputs import Row, order, output, write_rows
 from tests.spark.processes import kill_workers

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog import errors
-from eventlog.errors import DataError, EventlogError, KeySyntaxError, MachineError, SinkError, SourceError
+from eventlog.core import errors
+from eventlog.core.errors import DataError, EventlogError, KeySyntaxError, MachineError, SinkError, SourceError
 from eventlog_spark.faults import FaultError, read, travelling, written
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, EventlogError)]

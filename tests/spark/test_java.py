@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 from eventlog_spark import java
 from eventlog_spark.java import LAUNCHER, VECTORS, Java, find_java
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eventlog.convert import local
 from eventlog.convert.settings import SnapshotRows
-from eventlog.rules import Options
+from eventlog.core.rules import Options
 from eventlog.sql.names import NEW_ORDER, STANDARD
 from eventlog_spark.convert import convert
 from tests.spark.inputs import Row, many_histories, order, output, rows_of, write_rows, write_snapshot

@@ -24,7 +24,7 @@ from eventlog.convert.settings import (
     TableFiles,
     Target,
 )
-from eventlog.errors import UsageError
+from eventlog.core.errors import UsageError
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.sources.gbase.scenario import reads, shop

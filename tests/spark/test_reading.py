@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
-from eventlog.errors import ConfigError, DataError, InstallError, SourceError
+from eventlog.core.errors import ConfigError, DataError, InstallError, SourceError
 from eventlog.sql.names import STANDARD
 from eventlog_spark.bulk import BulkLog, Stretch, stretches
 from eventlog_spark.options import LogOptions, read_options

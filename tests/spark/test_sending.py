@@ -20,9 +20,9 @@ from eventlog.cli.main import exit_code
 from eventlog.convert import lanes, local, plan, streams
 from eventlog.convert.commit import Summary
 from eventlog.convert.settings import Conversion, SentMessages, SentTables, SnapshotRows, StreamInput
-from eventlog.errors import SinkError, UsageError
+from eventlog.core.errors import SinkError, UsageError
+from eventlog.core.schema import catalog_to_json
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.schema import catalog_to_json
 from eventlog.sinks.database import DatabaseSettings
 from eventlog.sources.gbase.scenario import reads, shop
 from eventlog.sources.gbase.settings import GbaseSettings

@@ -16,7 +16,7 @@ from eventlog.convert import lanes
 from eventlog.convert.commit import WORK, summary_in
 from eventlog.convert.sending import SENDING
 from eventlog.convert.settings import Conversion, FilesInput, SentMessages
-from eventlog.errors import EventlogError, SinkError, UsageError
+from eventlog.core.errors import EventlogError, SinkError, UsageError
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.kafka_settings import KafkaSettings
 from eventlog_spark import sending

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from eventlog.errors import EventlogError, InstallError
+from eventlog.core.errors import EventlogError, InstallError
 from eventlog_spark import EventLogSource
 from eventlog_spark.faults import arriving
 from tests.conformance.event_logs import installed

@@ -6,9 +6,9 @@ import datetime as dt
 
 from msgspec import Struct
 
-from eventlog.model import Change, Edit, Op, RowId, Value
+from eventlog.core.model import Change, Edit, Op, RowId, Value
+from eventlog.core.schema import Child, Column, Table
 from eventlog.qlik.values import TableValues
-from eventlog.schema import Child, Column, Table
 
 USR = Table(
     name="usr",

@@ -13,7 +13,7 @@ from bench.mutation.areas import AREAS, area_of, chosen, files_of
 from bench.mutation.code import evenly
 from bench.mutation.report import EQUIVALENT, Known, Mutant, judged, table
 from bench.mutation.statements import every
-from eventlog.errors import UsageError
+from eventlog.core.errors import UsageError
 
 SQL = """-- holds: a condition
 EXISTS (SELECT 1 FROM t WHERE /* match */(a = 1) AND b <> 'x = y' OR c IS NOT d);
@@ -44,7 +44,7 @@ def test_a_sample_lies_evenly(most: int, count: int) -> None:
 
 def test_every_area_has_files_and_tests() -> None:
     assert all(files_of(area.files) and files_of(area.tests) for area in AREAS)
-    assert area_of("eventlog/rules/join.py").name == "rules"
+    assert area_of("eventlog/core/rules/join.py").name == "rules"
     assert [area.name for area in chosen(["eventlog/rules", "eventlog/marks.py"])] == ["rules", "marks"]
     with pytest.raises(UsageError, match="No tests are named for nowhere"):
         chosen(["nowhere.py"])

@@ -18,7 +18,7 @@ from bench.peers.fetched import PINNED, cache, fetched, jdbc_driver
 from bench.peers.naive import jdbc, xml
 from bench.peers.stream import change_of
 from bench.spark.ground import Ground
-from eventlog.model import Op
+from eventlog.core.model import Op
 
 
 class LogRow(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.columnnames import read_column_name
+from eventlog.core.view_columns import read_column_name
 
 names = st.from_regex(r"[a-z][a-z0-9]{0,6}(_[a-z0-9]{1,4})?", fullmatch=True).filter(
     lambda name: name[:3] not in ("pk_", "fk_", "sv_", "mv_")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.config import Config, FilesOutput, PublisherConfig, SourceConfig, StdoutOutput, from_settings, load
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 
 EVERYTHING = """
 [source]

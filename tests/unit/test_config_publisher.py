@@ -9,8 +9,8 @@ import pytest
 
 from eventlog.assembly import log_settings_of
 from eventlog.config import Config, FilesOutput, HttpOutput, PublisherConfig, StdoutOutput, from_settings
+from eventlog.core.errors import ConfigError
 from eventlog.destinations import outputs_of
-from eventlog.errors import ConfigError
 
 
 def read(**keys: Any) -> PublisherConfig:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eventlog.convert.inferred import Seen, catalog_of_files, seen_in, tables_of
 from eventlog.convert.settings import FilesInput
-from eventlog.schema import Table
+from eventlog.core.schema import Table
 
 
 def seen(since: int, table: str, column: str | None = None, key: str = "idu=1") -> Seen:

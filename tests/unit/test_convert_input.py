@@ -19,7 +19,7 @@ from eventlog.convert.columns import ROWS
 from eventlog.convert.inputs import input_files, units
 from eventlog.convert.readfiles import read
 from eventlog.convert.settings import FilesInput
-from eventlog.errors import DataError, UsageError
+from eventlog.core.errors import DataError, UsageError
 from eventlog.sql.names import NEW_ORDER, STANDARD
 from tests.converting import LogRow, log_row, write_csv, write_lines, write_parquet
 

@@ -23,10 +23,10 @@ from eventlog.convert.parts import write_outcomes, write_parts
 from eventlog.convert.place import Placing, bucket_of, object_number
 from eventlog.convert.plan import bucket_count, part_spans
 from eventlog.convert.sorting import BY_OBJECT, OUTCOME_ORDER, in_order
-from eventlog.errors import DataError
-from eventlog.model import Event, RowId
-from eventlog.rules.identity import Identities
-from eventlog.schema import Catalog
+from eventlog.core.errors import DataError
+from eventlog.core.model import Event, RowId
+from eventlog.core.rules.identity import Identities
+from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
 from tests.converting import log_row, row_of, write_parquet
 from tests.strategies import CATALOG, events_of_any_quality

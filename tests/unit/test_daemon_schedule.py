@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.backoff import Backoff
 from eventlog.config import PublisherConfig
+from eventlog.core.backoff import Backoff
+from eventlog.core.errors import ConfigError
 from eventlog.daemon import rest
 from eventlog.daemon.rest import Rest
-from eventlog.errors import ConfigError
 from eventlog.sources.wakeup import LONGEST, SHORTEST, pause
 from eventlog.timetable import Timetable, read_times
 

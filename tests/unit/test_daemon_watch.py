@@ -14,13 +14,13 @@ from urllib.request import urlopen
 import pytest
 from msgspec.structs import replace
 
+from eventlog.core.errors import ConfigError, SinkError, SourceError
+from eventlog.core.model import Status
 from eventlog.daemon.endpoint import Endpoint, read_address
 from eventlog.daemon.exposition import SILENCE, health, metrics, ready
 from eventlog.daemon.systemd import Systemd
 from eventlog.daemon.vitals import Reading, State, Vitals
-from eventlog.errors import ConfigError, SinkError, SourceError
 from eventlog.journal import journal, library_journal
-from eventlog.model import Status
 from eventlog.pipeline import Report
 
 LINE = re.compile(r"eventlog_[a-z_]+(\{[a-z]+=\"[^\"]+\"\})? -?[\d.e+-]+")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from eventlog.core.errors import MachineError, SinkError
+from eventlog.core.model import Change, Op, Position, Reason, RowId, Status
 from eventlog.delivery import Delivery, Output, Piece, Strictness
-from eventlog.errors import MachineError, SinkError
-from eventlog.model import Change, Op, Position, Reason, RowId, Status
 from eventlog.progress import Progress, read_positions
 from tests.lanes import Fate, LanedSink, success
 from tests.memory import OneEach

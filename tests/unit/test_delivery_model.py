@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog import delivery
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Document, Event, Kind, Outcome, Position, Status
+from eventlog.core.rules import Options
+from eventlog.core.seams import Batch, Tenure
 from eventlog.delivery import Output, Strictness
-from eventlog.errors import SinkError
-from eventlog.model import Document, Event, Kind, Outcome, Position, Status
 from eventlog.pipeline import Pipeline
-from eventlog.rules import Options
-from eventlog.seams import Batch, Tenure
 from tests.memory import Several, answer, event
 from tests.strategies import CATALOG
 

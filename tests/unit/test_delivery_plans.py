@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog import delivery
+from eventlog.core.errors import OccupiedError, SinkError
+from eventlog.core.model import Document, Event, Kind, Outcome, Position, RowId, Status
+from eventlog.core.rules import Options
+from eventlog.core.seams import Batch
 from eventlog.delivery import Output, Strictness
-from eventlog.errors import OccupiedError, SinkError
-from eventlog.model import Document, Event, Kind, Outcome, Position, RowId, Status
 from eventlog.pipeline import Pipeline
 from eventlog.progress import DECIDED, Decided, read_decided, read_progress, write_note
-from eventlog.rules import Options
-from eventlog.seams import Batch
 from tests.memory import MemoryRows, MemorySink, MemorySource, OneEach, answer, event, inserts
 from tests.strategies import CATALOG
 

@@ -13,8 +13,8 @@ from lxml import etree
 
 from docs import masks
 from docs.grammars import SCHEMA, TABLE_KEY, definitions, pictures
-from eventlog.errors import KeySyntaxError
-from eventlog.tablekey import TableKey
+from eventlog.core.errors import KeySyntaxError
+from eventlog.core.tablekey import TableKey
 from tests.shares import met, shares
 
 DRAWN = definitions()

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 
-from eventlog import errors
-from eventlog.errors import (
+from eventlog.core import errors
+from eventlog.core.errors import (
     ConfigError,
     DamageError,
     DataError,

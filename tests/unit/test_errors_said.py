@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from eventlog import errors
-from eventlog.errors import EventlogError
+from eventlog.core import errors
+from eventlog.core.errors import EventlogError
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = [path for folder in ("eventlog", "spark") for path in sorted((ROOT / folder).rglob("*.py"))]
@@ -116,8 +116,8 @@ ALLOWED = {
     "eventlog/qlik/messages/reader.py": RECORDS,
     "eventlog/cli/decode_messages.py": RECORDS,
     "eventlog/cli/convert.py": RECORDS,
-    "eventlog/rules/identity.py": "it becomes the note of a row; docs/how-to/troubleshooting.md has what to do, by reason",
-    "eventlog/rules/images.py": "it becomes the note of an event; docs/how-to/troubleshooting.md has what to do, by reason",
+    "eventlog/core/rules/identity.py": "it becomes the note of a row; docs/how-to/troubleshooting.md has what to do, by reason",
+    "eventlog/core/rules/images.py": "it becomes the note of an event; docs/how-to/troubleshooting.md has what to do, by reason",
     "eventlog/sql/queries.py": "a fault of ours, which only a developer sees",
     "eventlog/sources/gbase/reader.py": "the server's own words go before it, and the publisher opens another session",
 }

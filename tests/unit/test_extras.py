@@ -12,9 +12,9 @@ import pytest
 from eventlog.check import Level, check
 from eventlog.cli.main import exit_code
 from eventlog.config import Config
+from eventlog.core.errors import EX_CONFIG, ConfigError
+from eventlog.core.packages import EXTRAS, require
 from eventlog.destinations import outputs_of
-from eventlog.errors import EX_CONFIG, ConfigError
-from eventlog.extras import EXTRAS, require
 from eventlog.outputs import FilesOutput, KafkaOutput, OutputConfig
 from eventlog.sql.connect import connect
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.errors import ConfigError, DataError, SourceError
-from eventlog.schema import Catalog, Column, Table
+from eventlog.core.errors import ConfigError, DataError, SourceError
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.files import chunks_of
 from eventlog.sources.gbase.layout import layout_of

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.cli.main import main
-from eventlog.errors import EX_DATA
+from eventlog.core.errors import EX_DATA
 from eventlog.sources.gbase.dump import Entry, entries
 from eventlog.sources.gbase.encode import record, row_record, table_record
 from eventlog.sources.gbase.files import chunks_of

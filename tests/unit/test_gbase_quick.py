@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 from eventlog.sources.gbase.compiled import compiled
 from eventlog.sources.gbase.encode import row_record, table_record
 from eventlog.sources.gbase.layout import Layout, layout_of

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.errors import DamageError, DataError, SourceError
-from eventlog.model import Image, Op
-from eventlog.rules import Options, tell
-from eventlog.schema import Catalog, Column, Table
+from eventlog.core.errors import DamageError, DataError, SourceError
+from eventlog.core.model import Image, Op
+from eventlog.core.rules import Options, tell
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.encode import INFORMIX, record, row_record, table_record
 from eventlog.sources.gbase.files import chunks_of, read_hex
 from eventlog.sources.gbase.layout import layout_of

@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
-from eventlog.errors import DamageError, SourceError
-from eventlog.model import Image, Op, Status
-from eventlog.rules import Options, tell
-from eventlog.schema import Catalog, Column, Table
-from eventlog.seams import Batch
+from eventlog.core.errors import DamageError, SourceError
+from eventlog.core.model import Image, Op, Status
+from eventlog.core.rules import Options, tell
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import Batch
 from eventlog.sources.gbase.encode import record, row_record, table_record
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import Record

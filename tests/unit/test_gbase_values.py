@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.errors import ConfigError, DataError
+from eventlog.core.errors import ConfigError, DataError
 from eventlog.sources.gbase.compiled import compiled
 from eventlog.sources.gbase.encode import GBASE, INFORMIX, Dialect, row_record, table_record
 from eventlog.sources.gbase.layout import Layout, layout_of, read_layout

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eventlog.config import Config, FilesOutput, from_settings, load
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 
 HEAD = "EVENTLOG_"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eventlog.model import Image, Op, Row
+from eventlog.core.model import Image, Op, Row
 from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, EmulatorSettings
 from eventlog.sources.linter.settings import ReadingSettings

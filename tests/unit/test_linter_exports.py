@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eventlog.errors import DataError, UsageError
+from eventlog.core.errors import DataError, UsageError
 from eventlog.sources.linter.exports import export_rows, exported, file_rows, in_order
 from eventlog.sources.linter.rows import row_of, signed
 from eventlog.sources.linter.settings import ReadingSettings

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.errors import DataError
-from eventlog.model import Image, Op, Reason, Transaction
-from eventlog.rules import Options, tell
+from eventlog.core.errors import DataError
+from eventlog.core.model import Image, Op, Reason, Transaction
+from eventlog.core.rules import Options, tell
 from eventlog.sources.linter.codecs import RawCodec
 from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import DataError
-from eventlog.model import Row
-from eventlog.schema import Column, Table
+from eventlog.core.errors import DataError
+from eventlog.core.model import Row
+from eventlog.core.schema import Column, Table
 from eventlog.sources.linter.fields import reader
 from eventlog.sources.linter.layouts import RecordLayout, record_fields
 from eventlog.sources.linter.numbers import date, date_bytes, decimal, decimal_bytes

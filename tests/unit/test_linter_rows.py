@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import ConfigError, DataError
+from eventlog.core.errors import ConfigError, DataError
 from eventlog.sources.linter.rows import COLUMNS, address, oper_date, oper_time, queue_row, row_of, signed
 from eventlog.sources.linter.zones import utc_reader
 from tests.linter import ROW, row

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from eventlog.errors import ConfigError, DataError
-from eventlog.model import Row
-from eventlog.schema import Catalog, Column, Table
+from eventlog.core.errors import ConfigError, DataError
+from eventlog.core.model import Row
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.linter.codecs import RawCodec, codec
 from eventlog.sources.linter.layouts import RecordLayout, Type, published, record_fields
 from eventlog.sources.linter.settings import LinterSettings, ReadingSettings

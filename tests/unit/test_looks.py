@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog import looks
+from eventlog.core.model import Event, Outcome, Outcomes, Reason, Status
 from eventlog.looks import AGAIN, Looks, causes_of
-from eventlog.model import Event, Outcome, Outcomes, Reason, Status
 from eventlog.relay import Relay
 from tests.memory import MemorySink, event, inserts
 from tests.unit.test_relay import Queue, relay

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import DataError, SourceError
+from eventlog.core.errors import DataError, SourceError
 from eventlog.marks import FileMarks, note_name, notes_of, read_runs, runs, write_runs
 
 numbers = st.lists(st.integers(min_value=-(2**62), max_value=2**62), unique=True)

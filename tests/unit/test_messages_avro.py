@@ -12,14 +12,14 @@ import msgspec
 import pytest
 from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
 
-from eventlog.model import Op, RowId
+from eventlog.core.model import Op, RowId
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.bulk import container_block, container_head, container_schema
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.render import PLACEHOLDER, Renderer, patched, refresh
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
-from eventlog.schema import Catalog, Column, Table
 from tests.messages import CATALOG, ORDERS, change, inserted, messages, orders, refusals, updated
 from tests.messages import read_by_both as read
 

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from eventlog.errors import ConfigError
-from eventlog.model import Change, Edit, Op, Refusal, RowId
+from eventlog.core.errors import ConfigError
+from eventlog.core.model import Change, Edit, Op, Refusal, RowId
+from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.qlik.messages.reader import MessageReader
 from eventlog.qlik.messages.render import Renderer
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.schema import Catalog, Child, Column, Table
 from tests.messages import ORDERS, change, documents, encoded, inserted, messages, refusals, updated
 
 BEFORE = {"order_id": 1001, "customer": "Ada", "amount": "19.90", "placed_on": "2024-05-05", "note": None}

@@ -10,12 +10,12 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.model import ABSENT, Change, Edit, Op, RowId
+from eventlog.core.model import ABSENT, Change, Edit, Op, RowId
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.masks import bits_of_hex
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.values import TableValues
-from eventlog.schema import Catalog, Column, Table
 from tests.messages import messages
 from tests.shares import met, shares
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.cli.main import exit_code
-from eventlog.errors import DataError
-from eventlog.model import Op
+from eventlog.core.errors import DataError
+from eventlog.core.model import Op
 from eventlog.qlik.messages.avroread import decoded, lenient
 from eventlog.qlik.messages.bulk import container_block, container_head, container_schema
 from eventlog.qlik.messages.document import lines

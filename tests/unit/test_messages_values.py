@@ -14,11 +14,11 @@ import fastavro
 import msgspec
 import pytest
 
-from eventlog.model import Edit, Op, RowId
+from eventlog.core.model import Edit, Op, RowId
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.typemap import MessageType, message_type
-from eventlog.schema import Catalog, Column, Table
 from tests.messages import change, messages, refusals
 
 TYPES = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.model import (
+from eventlog.core.model import (
     ABSENT,
     Change,
     Edit,

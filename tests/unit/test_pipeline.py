@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog import delivery
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Kind, Outcome, Reason, RowId, Status
+from eventlog.core.rules import Options
 from eventlog.endings import settled_outcomes
-from eventlog.errors import SinkError
-from eventlog.model import Kind, Outcome, Reason, RowId, Status
 from eventlog.pipeline import SEVERITY, Output, Pipeline, Report
-from eventlog.rules import Options
 from tests.memory import Log, MemoryRows, MemorySink, MemorySource, OneEach, event, inserts
 from tests.strategies import CATALOG
 

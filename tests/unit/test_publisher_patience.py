@@ -11,14 +11,14 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config import PublisherConfig
+from eventlog.core.errors import MachineError, SinkError, SourceError
+from eventlog.core.model import Document, Outcome, Status
+from eventlog.core.seams import Batch
 from eventlog.daemon import heartbeat
 from eventlog.daemon.heartbeat import Heartbeat
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.rest import Rest
 from eventlog.delivery import Output
-from eventlog.errors import MachineError, SinkError, SourceError
-from eventlog.model import Document, Outcome, Status
-from eventlog.seams import Batch
 from eventlog.sources.table import LogSource
 from eventlog.xds.write import XdsFormat
 from tests.integration.publishing import config_of, site

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import DataError
-from eventlog.model import Change, Op, RowId, Transaction
+from eventlog.core.errors import DataError
+from eventlog.core.model import Change, Op, RowId, Transaction
 from eventlog.qlik.changeseq import START, ChangeSeq, Sequencer, read_time, time_digits, time_of, utc
 
 EXAMPLE = "20240506070809120000000000000004711"

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.errors import ConfigError
-from eventlog.model import Change, Document, Edit, Op, Refusal, RowId, Transaction
+from eventlog.core.errors import ConfigError
+from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId, Transaction
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.changetable import ChangeTableFormat
 from eventlog.qlik.headers import transaction_id
 from eventlog.qlik.rows import RowsDocument, by_column
 from eventlog.qlik.settings import ChangeTableSettings
-from eventlog.schema import Catalog, Column, Table
 from tests.shares import met, shares
 
 USR = Table(

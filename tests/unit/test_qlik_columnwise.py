@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import DataError
-from eventlog.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId, Transaction
+from eventlog.core.errors import DataError
+from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId, Transaction
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.changeseq import Sequencer
 from eventlog.qlik.changetable import ChangeTableFormat, ChangeTables, Gathered
 from eventlog.qlik.rows import RowsDocument
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.qlik.values import TableValues
 from eventlog.qlik.whole import WholeRows
-from eventlog.schema import Catalog, Column, Table
 from tests.shares import met, shares
 
 USR = Table(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 from eventlog.qlik.masks import (
     bits_of,
     bits_of_bytes,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import ExpressionError
+from eventlog.core.errors import ExpressionError
+from eventlog.core.schema import Column
 from eventlog.qlik.readings import reading
-from eventlog.schema import Column
 from tests.shares import met, shares
 
 UTC = dt.UTC

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from eventlog.errors import ExpressionError
-from eventlog.model import ABSENT, Edit, Op
-from eventlog.schema import Column, Table
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import ABSENT, Edit, Op
+from eventlog.core.schema import Column, Table
 from tests.unit.qlik_changes import VIEW, change, images_of
 
 

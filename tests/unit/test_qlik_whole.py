@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.model import ABSENT, Change, Edit, Op
+from eventlog.core.model import ABSENT, Change, Edit, Op
+from eventlog.core.schema import Column, Table
 from eventlog.qlik.values import TableValues
 from eventlog.qlik.whole import WholeRows
-from eventlog.schema import Column, Table
 from tests.shares import met, shares
 from tests.unit.qlik_changes import USR, UTC, change
 

@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 from msgspec.structs import replace
 
-from eventlog.errors import DataError, SinkError, SourceError
+from eventlog.core.errors import DataError, SinkError, SourceError
 from eventlog.refresh import GO_ON, Pace, Refresh, Stand, work_on
 from eventlog.refresh.gate import Gate
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 from eventlog.refresh.ranges import Stand, Stands, mark_name, marks_of, numbered, parted, read, shares, write
 
 KEYS = st.integers(-50, 50)

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.errors import DataError, SinkError
-from eventlog.model import Event, Kind, Outcome, Row, RowId, Status
+from eventlog.core.errors import DataError, SinkError
+from eventlog.core.model import Event, Kind, Outcome, Row, RowId, Status
+from eventlog.core.rules import Options
+from eventlog.core.seams import Batch
 from eventlog.pipeline import Output, Pipeline, Report
 from eventlog.relay import Relay
-from eventlog.rules import Options
-from eventlog.seams import Batch
 from tests.memory import Log, MemorySink, OneEach, event, inserts
 from tests.strategies import CATALOG
 

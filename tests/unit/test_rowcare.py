@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eventlog.archive import COLUMNS, Archive, archived
 from eventlog.cli.log import check_letters
-from eventlog.errors import ConfigError, UsageError
+from eventlog.core.errors import ConfigError, UsageError
 from eventlog.rowcare import LETTERS, PROCESSED, Choice, read_age, read_runs_of_ids
 
 numbers = st.integers(0, 60)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eventlog.archive import COLUMNS, Archive
-from eventlog.errors import SinkError
+from eventlog.core.errors import SinkError
 
 Row = tuple[Any, ...]
 texts = st.none() | st.text(max_size=20)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.model import Change, Event, Kind, Outcome, Position, ReadBack, Reason, Row, RowId, Status, Unreadable
-from eventlog.rules import Options, decide, screen, wanted
-from eventlog.rules.flow import asked, flow
-from eventlog.rules.join import join
-from eventlog.schema import Catalog
+from eventlog.core.model import Change, Event, Kind, Outcome, Position, ReadBack, Reason, Row, RowId, Status, Unreadable
+from eventlog.core.rules import Options, decide, screen, wanted
+from eventlog.core.rules.flow import asked, flow
+from eventlog.core.rules.join import join
+from eventlog.core.schema import Catalog
 from tests.shares import met, shares
 from tests.strategies import CATALOG, PHONE, careless_logs, events_of_any_quality, histories, pieces
 
@@ -132,7 +132,7 @@ def test_a_change_of_many_pieces_is_not_put_together_at_every_piece(monkeypatch:
         joined.append(len(events))
         return join(screened, subject, events, row)  # type: ignore[arg-type]  # passed on as they came
 
-    monkeypatch.setattr("eventlog.rules.flow.join", counted)
+    monkeypatch.setattr("eventlog.core.rules.flow.join", counted)
     cut = [[field(number, PHONE)] for number in range(1000)]
     told = Told(frozenset())
     outcomes = [one for some in flow(lambda: cut, None, told.take, catalog=CATALOG) for one in some]
@@ -172,7 +172,7 @@ def test_a_delete_by_the_publishers_own_user_closes_and_says_nothing() -> None:
 
 
 def test_the_one_that_runs_ahead_meets_every_delete_of_its_object() -> None:
-    from eventlog.rules.flow import _closings
+    from eventlog.core.rules.flow import _closings
 
     other = replace(field(5, "fname", Kind.DELETE_ROW), key="idu=2")
     cut = [[field(1, "fname", Kind.DELETE_ROW)], [other], [field(7, "fname", Kind.DELETE_ROW)]]

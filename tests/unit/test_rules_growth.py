@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import DataError
-from eventlog.rules.identity import Identities, Naming
-from eventlog.schema import Catalog, Child, Column, Table
+from eventlog.core.errors import DataError
+from eventlog.core.rules.identity import Identities, Naming
+from eventlog.core.schema import Catalog, Child, Column, Table
 
 FEW, MANY = 20, 200
 A_FEW_TIMES = 8

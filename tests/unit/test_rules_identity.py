@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import DataError
-from eventlog.model import RowId
-from eventlog.rules.identity import Identities, Naming
-from eventlog.schema import Catalog, Child, Column, Table
+from eventlog.core.errors import DataError
+from eventlog.core.model import RowId
+from eventlog.core.rules.identity import Identities, Naming
+from eventlog.core.schema import Catalog, Child, Column, Table
 from tests.strategies import tricky
 
 

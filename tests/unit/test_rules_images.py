@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from eventlog.errors import DataError
-from eventlog.model import ABSENT, Change, Edit, Image, Op, Reason, Refusal, Row, RowId, Transaction
-from eventlog.rules import Options, parted, tell
-from eventlog.rules.images import key_text
-from eventlog.schema import Catalog, Column, Table
+from eventlog.core.errors import DataError
+from eventlog.core.model import ABSENT, Change, Edit, Image, Op, Reason, Refusal, Row, RowId, Transaction
+from eventlog.core.rules import Options, parted, tell
+from eventlog.core.rules.images import key_text
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.xds.write import XdsFormat
 
 T1 = Table(name="t1", schema="shop", columns=(Column(name="id", type="integer", key=1), Column(name="c")))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.model import ABSENT, Change, Edit, Event, Op, Outcome, Reason, Row, RowId, Status
-from eventlog.rules import MEANING, Options, decide
+from eventlog.core.model import ABSENT, Change, Edit, Event, Op, Outcome, Reason, Row, RowId, Status
+from eventlog.core.rules import MEANING, Options, decide
 from tests.strategies import CATALOG, PHONE, History, histories
 from tests.unit.cost import seconds
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.model import Event, Reason, Status, Transaction
-from eventlog.rules import STATUS, Options, decide
+from eventlog.core.model import Event, Reason, Status, Transaction
+from eventlog.core.rules import STATUS, Options, decide
 from tests.replay import Store, filled, replay
 from tests.shares import met, shares
 from tests.strategies import CATALOG, PHONE, History, careless_logs, cuts, histories, pieces

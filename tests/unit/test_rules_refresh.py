@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from fastavro import schemaless_reader
 
-from eventlog.errors import ExpressionError
-from eventlog.model import REFRESH, Change, Document, Event, Kind, Op, Reason, Row, RowId
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import REFRESH, Change, Document, Event, Kind, Op, Reason, Row, RowId
+from eventlog.core.rules import Options, decide
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import Format
 from eventlog.qlik.changetable import ChangeTable, ChangeTableFormat
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.render import Renderer, TableRenderer, patched
@@ -19,9 +22,6 @@ from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.qlik.rows import RowsDocument
 from eventlog.qlik.settings import ChangeTableSettings
-from eventlog.rules import Options, decide
-from eventlog.schema import Catalog, Column, Table
-from eventlog.seams import Format
 from eventlog.xds.validate import validate
 from eventlog.xds.write import XdsFormat
 

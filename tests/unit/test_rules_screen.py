@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.model import Event, Kind, Op, Outcome, Reason, Row, RowId, Status
-from eventlog.rules import EXPLANATION, MEANING, PRECEDENCE, STATUS, Decision, Options, decide, screen, wanted
-from eventlog.rules.meaning import category_name
-from eventlog.rules.screen import due, in_order
-from eventlog.rules.times import moment
-from eventlog.schema import Catalog, Column, Table
+from eventlog.core.model import Event, Kind, Op, Outcome, Reason, Row, RowId, Status
+from eventlog.core.rules import EXPLANATION, MEANING, PRECEDENCE, STATUS, Decision, Options, decide, screen, wanted
+from eventlog.core.rules.meaning import category_name
+from eventlog.core.rules.screen import due, in_order
+from eventlog.core.rules.times import moment
+from eventlog.core.schema import Catalog, Column, Table
 from tests.strategies import CATALOG, PHONE, careless_logs
 
 ONE, TWO = RowId(None, "usr", "idu=1"), RowId(None, "usr", "idu=2")

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.model import Event, Kind, Reason
-from eventlog.rules import Options, decide
-from eventlog.rules.times import MONTHS, moment
+from eventlog.core.model import Event, Kind, Reason
+from eventlog.core.rules import Options, decide
+from eventlog.core.rules.times import MONTHS, moment
 
 MOMENT = dt.datetime(2025, 3, 23, 10, 57, 19, 250_000)
 

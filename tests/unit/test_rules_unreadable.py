@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.model import Event, Kind, ReadBack, Reason, RowId, Status, Unreadable
-from eventlog.rules import Options, decide
-from eventlog.rules.screen import screen
+from eventlog.core.model import Event, Kind, ReadBack, Reason, RowId, Status, Unreadable
+from eventlog.core.rules import Options, decide
+from eventlog.core.rules.screen import screen
 from tests.strategies import CATALOG, History, histories
 
 USR1, USR2 = RowId(None, "usr", "idu=1"), RowId(None, "usr", "idu=2")

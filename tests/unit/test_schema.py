@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import DataError
-from eventlog.schema import Catalog, Child, Column, Found, Table, catalog_from_json, catalog_to_json
-from eventlog.sqltypes import Category
+from eventlog.core.errors import DataError
+from eventlog.core.schema import Catalog, Child, Column, Found, Table, catalog_from_json, catalog_to_json
+from eventlog.core.sql_types import Category
 from tests.strategies import tables
 
 DOCUMENTED = b"""

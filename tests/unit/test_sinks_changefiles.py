@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from eventlog.errors import DataError, SinkError
-from eventlog.model import Op, Reason
+from eventlog.core.errors import DataError, SinkError
+from eventlog.core.model import Op, Reason
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.rows import RowsDocument
-from eventlog.schema import Catalog, Column, Table
 from eventlog.sinks.changefiles import ChangeTableFiles
 from eventlog.sinks.rowfiles import RowForm, arrow_type
 from tests.changerows import AT, documents, told
@@ -116,7 +116,7 @@ def test_a_schema_stands_before_the_name_and_leads_nowhere(tmp_path: Path) -> No
     change = told(1, Op.DELETE, 1)
     from msgspec.structs import replace
 
-    from eventlog.model import RowId
+    from eventlog.core.model import RowId
 
     made = documents(replace(change, row=RowId("hr", "../t", "a=1")), catalog=Catalog([table]), headers=())
     opened(ChangeTableFiles(tmp_path / "in")).write(made)

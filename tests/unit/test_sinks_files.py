@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import SinkError
-from eventlog.model import Document
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Document
 from eventlog.sinks.files import LONGEST, FileSink, document_id, file_name
 from tests.sinks import opened
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import ExpressionError
+from eventlog.core.errors import ExpressionError
 from eventlog.qlik.rows import ChangeColumn
 from eventlog.sinks import fitting
 from eventlog.sinks.fitting import Fitting

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import XmlError
-from eventlog.model import Document, Outcome, Reason, Status
+from eventlog.core.errors import XmlError
+from eventlog.core.model import Document, Outcome, Reason, Status
 from eventlog.sinks.replies import Reply, again_later, not_sent, read_reply
 
 DOCUMENT = Document(id="7", body=b"<nds/>", covers={"5": ((5,),), "6-7": ((6,), (7,))})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 from eventlog.sinks.kafka_errors import in_words, louder
 from eventlog.sinks.kafka_marks import Standing, Taken, Told, mark_messages
 from eventlog.sinks.kafka_settings import KafkaSettings, client_options, producer_options

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Change, Document, Op, RowId
 from eventlog.delivery import Delivery, Output, Piece, Strictness
-from eventlog.errors import SinkError
-from eventlog.model import Change, Document, Op, RowId
 from eventlog.progress import Progress
 from eventlog.sinks.files import GROUP, FileSink
 from tests.memory import OneEach

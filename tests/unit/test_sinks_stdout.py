@@ -9,14 +9,14 @@ import sys
 
 import pytest
 
-from eventlog.errors import SinkError
-from eventlog.model import Document
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Document
 from eventlog.sinks.stdout import StdoutSink
 
 ENDLESS = """
 import sys
-from eventlog.errors import SinkError
-from eventlog.model import Document
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Document
 from eventlog.sinks.stdout import StdoutSink
 sink = StdoutSink()
 try:

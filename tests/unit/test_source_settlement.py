@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.model import Outcome, Reason, Status
+from eventlog.core.model import Outcome, Reason, Status
 from eventlog.sources.settlement import by_status, is_noted, note_of
 
 outcomes = st.lists(

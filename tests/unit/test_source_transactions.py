@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import SourceError
+from eventlog.core.errors import SourceError
 from eventlog.sources.spill import FileSpill, spill_to
 from eventlog.sources.transactions import Numbered, Transactions
 

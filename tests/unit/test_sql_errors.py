@@ -9,7 +9,7 @@ import pytest
 from pymysql.err import OperationalError as PyMysqlError
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from eventlog.errors import MachineError
+from eventlog.core.errors import MachineError
 from eventlog.sql.connect import in_words
 from eventlog.sql.dialect import is_lasting
 

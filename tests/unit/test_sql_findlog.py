@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from eventlog.errors import ConfigError, InstallError
-from eventlog.schema import Column
+from eventlog.core.errors import ConfigError, InstallError
+from eventlog.core.schema import Column
 from eventlog.sql.findlog import chosen
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD
 

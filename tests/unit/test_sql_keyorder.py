@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from eventlog.errors import DataError
-from eventlog.schema import Column, Made, Table
+from eventlog.core.errors import DataError
+from eventlog.core.schema import Column, Made, Table
 from eventlog.sql.dialect import MYSQL, ORACLE, POSTGRESQL, SQLITE, Dialect
 from eventlog.sql.keyorder import KeyOrder
 

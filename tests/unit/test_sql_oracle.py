@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from eventlog.errors import ConfigError, InstallError
-from eventlog.schema import Child, Column, Table
+from eventlog.core.errors import ConfigError, InstallError
+from eventlog.core.schema import Child, Column, Table
 from eventlog.sql.dialect import ORACLE
 from eventlog.sql.install import install_sql
 from eventlog.sql.names import LogNames

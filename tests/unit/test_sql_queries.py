@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import eventlog.sql
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
 from eventlog.sql.dialect import MYSQL, ORACLE, POSTGRESQL, SQLITE
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import filled, log_holes, split, statement, texts

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.errors import InstallError, UsageError
-from eventlog.schema import Child, Column, Made, Table
+from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.schema import Child, Column, Made, Table
+from eventlog.core.sql_types import bare_type
 from eventlog.sql.dialect import POSTGRESQL, SQLITE, Dialect
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Options, Plan, Style, plan, render
 from eventlog.sql.triggers.installed import Installed, State, compare
 from eventlog.sql.triggers.marker import Marker, read_marker, write_marker
 from eventlog.sql.triggers.render import Trigger
-from eventlog.sqltypes import bare_type
 
 USR = Table(
     name="usr",

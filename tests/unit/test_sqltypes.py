@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sqltypes import _NAMES, Category, category
+from eventlog.core.sql_types import _NAMES, Category, category
 
 WRITTEN = {
     Category.STRING: (

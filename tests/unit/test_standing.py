@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Change, Document, Op, Outcome, Reason, RowId, Status
+from eventlog.core.seams import Tenure
 from eventlog.delivery import Delivery, Output, Piece, Strictness
-from eventlog.errors import SinkError
-from eventlog.model import Change, Document, Op, Outcome, Reason, RowId, Status
 from eventlog.progress import Progress
-from eventlog.seams import Tenure
 from eventlog.standing import Standing, newest, read_standings, stands, write_standings
 from eventlog.xds.write import XdsFormat
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.suggest import did_you_mean
+from eventlog.core.suggest import did_you_mean
 
 KNOWN = ["url", "kind", "log", "columns", "user"]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import KeySyntaxError
-from eventlog.tablekey import SPECIAL, TableKey, arranged, format_parts, parse, quoted
+from eventlog.core.errors import KeySyntaxError
+from eventlog.core.tablekey import SPECIAL, TableKey, arranged, format_parts, parse, quoted
 from tests.shares import met, shares
 from tests.strategies import anything, key_columns
 from tests.unit.cost import seconds

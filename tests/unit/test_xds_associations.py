@@ -6,9 +6,9 @@ import datetime as dt
 
 import pytest
 
-from eventlog.errors import ExpressionError
-from eventlog.model import Change, Edit, Op, RowId
-from eventlog.schema import Catalog, Column, Table
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Change, Edit, Op, RowId
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.xds.events import read_events
 from eventlog.xds.write import XdsFormat
 

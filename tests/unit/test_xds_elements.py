@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.errors import ExpressionError
-from eventlog.model import ABSENT, Change, Edit, Op, RowId
-from eventlog.schema import Catalog, Child, Column, Table
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import ABSENT, Change, Edit, Op, RowId
+from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.xds.write import XdsFormat, fragment
 
 USR = Table(

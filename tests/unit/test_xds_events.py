@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.errors import XmlError
-from eventlog.model import Op
+from eventlog.core.errors import XmlError
+from eventlog.core.model import Op
 from eventlog.xds.events import XdsAttribute, XdsEvent, XdsStep, XdsValue, read_events
 
 DOCUMENT = b"""<nds dtdversion="2.0"><source><product>x</product></source><input>

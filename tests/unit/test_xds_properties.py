@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from eventlog.errors import ExpressionError
-from eventlog.model import Change, Document, Edit, Op, Refusal, RowId
-from eventlog.schema import Catalog
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId
+from eventlog.core.schema import Catalog
 from eventlog.xds.events import read_events
 from eventlog.xds.text import attribute, check, escaped
 from eventlog.xds.validate import validate

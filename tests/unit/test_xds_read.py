@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import DataError, XmlError
+from eventlog.core.errors import DataError, XmlError
 from eventlog.xds.read import Level, StatusReply, _starts_plainly, parse, read_statuses, worst
 
 STATUS = '<status level="error" event-id="7" type="app-general">no <b>such</b>\n user</status>'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.errors import ExpressionError
+from eventlog.core.errors import ExpressionError
 from eventlog.xds.text import attribute, check, escaped, shown
 
 FORBIDDEN = [*range(9), 0xB, 0xC, *range(0xE, 0x20), 0xD800, 0xDBFF, 0xDC00, 0xDFFF, 0xFFFE, 0xFFFF]

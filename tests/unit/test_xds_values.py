@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.errors import ExpressionError
-from eventlog.sqltypes import Category
+from eventlog.core.errors import ExpressionError
+from eventlog.core.sql_types import Category
 from eventlog.xds.text import shown
 from eventlog.xds.times import TimeSyntax
 from eventlog.xds.values import ValueText, reading

@@ -11,9 +11,9 @@ from lxml import etree
 from msgspec.structs import replace
 
 import eventlog.xds
-from eventlog.errors import ConfigError, ExpressionError
-from eventlog.model import Cell, Change, Document, Edit, Op, Position, Refusal, RowId
-from eventlog.schema import Catalog, Column, Table
+from eventlog.core.errors import ConfigError, ExpressionError
+from eventlog.core.model import Cell, Change, Document, Edit, Op, Position, Refusal, RowId
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.version import VERSION
 from eventlog.xds.events import read_events
 from eventlog.xds.validate import validate

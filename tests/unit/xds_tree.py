@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from lxml import etree
 
-from eventlog.errors import ExpressionError
-from eventlog.model import ABSENT, Change, Edit, Op
-from eventlog.schema import Catalog, Column, Table
-from eventlog.sqltypes import Category
-from eventlog.tablekey import quoted
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import ABSENT, Change, Edit, Op
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.sql_types import Category
+from eventlog.core.tablekey import quoted
 from eventlog.xds.values import reading
 from eventlog.xds.write import XdsFormat
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.config import Config, SourceConfig
+from eventlog.core.errors import ConfigError
 from eventlog.daemon.vitals import Vitals
-from eventlog.errors import ConfigError
 from eventlog.journal import journal, library_journal
 from eventlog.web.door import open_page, watched_only
 from eventlog.web.server import PageServer

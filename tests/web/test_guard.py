@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 from eventlog.web.guard import LASTS, Asked, Guard, Refused, Visitor, foreign, host_name, is_local, is_open_door
 from eventlog.websettings import WebConfig
 

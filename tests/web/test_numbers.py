@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from eventlog.cli.main import exit_code
 from eventlog.config import load
-from eventlog.errors import EX_DATA, EX_USAGE, ConfigError
+from eventlog.core.errors import EX_DATA, EX_USAGE, ConfigError
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable

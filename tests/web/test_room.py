@@ -13,11 +13,11 @@ import pytest
 from msgspec import Struct
 from sqlalchemy import Engine
 
+from eventlog.core.errors import SinkError
 from eventlog.daemon import admission
 from eventlog.daemon.admission import MOST, MOST_OF_ONE, is_late, leaving
 from eventlog.daemon.endpoint import Endpoint
 from eventlog.daemon.vitals import Vitals
-from eventlog.errors import SinkError
 from eventlog.web import app as pages
 from eventlog.web import connection
 from eventlog.websettings import WebConfig

@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 
 from eventlog.cli.run import _endpoint
 from eventlog.config import Config, SourceConfig
+from eventlog.core.errors import ConfigError
 from eventlog.daemon.endpoint import Endpoint
 from eventlog.daemon.vitals import Vitals
-from eventlog.errors import ConfigError
 from eventlog.journal import library_journal
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer

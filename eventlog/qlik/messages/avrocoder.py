@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from eventlog.errors import ExpressionError
+from eventlog.core.errors import ExpressionError
+from eventlog.core.schema import Column
 from eventlog.qlik.changeseq import WIDTH
 from eventlog.qlik.masks import padded_bytes
 from eventlog.qlik.messages.avrovalues import NULL, SOME, number, sized, some, text, to_avro
@@ -14,7 +15,6 @@ from eventlog.qlik.messages.shape import Shape
 from eventlog.qlik.messages.telling import NEVER, Piece, Way
 from eventlog.qlik.messages.typemap import MessageType
 from eventlog.qlik.readings import reading
-from eventlog.schema import Column
 
 MAGIC: Final = b"atMSG"
 _LAST: Final = {None: NULL, True: b"\x02\x01", False: b"\x02\x00"}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 
 _illegal: Final = re.compile(r"[^A-Za-z0-9_.]")
 _NAMED: Final = frozenset({"record", "enum", "fixed"})

@@ -11,7 +11,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from struct import Struct as Packing
 from typing import Any, Final
 
-from eventlog.errors import ExpressionError
+from eventlog.core.errors import ExpressionError
 from eventlog.qlik.messages.jsonvalues import clock, instant, plain, to_json
 from eventlog.qlik.messages.typemap import MessageType
 from eventlog.qlik.readings import shown

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
-from eventlog.model import Document, Position
+from eventlog.core.model import Document, Position
 from eventlog.qlik.messages.metadata import Structure
 from eventlog.qlik.messages.shape import SchemaRef
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Final
 
-from eventlog.model import Change, Transaction
+from eventlog.core.model import Change, Transaction
 from eventlog.qlik.changeseq import utc
 
 _ID_BITS: Final = (1 << 128) - 1

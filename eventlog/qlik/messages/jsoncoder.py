@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from eventlog.errors import ExpressionError
+from eventlog.core.errors import ExpressionError
+from eventlog.core.schema import Column
 from eventlog.qlik.masks import padded_hex
 from eventlog.qlik.messages.jsonvalues import to_json
 from eventlog.qlik.messages.schemas import OPERATIONS
@@ -17,7 +18,6 @@ from eventlog.qlik.messages.telling import NEVER, Piece, Way
 from eventlog.qlik.messages.typemap import MessageType
 from eventlog.qlik.readings import reading, shown
 from eventlog.qlik.values import named
-from eventlog.schema import Column
 
 _encode: Final = msgspec.json.Encoder().encode
 _TRUTH: Final = {None: "null", True: "true", False: "false"}

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from eventlog.errors import ExpressionError
+from eventlog.core.errors import ExpressionError
 from eventlog.qlik.messages.typemap import MessageType
 from eventlog.qlik.readings import shown
 

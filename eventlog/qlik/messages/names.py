@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from eventlog.errors import ExpressionError
+from eventlog.core.errors import ExpressionError
+from eventlog.core.schema import Table
 from eventlog.qlik.messages.settings import LONGEST_TOPIC, MessageSettings, topic_name
 from eventlog.qlik.readings import shown
-from eventlog.schema import Table
 
 NAMESPACE: Final = "com.attunity.queue.msg"
 RESERVED: Final = frozenset({"MetadataMessage", "Lineage", "TableStructure", "TableColumns"})

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from eventlog.errors import DataError, shortened
+from eventlog.core.errors import DataError, shortened
 from eventlog.qlik.masks import bits_of_hex, places_of
 from eventlog.qlik.messages.avroread import decoded, lenient
 

@@ -11,8 +11,11 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from eventlog.errors import DataError, ExpressionError
-from eventlog.model import Cell, Change, Op, Position, RowId, written
+from eventlog.core.errors import DataError, ExpressionError
+from eventlog.core.model import Cell, Change, Op, Position, RowId, written
+from eventlog.core.rules.images import key_text
+from eventlog.core.schema import Catalog, Table
+from eventlog.core.tablekey import parse
 from eventlog.qlik.changeseq import WIDTH
 from eventlog.qlik.messages.avrocoder import AvroCoder, key_of
 from eventlog.qlik.messages.document import Message
@@ -23,9 +26,6 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import Shape, shape_of
 from eventlog.qlik.messages.telling import Piece, Teller
 from eventlog.qlik.values import named
-from eventlog.rules.images import key_text
-from eventlog.schema import Catalog, Table
-from eventlog.tablekey import parse
 
 PLACEHOLDER: Final = b"0" * WIDTH
 HALF: Final = "the key or the position holds half a character, which UTF-8 cannot carry"

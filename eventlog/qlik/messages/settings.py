@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 
 Encoding = Literal["json", "avro"]
 Mode = Literal["bare", "envelope", "metadata", "registry"]

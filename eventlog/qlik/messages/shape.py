@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from eventlog.core.schema import Table
 from eventlog.qlik.messages.names import field_names, namespace, topic_of
 from eventlog.qlik.messages.schemas import Schema, data_schema, key_schema, metadata_schema, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.typemap import MessageType, message_type
 from eventlog.qlik.values import TableValues
-from eventlog.schema import Table
 
 
 class SchemaRef(Struct, frozen=True, kw_only=True, gc=False):

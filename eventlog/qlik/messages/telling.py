@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from eventlog.errors import ExpressionError
-from eventlog.model import ABSENT, Change, Edit
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import ABSENT, Change, Edit
+from eventlog.core.tablekey import parse, simple
 from eventlog.qlik.readings import shown
 from eventlog.qlik.values import TableValues, named
-from eventlog.tablekey import parse, simple
 
 Piece = Any
 """A value that JSON holds, or bytes of Avro."""

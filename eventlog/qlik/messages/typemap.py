@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from eventlog.core.sql_types import Category, bare_type, category
 from eventlog.qlik.readings import is_float
-from eventlog.sqltypes import Category, bare_type, category
 
 LOBS: Final = frozenset({"BLOB", "CLOB", "NCLOB"})
 _BLOBS = frozenset(

@@ -8,14 +8,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import ExpressionError
-from eventlog.model import Change, Op, Position, Refusal, RowId
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Change, Op, Position, Refusal, RowId
+from eventlog.core.schema import Catalog
 from eventlog.qlik.changeseq import Sequencer
 from eventlog.qlik.messages.document import Message, MessagesDocument, lines
 from eventlog.qlik.messages.render import Renderer, TableRenderer
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.readings import shown
-from eventlog.schema import Catalog
 
 FIRST_VERSION: Final = 1
 

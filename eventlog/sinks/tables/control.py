@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from eventlog.model import Outcome, Position, Reason, Status, written
+from eventlog.core.model import Outcome, Position, Reason, Status, written
 from eventlog.qlik.changeseq import TIME_DIGITS, ChangeSeq
 from eventlog.qlik.partitions import read_partition
 from eventlog.qlik.rows import ChangeColumn

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from eventlog.errors import ExpressionError, shortened
+from eventlog.core.errors import ExpressionError, shortened
 from eventlog.qlik.changeseq import START
 from eventlog.qlik.dfm import described
 from eventlog.qlik.rows import ChangeColumn, RowBlock

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eventlog.errors import shortened
-from eventlog.masking import masked
-from eventlog.model import Position
+from eventlog.core.errors import shortened
+from eventlog.core.model import Position
+from eventlog.core.secrets import masked
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex, bits_to_bytes, bits_to_hex
 from eventlog.qlik.rows import ChangeRow, RowBlock
 from eventlog.sinks.tables.evolve import Shape

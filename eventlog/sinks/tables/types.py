@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from eventlog.core.sql_types import Category, bare_type, category
 from eventlog.qlik.readings import is_float, is_zoned
-from eventlog.sqltypes import Category, bare_type, category
 
 if TYPE_CHECKING:
     from sqlalchemy import Dialect

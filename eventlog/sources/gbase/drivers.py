@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from eventlog.errors import ConfigError, SourceError
+from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.gbase.session import CAPTURES, Driver, parts_of
 from eventlog.sources.gbase.settings import GbaseSettings
 

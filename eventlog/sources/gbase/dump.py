@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.errors import DamageError, DataError, shortened
+from eventlog.core.errors import DamageError, DataError, shortened
 from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.frames import Frame, Framer
 from eventlog.sources.gbase.layout import CapturedColumn, Layout, read_layout

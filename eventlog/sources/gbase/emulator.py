@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from eventlog.model import Value
+from eventlog.core.model import Value
 from eventlog.sources.gbase.encode import Dialect, record, row_record, table_record
 from eventlog.sources.gbase.layout import Layout, layout_of
 from eventlog.sources.gbase.records import Record

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from eventlog.model import Value
+from eventlog.core.model import Value
 from eventlog.sources.gbase.layout import Layout
 from eventlog.sources.gbase.records import COMMON_SIZE, FIELDS, SCHEME, Record
 from eventlog.sources.gbase.values import TextRules, codec

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from eventlog.errors import DataError, SourceError, shortened
+from eventlog.core.errors import DataError, SourceError, shortened
 
 CHUNK: Final = 1 << 18
 """Bytes of a binary file that are read at once."""

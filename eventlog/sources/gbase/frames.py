@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.errors import DamageError
+from eventlog.core.errors import DamageError
 from eventlog.sources.gbase.records import COMMON_SIZE, LEAST, SCHEME
 
 LARGEST: Final = 16 * 1024 * 1024

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from eventlog.errors import DataError
-from eventlog.schema import Catalog
+from eventlog.core.errors import DataError
+from eventlog.core.schema import Catalog
 from eventlog.sources.gbase.compiled import compiled
 from eventlog.sources.gbase.making import Described, Making, Stretch
 from eventlog.sources.gbase.reader import Committed, RecordReader

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
-from eventlog.errors import ConfigError, SourceError
-from eventlog.extras import require
+from eventlog.core.errors import ConfigError, SourceError
+from eventlog.core.packages import require
 from eventlog.sources.gbase.session import BIGINTS, CAPTURES, parts_of
 from eventlog.sources.gbase.settings import GbaseSettings
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.errors import DataError, shortened
+from eventlog.core.errors import DataError, shortened
 from eventlog.sources.gbase.types import ColumnType, read_type
 
 _header = Binary(">iIIII").unpack_from

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import DamageError, DataError, shortened
-from eventlog.model import Image, Op, Transaction
-from eventlog.rules import parted
-from eventlog.schema import Catalog, Table
+from eventlog.core.errors import DamageError, DataError, shortened
+from eventlog.core.model import Image, Op, Transaction
+from eventlog.core.rules import parted
+from eventlog.core.schema import Catalog, Table
 from eventlog.sources.gbase.reader import Committed, Item
 from eventlog.sources.gbase.records import Record, place_of
 from eventlog.sources.gbase.rows import Reader, Values

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from eventlog.errors import DataError
-from eventlog.model import Position
+from eventlog.core.errors import DataError
+from eventlog.core.model import Position
 
 MARK: Final = "stream"
 """What the mark is called that holds all of it, so that it changes as a whole."""

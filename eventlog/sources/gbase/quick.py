@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from eventlog.model import Value
+from eventlog.core.model import Value
 from eventlog.sources.gbase.moments import unpack_moment, unpack_span
 from eventlog.sources.gbase.packed import unpack_decimal
 from eventlog.sources.gbase.types import ColumnType, Form

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.errors import DamageError, DataError, SourceError, shortened
+from eventlog.core.errors import DamageError, DataError, SourceError, shortened
 from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.frames import Frame
 from eventlog.sources.gbase.layout import Layout, read_layout

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
-from eventlog.errors import DataError
-from eventlog.model import Value
+from eventlog.core.errors import DataError
+from eventlog.core.model import Value
 from eventlog.sources.gbase.layout import CapturedColumn, Layout
 from eventlog.sources.gbase.values import Codec, TextRules, codec
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Final
 
-from eventlog.model import Value
+from eventlog.core.model import Value
 from eventlog.sources.gbase.emulator import Emulator
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import Record

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Final, Protocol
 
-from eventlog.errors import ConfigError, SourceError
+from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.settings import GbaseSettings
 

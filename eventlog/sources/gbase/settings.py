@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-from eventlog.discreet import Discreet
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
+from eventlog.core.secret_settings import Discreet
 from eventlog.sources.gbase.frames import LARGEST
 from eventlog.sources.gbase.rows import Order
 from eventlog.sources.gbase.values import TextRules

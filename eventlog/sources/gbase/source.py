@@ -15,12 +15,12 @@ from time import monotonic
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.backoff import Backoff
-from eventlog.errors import ConfigError, DamageError, MachineError
+from eventlog.core.backoff import Backoff
+from eventlog.core.errors import ConfigError, DamageError, MachineError
+from eventlog.core.model import Image, Outcome, Position, Status, exceptional
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import Batch
 from eventlog.marks import FileMarks
-from eventlog.model import Image, Outcome, Position, Status, exceptional
-from eventlog.schema import Catalog
-from eventlog.seams import Batch
 from eventlog.sources.gbase.feeds import Feed, FileFeed, SessionFeed
 from eventlog.sources.gbase.frames import Framer
 from eventlog.sources.gbase.images import ImageMaker

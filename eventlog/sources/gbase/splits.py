@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.errors import SourceError
+from eventlog.core.errors import SourceError
 from eventlog.sources.gbase.files import CHUNK
 from eventlog.sources.gbase.frames import LARGEST
 from eventlog.sources.gbase.records import COMMON_SIZE, LEAST, ROWS, SCHEME, Record

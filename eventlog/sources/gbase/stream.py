@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from eventlog.errors import DamageError, SourceError
-from eventlog.model import Image
-from eventlog.schema import Catalog
-from eventlog.seams import Batch
+from eventlog.core.errors import DamageError, SourceError
+from eventlog.core.model import Image
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import Batch
 from eventlog.sources.gbase.frames import frames
 from eventlog.sources.gbase.images import ImageMaker
 from eventlog.sources.gbase.making import Stretch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from eventlog.schema import Catalog, Column, Table
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.layout import Layout
 from eventlog.sources.gbase.settings import GbaseSettings
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.errors import DataError, shortened
+from eventlog.core.errors import DataError, shortened
 
 
 class Form(StrEnum):

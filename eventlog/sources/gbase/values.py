@@ -15,8 +15,8 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from eventlog.errors import ConfigError
-from eventlog.model import Value
+from eventlog.core.errors import ConfigError
+from eventlog.core.model import Value
 from eventlog.sources.gbase.moments import pack_moment, pack_span, unpack_moment, unpack_span
 from eventlog.sources.gbase.packed import pack_decimal, unpack_decimal
 from eventlog.sources.gbase.types import ColumnType, Form

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from eventlog.errors import DataError
-from eventlog.model import ABSENT, Absent, Row
+from eventlog.core.errors import DataError
+from eventlog.core.model import ABSENT, Absent, Row
 from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.parts import Operation
 from eventlog.sources.linter.tables import SourceTable

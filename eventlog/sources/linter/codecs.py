@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from eventlog.errors import ConfigError
-from eventlog.model import Row
-from eventlog.schema import Column, Table
+from eventlog.core.errors import ConfigError
+from eventlog.core.model import Row
+from eventlog.core.schema import Column, Table
+from eventlog.core.suggest import did_you_mean
 from eventlog.sources.linter.layouts import RecordLayout
 from eventlog.sources.linter.packed import PackedCodec
-from eventlog.suggest import did_you_mean
 
 ENTRY_POINTS: Final = "eventlog.linter_codecs"
 RAW: Final = "raw"

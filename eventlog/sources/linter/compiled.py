@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from eventlog.errors import DataError
-from eventlog.model import Row
+from eventlog.core.errors import DataError
+from eventlog.core.model import Row
 from eventlog.sources.linter.fields import format_of, reader
 from eventlog.sources.linter.layouts import ByteOrder, Field, RecordLayout, Type
 from eventlog.sources.linter.numbers import date, decimal

@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.errors import DataError, shortened
-from eventlog.model import Row, Value
+from eventlog.core.errors import DataError, shortened
+from eventlog.core.model import Row, Value
 from eventlog.sources.linter.coding import BLOB_ACTIONS, ROW_ACTIONS, Action, reading
 from eventlog.sources.linter.parts import operation
 from eventlog.sources.linter.rows import QueueRow, address, oper_time

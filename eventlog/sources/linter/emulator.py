@@ -12,9 +12,9 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from eventlog.errors import DataError
-from eventlog.model import Row
-from eventlog.schema import Catalog
+from eventlog.core.errors import DataError
+from eventlog.core.model import Row
+from eventlog.core.schema import Catalog
 from eventlog.sources.linter.coding import BLOB_ACTIONS, Action, Coding, typ_of
 from eventlog.sources.linter.rows import CAPACITY, QueueRow, oper_date
 from eventlog.sources.linter.settings import ReadingSettings

@@ -13,7 +13,7 @@ from typing import IO, Any, Final, cast
 
 import msgspec
 
-from eventlog.errors import DataError, UsageError, shortened
+from eventlog.core.errors import DataError, UsageError, shortened
 from eventlog.sources.linter.rows import BINARY, COLUMNS, TEXTS, QueueRow, queue_row
 from eventlog.sources.linter.settings import ReadingSettings, Variant
 from eventlog.sources.spill import spill_to

@@ -10,8 +10,8 @@ from importlib import import_module
 from operator import methodcaller
 from typing import Any, Final
 
-from eventlog.errors import DataError
-from eventlog.model import Value
+from eventlog.core.errors import DataError
+from eventlog.core.model import Value
 from eventlog.sources.linter.layouts import Field, Type
 from eventlog.sources.linter.numbers import SIZE, date, date_bytes, decimal, decimal_bytes
 

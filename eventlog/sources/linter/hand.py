@@ -8,9 +8,9 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
+from eventlog.core.model import Image, Position
 from eventlog.marks import IN_HAND, NOTE, FileMarks, note_name, notes_of
-from eventlog.model import Image, Position
 
 T = TypeVar("T")
 POSITION: Final = "position"

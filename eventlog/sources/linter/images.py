@@ -13,9 +13,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from eventlog.errors import DataError
-from eventlog.model import Image, Position, Transaction
-from eventlog.schema import Catalog
+from eventlog.core.errors import DataError
+from eventlog.core.model import Image, Position, Transaction
+from eventlog.core.schema import Catalog
 from eventlog.sources.linter.coding import Action, reading
 from eventlog.sources.linter.rows import QueueRow, address
 from eventlog.sources.linter.settings import ReadingSettings

@@ -11,8 +11,8 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import ConfigError, DataError
-from eventlog.schema import Column, Table
+from eventlog.core.errors import ConfigError, DataError
+from eventlog.core.schema import Column, Table
 
 ByteOrder = Literal["little", "big"]
 

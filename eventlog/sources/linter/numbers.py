@@ -6,7 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import Final
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 
 SIZE: Final = 16
 WHOLE_DIGITS: Final = 20

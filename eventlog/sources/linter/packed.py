@@ -9,8 +9,8 @@ import struct
 from functools import cached_property
 from typing import Any, Final
 
-from eventlog.errors import DataError
-from eventlog.model import Row
+from eventlog.core.errors import DataError
+from eventlog.core.model import Row
 from eventlog.sources.linter.compiled import Decoder, compiled
 from eventlog.sources.linter.fields import format_of, reader, said, written
 from eventlog.sources.linter.layouts import Field, RecordLayout

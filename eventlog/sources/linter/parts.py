@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from eventlog.errors import DataError
+from eventlog.core.errors import DataError
 from eventlog.sources.linter.rows import CAPACITY, QueueRow
 
 MOST_TOTAL = 1 << 24

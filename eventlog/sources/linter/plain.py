@@ -9,7 +9,7 @@ import datetime as dt
 from collections.abc import Callable
 from operator import itemgetter
 
-from eventlog.model import Image, Op, Row, Transaction
+from eventlog.core.model import Image, Op, Row, Transaction
 from eventlog.sources.linter.rows import CAPACITY, QueueRow, address
 from eventlog.sources.linter.tables import SourceTable, SourceTables
 

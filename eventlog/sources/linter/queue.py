@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.resources import files
 from typing import Any, Final, Protocol
 
-from eventlog.errors import ConfigError, EventlogError, SourceError, shortened
+from eventlog.core.errors import ConfigError, EventlogError, SourceError, shortened
 from eventlog.sources.linter.exports import arrived
 from eventlog.sources.linter.rows import QueueRow, queue_row, signed
 from eventlog.sources.linter.settings import LinterSettings

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from eventlog.errors import DataError, shortened
+from eventlog.core.errors import DataError, shortened
 from eventlog.sources.linter.remembered import Remembered
 
 COLUMNS: Final = (

@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from eventlog.errors import DataError
-from eventlog.model import Row, Value
-from eventlog.schema import Catalog, Column, Table, catalog_from_json
+from eventlog.core.errors import DataError
+from eventlog.core.model import Row, Value
+from eventlog.core.schema import Catalog, Column, Table, catalog_from_json
 from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done
 from eventlog.sources.linter.layouts import Field, Type, record_fields

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from eventlog.discreet import Discreet
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
+from eventlog.core.secret_settings import Discreet
 from eventlog.sources.linter.coding import Coding
 from eventlog.sources.linter.layouts import ByteOrder, checked_code_page
 

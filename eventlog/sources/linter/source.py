@@ -14,11 +14,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from eventlog.backoff import Backoff
+from eventlog.core.backoff import Backoff
+from eventlog.core.model import Image, Outcome, Position, Reason, Status, exceptional
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import Batch
 from eventlog.marks import FileMarks
-from eventlog.model import Image, Outcome, Position, Reason, Status, exceptional
-from eventlog.schema import Catalog
-from eventlog.seams import Batch
 from eventlog.sources.linter.hand import Hand, InHand, Settled
 from eventlog.sources.linter.images import BEHIND, ROW_WEIGHT, Committed, Report
 from eventlog.sources.linter.queue import Queue, Session

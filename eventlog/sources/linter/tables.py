@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from eventlog.errors import ConfigError, DataError
-from eventlog.model import Row
-from eventlog.schema import Catalog, Table
+from eventlog.core.errors import ConfigError, DataError
+from eventlog.core.model import Row
+from eventlog.core.schema import Catalog, Table
+from eventlog.core.suggest import did_you_mean
 from eventlog.sources.linter.codecs import RAW, ROWID, RecordCodec, codec, raw_table
 from eventlog.sources.linter.layouts import RecordLayout, Type, published, record_fields
 from eventlog.sources.linter.settings import ReadingSettings
-from eventlog.suggest import did_you_mean
 
 
 class SourceTable(Struct, frozen=True, kw_only=True):

@@ -11,9 +11,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from eventlog.errors import DataError, shortened
-from eventlog.model import Image, Op, Row, Transaction
-from eventlog.rules import parted
+from eventlog.core.errors import DataError, shortened
+from eventlog.core.model import Image, Op, Row, Transaction
+from eventlog.core.rules import parted
 from eventlog.sources.linter.blobs import BlobRun, blob_rows
 from eventlog.sources.linter.codecs import DATA
 from eventlog.sources.linter.coding import BLOB_ACTIONS, Action

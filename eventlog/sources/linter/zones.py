@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 from eventlog.sources.linter.rows import oper_time
 
 

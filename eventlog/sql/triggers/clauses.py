@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.model import Kind
-from eventlog.schema import Column
+from eventlog.core.model import Kind
+from eventlog.core.schema import Column
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import statement

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from eventlog.model import Kind, Status
+from eventlog.core.model import Kind, Status
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import statement

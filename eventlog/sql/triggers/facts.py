@@ -11,7 +11,7 @@ from enum import Enum, StrEnum, auto
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.model import Kind
+from eventlog.core.model import Kind
 from eventlog.sql.triggers.plan import ChildPlan, Plan, Style, Watched
 
 

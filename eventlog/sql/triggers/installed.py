@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from eventlog.errors import EventlogError
-from eventlog.schema import Table
+from eventlog.core.errors import EventlogError
+from eventlog.core.schema import Table
 from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.names import LogNames

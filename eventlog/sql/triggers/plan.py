@@ -7,9 +7,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from eventlog.errors import InstallError, UsageError
-from eventlog.schema import Attribute, Child, Column, Table
-from eventlog.tablekey import SPECIAL
+from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.schema import Attribute, Child, Column, Table
+from eventlog.core.tablekey import SPECIAL
 
 
 class Style(StrEnum):

@@ -8,8 +8,8 @@ from enum import Enum, auto
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import InstallError
-from eventlog.schema import Column
+from eventlog.core.errors import InstallError
+from eventlog.core.schema import Column
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import log_holes, number_holes, statement

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from eventlog.errors import InstallError, UsageError
-from eventlog.schema import Table
+from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.schema import Table
 from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import log_columns

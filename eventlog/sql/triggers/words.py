@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from eventlog.schema import Column, Made
+from eventlog.core.schema import Column, Made
+from eventlog.core.sql_types import Category, bare_type
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
-from eventlog.sqltypes import Category, bare_type
 
 _fragments = {
     Category.STRING: "text_of_string",

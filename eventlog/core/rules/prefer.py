@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from eventlog.model import Event, Outcome, ReadBack, Reason, Row, Status, Unreadable, written
-from eventlog.rules.lifetimes import BACK, ROW_BACK, Lifetime
-from eventlog.rules.meaning import STATUS
-from eventlog.rules.screen import Screened
+from eventlog.core.model import Event, Outcome, ReadBack, Reason, Row, Status, Unreadable, written
+from eventlog.core.rules.lifetimes import BACK, ROW_BACK, Lifetime
+from eventlog.core.rules.meaning import STATUS
+from eventlog.core.rules.screen import Screened
 
 CANNOT_READ_BACK = "its values must be read back from the table, and there is no database or snapshot to read from."
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from eventlog.model import Event, Kind, RowId
-from eventlog.rules.meaning import MEANING
-from eventlog.rules.screen import Screened, Subject
+from eventlog.core.model import Event, Kind, RowId
+from eventlog.core.rules.meaning import MEANING
+from eventlog.core.rules.screen import Screened, Subject
 
 BACK = frozenset(kind for kind, meaning in MEANING.items() if meaning.back)
 ROW_BACK = frozenset(kind for kind in BACK if MEANING[kind].row)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final
 
-from eventlog.errors import ConfigError
+from eventlog.core.errors import ConfigError
 
 EXTRAS: Final[Mapping[str, str]] = {
     "psycopg": "postgres",

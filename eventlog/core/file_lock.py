@@ -6,7 +6,7 @@ import fcntl
 from pathlib import Path
 from typing import BinaryIO
 
-from eventlog.errors import SourceError
+from eventlog.core.errors import SourceError
 
 
 class Claim:

@@ -14,12 +14,12 @@ from operator import attrgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import DataError
-from eventlog.model import Event, Kind, Outcome, Position, Reason, RowId
-from eventlog.rules.identity import Identities, Naming
-from eventlog.rules.meaning import MEANING, STATUS, Options
-from eventlog.rules.times import moment
-from eventlog.schema import Catalog, Table
+from eventlog.core.errors import DataError
+from eventlog.core.model import Event, Kind, Outcome, Position, Reason, RowId
+from eventlog.core.rules.identity import Identities, Naming
+from eventlog.core.rules.meaning import MEANING, STATUS, Options
+from eventlog.core.rules.times import moment
+from eventlog.core.schema import Catalog, Table
 
 
 class Subject(Struct, gc=False):

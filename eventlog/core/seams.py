@@ -11,8 +11,8 @@ from typing import Protocol, cast, runtime_checkable
 
 from msgspec import Struct
 
-from eventlog.model import Captured, Change, Document, Event, Outcome, Position, ReadBack, Refusal, RowId
-from eventlog.schema import Catalog
+from eventlog.core.model import Captured, Change, Document, Event, Outcome, Position, ReadBack, Refusal, RowId
+from eventlog.core.schema import Catalog
 
 
 class Batch(Struct, frozen=True, kw_only=True):

@@ -13,16 +13,16 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from eventlog.model import Change, Event, Outcome, Outcomes, Position, ReadBack, RowId, Unreadable
-from eventlog.rules.coalesce import coalesce
-from eventlog.rules.images import parted, tell
-from eventlog.rules.join import delete, join
-from eventlog.rules.lifetimes import ROW_BACK, lifetimes, wanted
-from eventlog.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Options
-from eventlog.rules.prefer import prefer
-from eventlog.rules.screen import Screened, screen
-from eventlog.rules.times import moment
-from eventlog.schema import Catalog
+from eventlog.core.model import Change, Event, Outcome, Outcomes, Position, ReadBack, RowId, Unreadable
+from eventlog.core.rules.coalesce import coalesce
+from eventlog.core.rules.images import parted, tell
+from eventlog.core.rules.join import delete, join
+from eventlog.core.rules.lifetimes import ROW_BACK, lifetimes, wanted
+from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Options
+from eventlog.core.rules.prefer import prefer
+from eventlog.core.rules.screen import Screened, screen
+from eventlog.core.rules.times import moment
+from eventlog.core.schema import Catalog
 
 __all__ = [
     "EXPLANATION",

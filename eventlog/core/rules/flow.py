@@ -15,14 +15,14 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from eventlog.model import Event, Outcome, Position, ReadBack, Row, RowId, Unreadable
-from eventlog.rules.fold import Fold, Tell, ended
-from eventlog.rules.join import delete, join
-from eventlog.rules.lifetimes import BACK, DELETE_ROW, ROW_BACK, Lifetime, asked_for, lifetimes
-from eventlog.rules.meaning import Options
-from eventlog.rules.prefer import prefer
-from eventlog.rules.screen import Screened, Subject, screen
-from eventlog.schema import Catalog
+from eventlog.core.model import Event, Outcome, Position, ReadBack, Row, RowId, Unreadable
+from eventlog.core.rules.fold import Fold, Tell, ended
+from eventlog.core.rules.join import delete, join
+from eventlog.core.rules.lifetimes import BACK, DELETE_ROW, ROW_BACK, Lifetime, asked_for, lifetimes
+from eventlog.core.rules.meaning import Options
+from eventlog.core.rules.prefer import prefer
+from eventlog.core.rules.screen import Screened, Subject, screen
+from eventlog.core.schema import Catalog
 
 Pieces = Callable[[], Iterable[Sequence[Event]]]
 """Begins anew with the first piece whenever it is called; the events are in the order of their positions."""

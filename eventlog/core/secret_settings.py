@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from eventlog.masking import decoded, is_secret, named_secrets
+from eventlog.core.secrets import decoded, is_secret, named_secrets
 
 OPTIONS: Final = frozenset(("", "connect", "options"))
 """Settings whose keys are a driver's own settings."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from eventlog.masking import shown
+from eventlog.core.secrets import shown
 
 OK: Final = 0
 EX_USAGE: Final = 64

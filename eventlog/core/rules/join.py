@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from eventlog.model import REFRESH, Change, Edit, Event, Kind, Op, Position, Reason, Row
-from eventlog.rules.lifetimes import BACK, ROW_BACK
-from eventlog.rules.meaning import MEANING
-from eventlog.rules.screen import Screened, Subject
+from eventlog.core.model import REFRESH, Change, Edit, Event, Kind, Op, Position, Reason, Row
+from eventlog.core.rules.lifetimes import BACK, ROW_BACK
+from eventlog.core.rules.meaning import MEANING
+from eventlog.core.rules.screen import Screened, Subject
 
 # Plain numbers, because looking a member up in its enum costs as much as the rest of a comparison, and these are made
 # for every event.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 
-from eventlog.model import Change, Event, Outcome, Position, Reason, Row
-from eventlog.rules.coalesce import coalesce
-from eventlog.rules.join import UPDATE_FIELD, multiple_attributes, saying_something
-from eventlog.rules.meaning import MEANING, STATUS
-from eventlog.rules.screen import Screened, Subject
+from eventlog.core.model import Change, Event, Outcome, Position, Reason, Row
+from eventlog.core.rules.coalesce import coalesce
+from eventlog.core.rules.join import UPDATE_FIELD, multiple_attributes, saying_something
+from eventlog.core.rules.meaning import MEANING, STATUS
+from eventlog.core.rules.screen import Screened, Subject
 
 Tell = Callable[[Change], str | None]
 """Takes a change; the answer is why it cannot be published, or None."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
-from eventlog.errors import KeySyntaxError
+from eventlog.core.errors import KeySyntaxError
 
 SPECIAL = ",;'+\"=\\<>"
 simple = re.compile(r"""[^,;'+"=\\<> ]+=[^,;'+"=\\<> ]+""").fullmatch

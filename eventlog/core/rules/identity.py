@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from eventlog.columnnames import read_column_name
-from eventlog.errors import DataError
-from eventlog.model import RowId
-from eventlog.schema import Catalog, Child, Found, Table
-from eventlog.tablekey import TableKey, arranged, format_parts, parse, simple, written
+from eventlog.core.errors import DataError
+from eventlog.core.model import RowId
+from eventlog.core.schema import Catalog, Child, Found, Table
+from eventlog.core.tablekey import TableKey, arranged, format_parts, parse, simple, written
+from eventlog.core.view_columns import read_column_name
 
 
 class Naming:

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.model import Kind, Op, Reason, Status
+from eventlog.core.model import Kind, Op, Reason, Status
 
 
 class Meaning(Struct, frozen=True, kw_only=True):

@@ -14,9 +14,9 @@ from functools import cached_property
 import msgspec
 from msgspec import Struct, field
 
-from eventlog.columnnames import read_column_name
-from eventlog.errors import DataError
-from eventlog.sqltypes import Category, category
+from eventlog.core.errors import DataError
+from eventlog.core.sql_types import Category, category
+from eventlog.core.view_columns import read_column_name
 
 
 class Made(StrEnum):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from eventlog.model import Change, Edit, Event, Op, Reason, Row
-from eventlog.rules.join import INSERT_FIELD, UPDATE_FIELD, edit, multiple_attributes, saying_something, whole_row
-from eventlog.rules.lifetimes import ROW_BACK
-from eventlog.rules.meaning import MEANING
-from eventlog.rules.screen import Screened, Subject
+from eventlog.core.model import Change, Edit, Event, Op, Reason, Row
+from eventlog.core.rules.join import INSERT_FIELD, UPDATE_FIELD, edit, multiple_attributes, saying_something, whole_row
+from eventlog.core.rules.lifetimes import ROW_BACK
+from eventlog.core.rules.meaning import MEANING
+from eventlog.core.rules.screen import Screened, Subject
 
 
 def coalesce(screened: Screened, subject: Subject, events: list[Event], row: Row | None) -> list[Change]:

@@ -9,12 +9,12 @@ from decimal import Decimal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.errors import DataError
-from eventlog.model import ABSENT, Cell, Change, Edit, Image, Op, Outcome, Position, Reason, Row, RowId
-from eventlog.rules.meaning import STATUS, Options
-from eventlog.rules.screen import Ours
-from eventlog.schema import Catalog, Table
-from eventlog.tablekey import format_parts
+from eventlog.core.errors import DataError
+from eventlog.core.model import ABSENT, Cell, Change, Edit, Image, Op, Outcome, Position, Reason, Row, RowId
+from eventlog.core.rules.meaning import STATUS, Options
+from eventlog.core.rules.screen import Ours
+from eventlog.core.schema import Catalog, Table
+from eventlog.core.tablekey import format_parts
 
 _TRUNCATE = Op.TRUNCATE
 
