@@ -13,7 +13,7 @@ from msgspec import Struct
 from sqlalchemy import Engine, create_engine, text
 
 from bench.postgresql import url
-from eventlog.config import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames

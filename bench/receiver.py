@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from bench.backlog import PER_CHANGE, Backlog, Standing, backlog
 from bench.measure import Benchmark, Contestant, Target, Timings
-from eventlog.config import Config, HttpOutput
+from eventlog.config.settings import Config, HttpOutput
 
 DOCUMENTS: Final = 2_000
 QUICK: Final = 20

@@ -15,7 +15,7 @@ from sqlalchemy import create_engine, text
 from bench.backlog import Backlog, Standing, backlog, closed_at_the_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
-from eventlog.config import Config, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.journal import library_journal
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames

@@ -16,15 +16,15 @@ import click
 import msgspec
 from msgspec import Struct
 
-from eventlog.config import PublisherConfig, SourceConfig
+from eventlog.config.outputs import KINDS
+from eventlog.config.settings import PublisherConfig, SourceConfig
+from eventlog.config.web_settings import WebConfig
 from eventlog.core.model import Kind
 from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
-from eventlog.outputs import KINDS
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.linter.settings import LinterSettings
-from eventlog.websettings import WebConfig
 
 DOCS = Path(__file__).resolve().parent
 FOLDER = DOCS / "reference"

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from eventlog.assembly import pipeline_of
-from eventlog.config import Config
+from eventlog.config.assembly import pipeline_of
+from eventlog.config.destinations import xds_of
+from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Change, Event, Outcome, Status
 from eventlog.core.rules import Decision
 from eventlog.core.rules.identity import Identities
 from eventlog.core.rules.times import moment
 from eventlog.core.seams import Batch
-from eventlog.destinations import xds_of
 from eventlog.pipeline import Pipeline
 from eventlog.sql.log import Log
 

@@ -13,7 +13,7 @@ from bench.growth.series import powers, targets
 from bench.growth.shape import Shape
 from bench.measure import Benchmark, Contestant
 from eventlog.check import Level, check
-from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames

@@ -9,7 +9,7 @@ from eventlog.check.log import log_points
 from eventlog.check.outputs import output_points
 from eventlog.check.point import Level, Point, failure, ok, points
 from eventlog.check.server import local_time, server_points
-from eventlog.config import Config
+from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError, EventlogError, MachineError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from eventlog.check.numbers import number_points
 from eventlog.check.owners import owner_points
 from eventlog.check.point import Point, failure, ok, points, warning
 from eventlog.check.triggers import trigger_points
-from eventlog.config import Config
+from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Status
 from eventlog.core.rules.times import moment

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eventlog.check.findings import findings
 from eventlog.check.point import Point, ok
-from eventlog.config import Config
+from eventlog.config.settings import Config
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
 

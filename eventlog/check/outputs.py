@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from eventlog.check.point import Point, failure, ok, warning
-from eventlog.config import Config, FilesOutput, HttpOutput
+from eventlog.config.destinations import require_packages
+from eventlog.config.settings import Config, FilesOutput, HttpOutput
 from eventlog.core.errors import ConfigError, EventlogError, SinkError
-from eventlog.destinations import require_packages
 from eventlog.sinks.address import trust
 
 

@@ -44,7 +44,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 def _show(folder: Path) -> None:
     """The six steps, each said and done."""
-    from eventlog.config import Config, PublisherConfig, SourceConfig, StdoutOutput
+    from eventlog.config.settings import Config, PublisherConfig, SourceConfig, StdoutOutput
     from eventlog.daemon import Publisher
     from eventlog.sql.connect import connect
     from eventlog.sql.install import install

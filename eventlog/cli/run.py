@@ -12,7 +12,7 @@ import click
 from msgspec.structs import replace
 
 from eventlog.cli.site import Site, site_options
-from eventlog.config import Config, FilesOutput
+from eventlog.config.settings import Config, FilesOutput
 
 if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from msgspec.structs import replace
 
-from eventlog.config import Config, load
+from eventlog.config.settings import Config, load
 from eventlog.core.errors import ConfigError
 from eventlog.sql.names import LogNames
 

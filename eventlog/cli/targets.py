@@ -7,10 +7,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from eventlog.cli.order import Order
-from eventlog.config import Config
+from eventlog.config.outputs import DatabaseOutput, FilesOutput, KafkaOutput, StdoutOutput
+from eventlog.config.settings import Config
 from eventlog.convert.settings import MessageFiles, SentMessages, SentTables, TableFiles, Target
 from eventlog.core.errors import UsageError
-from eventlog.outputs import DatabaseOutput, FilesOutput, KafkaOutput, StdoutOutput
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.sinks.database import DatabaseSettings
@@ -56,7 +56,7 @@ def target_of(order: Order, config: Config) -> Target:
         return _tables(order, config)
     if order.target == "messages":
         return _messages(order, config)
-    from eventlog.destinations import xds_of
+    from eventlog.config.destinations import xds_of
 
     return replace(xds_of(config), batch_size=1)  # parts have a size of their own
 

@@ -7,7 +7,7 @@ import sys
 import click
 
 from eventlog.cli.site import Site, site_options
-from eventlog.config import Config
+from eventlog.config.settings import Config
 
 
 @click.command()

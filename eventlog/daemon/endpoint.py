@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from eventlog.config import Config
+from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.admission import PATIENCE_SECONDS, is_late, leaving
 from eventlog.daemon.exposition import CONTENT_TYPE, Answer, health, metrics, ready

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from structlog.stdlib import BoundLogger
 
-from eventlog.assembly import pipeline_of
-from eventlog.config import Config
+from eventlog.config.assembly import pipeline_of
+from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.seams import Tenure
 from eventlog.daemon.gauge import Gauge

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from structlog.stdlib import BoundLogger
 
-from eventlog.config import Config
+from eventlog.config.settings import Config
 from eventlog.daemon.logpost import LogPost
 from eventlog.daemon.post import Post
 from eventlog.daemon.streampost import StreamPost

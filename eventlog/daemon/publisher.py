@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, Self
 from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
-from eventlog.config import Config, load
+from eventlog.config.destinations import outputs_of
+from eventlog.config.settings import Config, load
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import MachineError, OccupiedError, SinkError, SourceError
 from eventlog.core.seams import Tenure
@@ -25,7 +26,6 @@ from eventlog.daemon.posts import post_of
 from eventlog.daemon.rest import Rest
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery import Output
-from eventlog.destinations import outputs_of
 from eventlog.journal import library_journal
 from eventlog.pipeline import Report
 from eventlog.relay import Relay

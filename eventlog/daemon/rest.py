@@ -12,9 +12,9 @@ from threading import Event as Flag
 from time import monotonic
 from typing import Final
 
-from eventlog.config import PublisherConfig
+from eventlog.config.settings import PublisherConfig
+from eventlog.config.timetable import read_times
 from eventlog.sources.wakeup import Wakeup
-from eventlog.timetable import read_times
 
 LOOK_UP: Final = 1.0
 """Seconds after which a wait says that it is alive and looks at the clock on the wall."""

@@ -8,7 +8,7 @@ from threading import Event as Flag
 
 from structlog.stdlib import BoundLogger
 
-from eventlog.config import Config
+from eventlog.config.settings import Config
 from eventlog.core.errors import EX_DATA, EX_UNAVAILABLE, OK, ConfigError, InstallError, MachineError
 from eventlog.daemon.publisher import FAILURES, Publisher
 from eventlog.daemon.systemd import Systemd

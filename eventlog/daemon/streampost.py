@@ -11,7 +11,8 @@ from uuid import uuid4
 
 from structlog.stdlib import BoundLogger
 
-from eventlog.config import Config
+from eventlog.config.settings import Config
+from eventlog.config.streams import stream_of, stream_pipeline_of
 from eventlog.core.errors import OccupiedError
 from eventlog.core.file_lock import Claim
 from eventlog.core.seams import Stream, Tenure
@@ -20,7 +21,6 @@ from eventlog.daemon.vitals import Vitals
 from eventlog.delivery import Output
 from eventlog.marks import EPOCH, LOG, FileMarks, next_epoch
 from eventlog.pipeline import Pipeline
-from eventlog.streams import stream_of, stream_pipeline_of
 
 NAMES: Final = {"gbase": "CDC stream", "linter": "replication queue"}
 

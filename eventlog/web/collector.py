@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from eventlog.config import Config
+from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.rules.times import moment
 from eventlog.marks import IN_HAND, OUTPUTS, PUBLISHER, Marks, notes_of, read_runs

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.config import Config
+from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, UsageError, shortened
 from eventlog.explain import explain
 from eventlog.rowcare import LARGEST_NUMBER, LETTERS, PROCESSED, Choice, hold, release, requeue

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
-from eventlog.config import Config
+from eventlog.config.settings import Config
 from eventlog.core.packages import require
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.websettings import WebConfig
+from eventlog.config.web_settings import WebConfig
 
 LASTS: Final = 12 * 3600
 """Seconds that a session lasts."""

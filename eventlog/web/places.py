@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from eventlog.config import Config
+from eventlog.config.destinations import name_of
+from eventlog.config.outputs import KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.secrets import masked
-from eventlog.destinations import name_of
-from eventlog.outputs import KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.progress import Progress, read_positions
 from eventlog.standing import Standing, Standings
 from eventlog.web.reading import Place

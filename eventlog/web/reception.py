@@ -7,7 +7,7 @@ from threading import Event as Flag
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
-from eventlog.config import Config
+from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
 from eventlog.sql.connect import connect
 from eventlog.sql.limits import limit_sessions

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from structlog.stdlib import BoundLogger
 
-from eventlog.config import Config
+from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.endpoint import cannot_listen, read_address
 from eventlog.daemon.exposition import CONTENT_TYPE, health, metrics, ready

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config import Config, FilesOutput
+from eventlog.config.destinations import outputs_of
+from eventlog.config.settings import Config, FilesOutput
 from eventlog.core.durable_files import make_empty, make_folder, write_file
 from eventlog.daemon.publisher import Publisher
-from eventlog.destinations import outputs_of
 from eventlog.marks import FileMarks
 from eventlog.receiver import Receiver
 from eventlog.sources.spill import FileSpill

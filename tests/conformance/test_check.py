@@ -13,7 +13,7 @@ from sqlalchemy import Engine, inspect
 from eventlog.check import REFUSED, SILENT, Level, Point, check
 from eventlog.check.server import local_time, version_point
 from eventlog.check.triggers import mending
-from eventlog.config import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
 from eventlog.sql.dialect import POSTGRESQL
 from eventlog.sql.install import install

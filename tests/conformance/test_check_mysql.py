@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from eventlog.check import Level, Point, check
-from eventlog.config import Config, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import EX_CONFIG
 from eventlog.sql.install import install
 from eventlog.sql.rights import Roles, give_rights

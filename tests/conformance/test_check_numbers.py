@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
 from eventlog.check import Level, Point, check
-from eventlog.config import Config, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import track

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, create_engine, text
 
 from eventlog.check import Level, Point, check
 from eventlog.check.server import local_time, server_points
-from eventlog.config import Config, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from eventlog.sql.install import install
 from eventlog.sql.rights import Roles, give_rights

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.config import Config, PublisherConfig, SourceConfig
+from eventlog.config.outputs import DatabaseOutput
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
 from eventlog.daemon import Publisher
-from eventlog.outputs import DatabaseOutput
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import MYSQL
 from eventlog.sql.install import install, uninstall

@@ -11,7 +11,7 @@ from msgspec import Struct
 from sqlalchemy import Engine, inspect, text
 
 import eventlog
-from eventlog.config import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
 from eventlog.purge import Purge, purge
 from eventlog.rowcare import Choice, hold, release, rows
 from eventlog.sql.dialect import dialect_of

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, inspect
 from sqlalchemy.engine import Inspector
 
 from eventlog.check import Level, check
-from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
 from eventlog.sql.triggers import State, track, trigger_states, untrack

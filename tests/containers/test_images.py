@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from eventlog.cli.main import main
-from eventlog.config import from_settings, load
+from eventlog.config.settings import from_settings, load
 from tests.servers import absent, found
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -29,7 +29,7 @@ LOADED = (
     "eventlog.cli.run",
     "eventlog.daemon.publisher",
     "eventlog.daemon.service",
-    "eventlog.destinations",
+    "eventlog.config.destinations",
     "eventlog.qlik.changetable",
     "eventlog.qlik.messages.write",
     "eventlog.sinks.changefiles",

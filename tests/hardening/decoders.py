@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from eventlog.config import load
+from eventlog.config.settings import load
 from eventlog.core.errors import DataError
 from eventlog.core.model import Document
 from eventlog.core.tablekey import TableKey

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.check import check
-from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.core.model import RowId
 from eventlog.daemon import Publisher
 from eventlog.refresh import Refresh, loads

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eventlog.config import Config, HttpOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, HttpOutput, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from tests.conformance.event_logs import LogTable
 from tests.integration.parallel_server import Fate, ParallelServer

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from sqlalchemy import Engine
 
-from eventlog.config import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.xds.events import read_events
 from tests.conformance.event_logs import LogTable, installed

@@ -7,8 +7,8 @@ import random
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from eventlog.assembly import catalog_of
-from eventlog.config import Config, SourceConfig
+from eventlog.config.assembly import catalog_of
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.rules import Options
 from eventlog.delivery import Output
 from eventlog.mirror.apply import Mirrors

@@ -14,7 +14,7 @@ import pytest
 
 from eventlog.check import Level, Point
 from eventlog.check.outputs import output_points
-from eventlog.config import Config, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
+from eventlog.config.settings import Config, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from tests.acceptance.command import eventlog, ok
 

@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config import Config, HttpOutput, PublisherConfig, SourceConfig
+from eventlog.config.settings import Config, HttpOutput, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
 from eventlog.daemon import Publisher
 from eventlog.receiver import Delivery, Receiver

@@ -10,7 +10,7 @@ from pymysql import _auth
 from sqlalchemy import Engine
 
 from eventlog.check import Level, check
-from eventlog.config import Config, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import ConfigError, InstallError, SourceError
 from eventlog.sql.connect import connect
 from eventlog.sql.install import install

@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config import Config, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import OK, ConfigError
 from eventlog.core.model import Document, Outcome
 from eventlog.daemon.publisher import Publisher

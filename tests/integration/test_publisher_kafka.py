@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config import Config, from_settings
+from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import EX_UNAVAILABLE
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install

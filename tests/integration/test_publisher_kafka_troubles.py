@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config import Config, from_settings
+from eventlog.config.settings import Config, from_settings
 from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.sql.install import install

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.cli.main import exit_code
-from eventlog.config import Config, HttpOutput
+from eventlog.config.settings import Config, HttpOutput
 from eventlog.core.errors import OK, OccupiedError, SinkError
 from eventlog.daemon.ledger import Ledger
 from eventlog.daemon.publisher import Publisher

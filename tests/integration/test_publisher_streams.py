@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from eventlog.cli.main import main
-from eventlog.config import Config, from_settings
+from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import OccupiedError
 from eventlog.daemon.publisher import Publisher
 from eventlog.marks import FileMarks

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.assembly import catalog_of
-from eventlog.config import Config, SourceConfig
+from eventlog.config.assembly import catalog_of
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import Document, Outcome
 from eventlog.core.rules import Options
 from eventlog.core.seams import Tenure

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.core.errors import SourceError
 from eventlog.daemon import Publisher
 from eventlog.refresh import Refresh, loads

@@ -12,7 +12,7 @@ from msgspec import Struct
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.core.errors import InstallError
 from eventlog.daemon import Publisher
 from eventlog.sql.install import install

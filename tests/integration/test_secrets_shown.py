@@ -9,11 +9,11 @@ from threading import Thread
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config import Config, SourceConfig
+from eventlog.config.outputs import DatabaseOutput
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.service import Service
 from eventlog.daemon.vitals import Vitals
 from eventlog.journal import journal, library_journal
-from eventlog.outputs import DatabaseOutput
 from eventlog.web.door import open_page
 from tests.acceptance.command import eventlog
 from tests.integration.publishing import settled, site, until, url_of

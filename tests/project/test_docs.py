@@ -18,7 +18,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from eventlog.config import from_settings
+from eventlog.config.settings import from_settings
 from eventlog.core.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]

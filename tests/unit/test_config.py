@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.config import Config, FilesOutput, PublisherConfig, SourceConfig, StdoutOutput, from_settings, load
+from eventlog.config.settings import (
+    Config,
+    FilesOutput,
+    PublisherConfig,
+    SourceConfig,
+    StdoutOutput,
+    from_settings,
+    load,
+)
 from eventlog.core.errors import ConfigError
 
 EVERYTHING = """

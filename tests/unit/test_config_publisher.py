@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from eventlog.assembly import log_settings_of
-from eventlog.config import Config, FilesOutput, HttpOutput, PublisherConfig, StdoutOutput, from_settings
+from eventlog.config.assembly import log_settings_of
+from eventlog.config.destinations import outputs_of
+from eventlog.config.settings import Config, FilesOutput, HttpOutput, PublisherConfig, StdoutOutput, from_settings
 from eventlog.core.errors import ConfigError
-from eventlog.destinations import outputs_of
 
 
 def read(**keys: Any) -> PublisherConfig:

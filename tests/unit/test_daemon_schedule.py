@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.config import PublisherConfig
+from eventlog.config.settings import PublisherConfig
+from eventlog.config.timetable import Timetable, read_times
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.daemon import rest
 from eventlog.daemon.rest import Rest
 from eventlog.sources.wakeup import LONGEST, SHORTEST, pause
-from eventlog.timetable import Timetable, read_times
 
 DAY = dt.datetime(2026, 3, 29)
 moments = st.datetimes(dt.datetime(2020, 1, 1), dt.datetime(2030, 1, 1))

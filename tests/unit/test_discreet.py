@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.config import from_settings
+from eventlog.config.settings import from_settings
 from eventlog.core.secret_settings import secrets_in
 
 SETTINGS = {

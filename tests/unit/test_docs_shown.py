@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from eventlog.cli.main import main
-from eventlog.config import Config, from_settings
+from eventlog.config.settings import Config, from_settings
 from eventlog.sources.linter.settings import LinterSettings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,11 +11,11 @@ import pytest
 
 from eventlog.check import Level, check
 from eventlog.cli.main import exit_code
-from eventlog.config import Config
+from eventlog.config.destinations import outputs_of
+from eventlog.config.outputs import FilesOutput, KafkaOutput, OutputConfig
+from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, ConfigError
 from eventlog.core.packages import EXTRAS, require
-from eventlog.destinations import outputs_of
-from eventlog.outputs import FilesOutput, KafkaOutput, OutputConfig
 from eventlog.sql.connect import connect
 
 PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"

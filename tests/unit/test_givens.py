@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventlog.config import Config, FilesOutput, from_settings, load
+from eventlog.config.settings import Config, FilesOutput, from_settings, load
 from eventlog.core.errors import ConfigError
 
 HEAD = "EVENTLOG_"

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventlog.config.destinations import name_of
+from eventlog.config.outputs import DatabaseOutput, HttpOutput
 from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.secret_settings import secrets_in
 from eventlog.core.secrets import is_secret, masked, shown, visible
 from eventlog.daemon.vitals import Vitals
-from eventlog.destinations import name_of
 from eventlog.journal import journal, library_journal
 from eventlog.marks import note_name, notes_of
-from eventlog.outputs import DatabaseOutput, HttpOutput
 from eventlog.sources.settlement import note_of
 from eventlog.sql.connect import read_url, shown_url
 from eventlog.standing import Standing, read_standings, stands, write_standings

@@ -10,7 +10,7 @@ from threading import Event as Flag
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config import PublisherConfig
+from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import MachineError, SinkError, SourceError
 from eventlog.core.model import Document, Outcome, Status
 from eventlog.core.seams import Batch

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.config import Config, HttpOutput, from_settings
+from eventlog.config.destinations import outputs_of
+from eventlog.config.settings import Config, HttpOutput, from_settings
 from eventlog.core.errors import ConfigError
-from eventlog.destinations import outputs_of
 from eventlog.sinks.address import HttpSettings, trust
 from eventlog.sinks.http import HttpSink
 

@@ -12,13 +12,13 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.config import Config, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
+from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.vitals import Vitals
 from eventlog.journal import journal, library_journal
 from eventlog.web.door import open_page, watched_only
 from eventlog.web.server import PageServer
-from eventlog.websettings import WebConfig
 from tests.conformance.event_logs import LogTable
 from tests.web.visiting import Visit, opened, watched
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.config.web_settings import WebConfig
 from eventlog.web.server import PageServer
-from eventlog.websettings import WebConfig
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
 from tests.servers import absent, found

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import ConfigError
 from eventlog.web.guard import LASTS, Asked, Guard, Refused, Visitor, foreign, host_name, is_local, is_open_door
-from eventlog.websettings import WebConfig
 
 TOKEN = "a-token-of-sixteen-or-more"
 PROXIED = WebConfig(user_header="X-Forwarded-User", hosts=("log.example.net",), proxies=("10.0.0.0/8",))

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.cli.main import exit_code
-from eventlog.config import load
+from eventlog.config.settings import load
 from eventlog.core.errors import EX_DATA, EX_USAGE, ConfigError
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.web.server import PageServer

@@ -11,7 +11,7 @@ from http.client import HTTPConnection
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config import Config, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.journal import journal, library_journal
 from eventlog.web import desk
 from eventlog.web.app import LARGEST

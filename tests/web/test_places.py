@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.config import Config
-from eventlog.destinations import LONGEST_NAME, outputs_of
-from eventlog.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.config.destinations import LONGEST_NAME, outputs_of
+from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.config.settings import Config
 from eventlog.progress import Planned, Progress, write_note
 from eventlog.standing import Standing
 from eventlog.web.places import named_outputs, with_standings

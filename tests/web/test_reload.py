@@ -14,14 +14,14 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, FilesOutput, SourceConfig
+from eventlog.config.web_settings import WebConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.journal import journal, library_journal
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
-from eventlog.websettings import WebConfig
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, site, until, url_of
 from tests.web.visiting import Visit, watched

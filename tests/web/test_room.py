@@ -13,6 +13,7 @@ import pytest
 from msgspec import Struct
 from sqlalchemy import Engine
 
+from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import SinkError
 from eventlog.daemon import admission
 from eventlog.daemon.admission import MOST, MOST_OF_ONE, is_late, leaving
@@ -20,7 +21,6 @@ from eventlog.daemon.endpoint import Endpoint
 from eventlog.daemon.vitals import Vitals
 from eventlog.web import app as pages
 from eventlog.web import connection
-from eventlog.websettings import WebConfig
 from tests.integration.publishing import until
 from tests.web.test_access import TOKEN
 from tests.web.visiting import Visit, opened, watched

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.cli.run import _endpoint
-from eventlog.config import Config, SourceConfig
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.endpoint import Endpoint
 from eventlog.daemon.vitals import Vitals

@@ -13,12 +13,12 @@ from urllib.parse import urlencode
 from msgspec import Struct
 from sqlalchemy import Engine
 
-from eventlog.config import Config, FilesOutput, SourceConfig
+from eventlog.config.settings import Config, FilesOutput, SourceConfig
+from eventlog.config.web_settings import WebConfig
 from eventlog.daemon.vitals import Vitals
 from eventlog.journal import library_journal
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
-from eventlog.websettings import WebConfig
 from tests.conformance.event_logs import LogTable, installed
 from tests.integration.publishing import url_of
 

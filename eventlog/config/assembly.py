@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from eventlog.config import Config
+from eventlog.config.settings import Config
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import PiecewiseFormat

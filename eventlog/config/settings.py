@@ -17,17 +17,17 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.config.environment import fitted, with_environment
+from eventlog.config.outputs import KINDS, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
+from eventlog.config.timetable import read_times
+from eventlog.config.web_settings import WebConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.core.secret_settings import Discreet
 from eventlog.core.suggest import did_you_mean
-from eventlog.givens import fitted, with_environment
-from eventlog.outputs import KINDS, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sql.names import LogNames, read_log_name
-from eventlog.timetable import read_times
-from eventlog.websettings import WebConfig
 
 __all__ = [
     "Config",

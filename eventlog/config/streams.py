@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from eventlog.config import Config
+from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, catalog_from_json

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from eventlog.config import Config
+from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.config.settings import Config
 from eventlog.core.durable_files import make_folder
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.packages import require
 from eventlog.core.seams import Format
 from eventlog.delivery import Output
-from eventlog.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
 
 if TYPE_CHECKING:
     from eventlog.xds.write import XdsFormat
