@@ -15,7 +15,7 @@ from eventlog.core.rules import Decision
 from eventlog.core.rules.identity import Identities
 from eventlog.core.rules.times import moment
 from eventlog.core.seams import Batch
-from eventlog.pipeline import Pipeline
+from eventlog.delivery.pipeline import Pipeline
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from msgspec import Struct
 
 from eventlog.core.model import Status, written
 from eventlog.core.rules.times import moment
+from eventlog.delivery.output_state import Standing, read_standings
 from eventlog.marks import OUTPUTS, Marks
 from eventlog.sources.backlog import Backlog, backlog, unread_tables
 from eventlog.sources.holder import told_moment
 from eventlog.sources.lock import Sight, look_at
 from eventlog.sources.pace import Rate, read_rate
 from eventlog.sql.log import Log
-from eventlog.standing import Standing, read_standings
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -9,19 +9,19 @@ from eventlog.config.settings import Config
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import PiecewiseFormat
-from eventlog.delivery import Output, Strictness
+from eventlog.delivery.output import Output, Strictness
+from eventlog.delivery.pipeline import Pipeline
 from eventlog.marks import TRACKED, Marks
-from eventlog.pipeline import Pipeline
 from eventlog.sql.dialect import dialect_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from eventlog.delivery.workers import Workers
     from eventlog.sources.lock import LogLock
     from eventlog.sources.table import LogSettings
     from eventlog.sql.names import LogNames
     from eventlog.sql.rows import Room
-    from eventlog.workers import Workers
 
 
 def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
@@ -95,8 +95,8 @@ def workers_of(
     engine: Engine, catalog: Catalog, config: Config, outputs: Sequence[Output], options: Options
 ) -> Workers | None:
     """The processes that share the work; none where a receiver judges each document, or where time makes the order."""
-    from eventlog.share import Job, Reading
-    from eventlog.workers import Workers
+    from eventlog.delivery.share import Job, Reading
+    from eventlog.delivery.workers import Workers
 
     source, formats = config.source, [output.format for output in outputs]
     piecewise = tuple([form for form in formats if isinstance(form, PiecewiseFormat)])

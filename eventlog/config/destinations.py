@@ -15,7 +15,7 @@ from eventlog.core.durable_files import make_folder
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.packages import require
 from eventlog.core.seams import Format
-from eventlog.delivery import Output
+from eventlog.delivery.output import Output
 
 if TYPE_CHECKING:
     from eventlog.xds.write import XdsFormat

@@ -10,9 +10,9 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, catalog_from_json
 from eventlog.core.seams import Stream
-from eventlog.delivery import Output, Strictness
+from eventlog.delivery.output import Output, Strictness
+from eventlog.delivery.pipeline import Pipeline
 from eventlog.marks import FileMarks
-from eventlog.pipeline import Pipeline
 
 Report = Callable[[str], None]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 
 from eventlog.core.seams import Beating
-from eventlog.delivery import Output
+from eventlog.delivery.output import Output
 
 
 class Heartbeat:

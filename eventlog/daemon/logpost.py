@@ -18,8 +18,8 @@ from eventlog.daemon.postpoll import run_statements
 from eventlog.daemon.tempo import Tempo
 from eventlog.daemon.vitals import Vitals
 from eventlog.daemon.watch import Watch
-from eventlog.delivery import Output
-from eventlog.pipeline import Pipeline
+from eventlog.delivery.output import Output
+from eventlog.delivery.pipeline import Pipeline
 from eventlog.sources.lock import LogLock
 from eventlog.sources.wakeup import Wakeup
 from eventlog.sql.access import in_our_words

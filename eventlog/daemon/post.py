@@ -10,8 +10,8 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.core.seams import Tenure
 from eventlog.daemon.vitals import Vitals
-from eventlog.delivery import Output
-from eventlog.pipeline import Pipeline
+from eventlog.delivery.output import Output
+from eventlog.delivery.pipeline import Pipeline
 from eventlog.sources.wakeup import Wakeup
 
 

@@ -25,10 +25,10 @@ from eventlog.daemon.post import Post
 from eventlog.daemon.posts import post_of
 from eventlog.daemon.rest import Rest
 from eventlog.daemon.vitals import Vitals
-from eventlog.delivery import Output
+from eventlog.delivery.output import Output
+from eventlog.delivery.pipeline import Report
+from eventlog.delivery.read_ahead import Relay
 from eventlog.journal import library_journal
-from eventlog.pipeline import Report
-from eventlog.relay import Relay
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

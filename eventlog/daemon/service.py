@@ -13,7 +13,7 @@ from eventlog.core.errors import EX_DATA, EX_UNAVAILABLE, OK, ConfigError, Insta
 from eventlog.daemon.publisher import FAILURES, Publisher
 from eventlog.daemon.systemd import Systemd
 from eventlog.daemon.vitals import Vitals
-from eventlog.pipeline import Report
+from eventlog.delivery.pipeline import Report
 
 
 class Service:

@@ -18,9 +18,9 @@ from eventlog.core.file_lock import Claim
 from eventlog.core.seams import Stream, Tenure
 from eventlog.core.secrets import masked
 from eventlog.daemon.vitals import Vitals
-from eventlog.delivery import Output
+from eventlog.delivery.output import Output
+from eventlog.delivery.pipeline import Pipeline
 from eventlog.marks import EPOCH, LOG, FileMarks, next_epoch
-from eventlog.pipeline import Pipeline
 
 NAMES: Final = {"gbase": "CDC stream", "linter": "replication queue"}
 

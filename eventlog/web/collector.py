@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.rules.times import moment
+from eventlog.delivery.output_state import newest, read_standings
 from eventlog.marks import IN_HAND, OUTPUTS, PUBLISHER, Marks, notes_of, read_runs
 from eventlog.sources.pace import read_rate
 from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log
-from eventlog.standing import newest, read_standings
 from eventlog.status import facts
 from eventlog.web.places import named_outputs, with_standings
 from eventlog.web.reading import Loop, Place, Reading, ReasonCount, Sample, kept

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.standing import Standing
+from eventlog.delivery.output_state import Standing
 from eventlog.status import Facts
 
 HOUR: Final = 3600.0

@@ -17,7 +17,7 @@ from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, LogI
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
-from eventlog.pipeline import Output, Pipeline
+from eventlog.delivery.pipeline import Output, Pipeline
 from eventlog.sources.table import LogSource
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.reflect import reflect

@@ -15,7 +15,7 @@ from eventlog.convert import chunks, plan, scatter, sorting
 from eventlog.core.model import Event, Row, RowId
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
-from eventlog.pipeline import Output, Pipeline
+from eventlog.delivery.pipeline import Output, Pipeline
 from eventlog.xds.write import XdsFormat
 from tests.converting import (
     LogRow,

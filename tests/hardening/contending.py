@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Tenure
-from eventlog.delivery import Output
+from eventlog.delivery.output import Output
 from eventlog.xds.write import XdsFormat
 from tests.hardening.replaying import account_for_log, replay_xds, tables
 

@@ -101,7 +101,7 @@ def publish(config: Path) -> int:
 def test_a_backlog_is_published_once_and_in_order(
     postgresql: Engine, tmp_path: Path, mock_cluster: str, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
-    monkeypatch.setattr("eventlog.workers.WORTHWHILE", 10)
+    monkeypatch.setattr("eventlog.delivery.workers.WORTHWHILE", 10)
     failing(monkeypatch, 0.02, seed=workers)
     seen = at_work(monkeypatch)
     aim = Everywhere(postgresql, tmp_path, mock_cluster, f"threads.{workers}")

@@ -14,8 +14,8 @@ from eventlog.core.errors import EX_DATA, DataError
 from eventlog.core.model import Image, Op
 from eventlog.core.rules import Options
 from eventlog.core.schema import catalog_to_json
+from eventlog.delivery.pipeline import Output, Pipeline
 from eventlog.marks import FileMarks
-from eventlog.pipeline import Output, Pipeline
 from eventlog.sinks.files import FileSink
 from eventlog.sources.linter.queue import open_session
 from eventlog.sources.linter.scripts import SAMPLE_SCHEMA

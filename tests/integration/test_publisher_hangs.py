@@ -17,7 +17,7 @@ from eventlog.core.model import Document, Outcome
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.service import Service
 from eventlog.daemon.vitals import Vitals
-from eventlog.delivery import Output
+from eventlog.delivery.output import Output
 from eventlog.journal import journal
 from eventlog.sinks.files import FileSink
 from eventlog.xds.write import XdsFormat

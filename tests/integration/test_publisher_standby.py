@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from eventlog.core.model import Document, Outcome
 from eventlog.daemon.publisher import Publisher
-from eventlog.delivery import Output
+from eventlog.delivery.output import Output
 from eventlog.sinks.files import FileSink
 from eventlog.sources.lock import LogLock
 from eventlog.sql.log import Log

@@ -15,10 +15,10 @@ from eventlog.config.settings import Config, HttpOutput
 from eventlog.core.errors import OK, OccupiedError, SinkError
 from eventlog.daemon.ledger import Ledger
 from eventlog.daemon.publisher import Publisher
+from eventlog.delivery.output_state import Standing
 from eventlog.sinks.files import FileSink
 from eventlog.sources.lock import LogLock
 from eventlog.sql.log import Log
-from eventlog.standing import Standing
 from eventlog.status import facts
 from tests.integration.publishing import config_of, in_thread, site, until
 

@@ -17,9 +17,9 @@ from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import Document, Outcome
 from eventlog.core.rules import Options
 from eventlog.core.seams import Tenure
-from eventlog.delivery import Output
+from eventlog.delivery.output import Output
+from eventlog.delivery.pipeline import Pipeline
 from eventlog.mirror.apply import Mirrors
-from eventlog.pipeline import Pipeline
 from eventlog.qlik.changetable import ChangeTableFormat
 from eventlog.qlik.masks import bits_of_hex
 from eventlog.qlik.messages.document import MessagesDocument

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from eventlog import workers
 from eventlog.core.errors import MachineError, SinkError
 from eventlog.core.model import Document, Outcome
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
 from eventlog.daemon.publisher import Publisher
-from eventlog.share import Job
+from eventlog.delivery import workers
+from eventlog.delivery.share import Job
 from eventlog.sinks.files import FileSink
 from eventlog.xds.events import read_events
 from tests.conformance.event_logs import LogTable
@@ -145,7 +145,7 @@ def test_a_death_in_the_middle_of_a_batch_is_told_and_may_pass() -> None:
 
 
 def test_workers_end_with_their_publisher_however_it_ends(log: LogTable, tmp_path: Path) -> None:
-    program = "import eventlog.workers\neventlog.workers.WORTHWHILE = 1"
+    program = "import eventlog.delivery.workers\neventlog.workers.WORTHWHILE = 1"
     with Process(log.engine, tmp_path / "out", program=program, workers=2) as process:
         until(lambda: "N" not in log.statuses().values(), "everything is published")
         children = _children(process.process.pid)

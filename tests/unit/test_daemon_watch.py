@@ -20,8 +20,8 @@ from eventlog.daemon.endpoint import Endpoint, read_address
 from eventlog.daemon.exposition import SILENCE, health, metrics, ready
 from eventlog.daemon.systemd import Systemd
 from eventlog.daemon.vitals import Reading, State, Vitals
+from eventlog.delivery.pipeline import Report
 from eventlog.journal import journal, library_journal
-from eventlog.pipeline import Report
 
 LINE = re.compile(r"eventlog_[a-z_]+(\{[a-z]+=\"[^\"]+\"\})? -?[\d.e+-]+")
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from eventlog import delivery
 from eventlog.core.errors import DataError, SinkError, SourceError
 from eventlog.core.model import Change, Document, Event, Kind, Outcome, Position, Reason, RowId, Status
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
-from eventlog.delivery import Strictness
-from eventlog.endings import given_up
-from eventlog.pipeline import Output, Pipeline
-from eventlog.progress import read_positions, read_progress, write_positions
+from eventlog.delivery import output as delivery
+from eventlog.delivery.final_outcomes import given_up
+from eventlog.delivery.notes import read_positions, read_progress, write_positions
+from eventlog.delivery.output import Strictness
+from eventlog.delivery.pipeline import Output, Pipeline
 from tests.memory import MemoryRows, MemorySink, MemorySource, OneEach, Several, event, inserts
 from tests.strategies import CATALOG
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog import delivery
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.rules import Options
 from eventlog.core.seams import Tenure
-from eventlog.pipeline import Output, Pipeline
+from eventlog.delivery import output as delivery
+from eventlog.delivery.pipeline import Output, Pipeline
 from tests.memory import MemoryRows, MemorySource, Several
 from tests.shares import met, shares
 from tests.strategies import CATALOG, History, histories

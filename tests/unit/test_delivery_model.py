@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog import delivery
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Event, Kind, Outcome, Position, Status
 from eventlog.core.rules import Options
 from eventlog.core.seams import Batch, Tenure
-from eventlog.delivery import Output, Strictness
-from eventlog.pipeline import Pipeline
+from eventlog.delivery import output as delivery
+from eventlog.delivery.output import Output, Strictness
+from eventlog.delivery.pipeline import Pipeline
 from tests.memory import Several, answer, event
 from tests.strategies import CATALOG
 
@@ -169,7 +169,7 @@ def nobody_waits(documents: Sequence[object]) -> list[tuple[int, ...]]:
 def test_the_watch_notices_who_does_not_wait(sound: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would pass a change that nobody waits for is seen by the model."""
     if not sound:
-        monkeypatch.setattr("eventlog.precedence.predecessors", nobody_waits)
+        monkeypatch.setattr("eventlog.delivery.order.predecessors", nobody_waits)
     log = Log(rows("aaaaaaaaab"))
     sink = Whimsical(3, Random(1), {(n,): one for n, one in enumerate("aaaaaaaaab", 1)})
     sink.calm = True

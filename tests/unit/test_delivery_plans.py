@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 import pytest
 from msgspec.structs import replace
 
-from eventlog import delivery
 from eventlog.core.errors import OccupiedError, SinkError
 from eventlog.core.model import Document, Event, Kind, Outcome, Position, RowId, Status
 from eventlog.core.rules import Options
 from eventlog.core.seams import Batch
-from eventlog.delivery import Output, Strictness
-from eventlog.pipeline import Pipeline
-from eventlog.progress import DECIDED, Decided, read_decided, read_progress, write_note
+from eventlog.delivery import output as delivery
+from eventlog.delivery.notes import DECIDED, Decided, read_decided, read_progress, write_note
+from eventlog.delivery.output import Output, Strictness
+from eventlog.delivery.pipeline import Pipeline
 from tests.memory import MemoryRows, MemorySink, MemorySource, OneEach, answer, event, inserts
 from tests.strategies import CATALOG
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from eventlog import looks
 from eventlog.core.model import Event, Outcome, Outcomes, Reason, Status
-from eventlog.looks import AGAIN, Looks, causes_of
-from eventlog.relay import Relay
+from eventlog.delivery import looks
+from eventlog.delivery.looks import AGAIN, Looks, causes_of
+from eventlog.delivery.read_ahead import Relay
 from tests.memory import MemorySink, event, inserts
 from tests.unit.test_relay import Queue, relay
 

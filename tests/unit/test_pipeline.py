@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog import delivery
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Kind, Outcome, Reason, RowId, Status
 from eventlog.core.rules import Options
-from eventlog.endings import settled_outcomes
-from eventlog.pipeline import SEVERITY, Output, Pipeline, Report
+from eventlog.delivery import output as delivery
+from eventlog.delivery.final_outcomes import settled_outcomes
+from eventlog.delivery.pipeline import SEVERITY, Output, Pipeline, Report
 from tests.memory import Log, MemoryRows, MemorySink, MemorySource, OneEach, event, inserts
 from tests.strategies import CATALOG
 

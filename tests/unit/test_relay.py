@@ -14,8 +14,8 @@ from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Event, Kind, Outcome, Row, RowId, Status
 from eventlog.core.rules import Options
 from eventlog.core.seams import Batch
-from eventlog.pipeline import Output, Pipeline, Report
-from eventlog.relay import Relay
+from eventlog.delivery.pipeline import Output, Pipeline, Report
+from eventlog.delivery.read_ahead import Relay
 from tests.memory import Log, MemorySink, OneEach, event, inserts
 from tests.strategies import CATALOG
 
@@ -146,7 +146,7 @@ def test_only_what_stays_holds_up_what_follows(status: Status, *, goes_on: bool)
 
 
 def test_an_error_halts_what_follows_where_that_is_wanted() -> None:
-    from eventlog.delivery import Strictness
+    from eventlog.delivery.output import Strictness
 
     source, sink = Queue([], inserts(4)), MemorySink([], {1: Status.ERROR})
     runner = relay(source, sink, strictness=Strictness(on_error="halt"))

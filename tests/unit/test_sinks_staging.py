@@ -13,8 +13,8 @@ import pytest
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Op, RowId
-from eventlog.delivery import Delivery, Output, Piece, Strictness
-from eventlog.progress import Progress
+from eventlog.delivery.notes import Progress
+from eventlog.delivery.output import Delivery, Output, Piece, Strictness
 from eventlog.sinks.files import GROUP, FileSink
 from tests.memory import OneEach
 from tests.sinks import opened

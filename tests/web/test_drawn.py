@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from eventlog.delivery.output_state import Standing
 from eventlog.explain import ExplainedRow, Explanation
 from eventlog.rowcare import LogRow
 from eventlog.sources.pace import Rate
-from eventlog.standing import Standing
 from eventlog.status import Facts, LastError
 from eventlog.web.frame import Look, login, message, page
 from eventlog.web.html import markup

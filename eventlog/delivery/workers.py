@@ -21,7 +21,7 @@ from eventlog.core.errors import EventlogError, MachineError
 from eventlog.core.model import Event, Outcome, Position, Refusal
 from eventlog.core.rules.identity import Identities
 from eventlog.core.seams import Batch, Written
-from eventlog.share import Done, Job, Share, Worker, share_of
+from eventlog.delivery.share import Done, Job, Share, Worker, share_of
 
 WORTHWHILE: Final = 1000
 """Events of a batch from which on handing it out costs less than it saves."""
@@ -30,7 +30,7 @@ LENGTH: Final = 8
 """Bytes before each message that say how long it is."""
 
 WELL, FAILED = b"+", b"!"
-MAIN: Final = "from eventlog.workers import main; main()"
+MAIN: Final = "from eventlog.delivery.workers import main; main()"
 
 _encode = msgspec.msgpack.Encoder().encode
 _read_share = msgspec.msgpack.Decoder(Share).decode

@@ -14,13 +14,13 @@ from itertools import chain, groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.abreast import Crew
 from eventlog.core.model import Change, Document, Outcome, Position, Refusal, Status
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format, Lane, Laned, Remembering, Sink, Staging
-from eventlog.precedence import Front, Turns
-from eventlog.progress import Planned, Positions, Progress, read_positions, write_positions
-from eventlog.verdicts import SEVERITY, Strictness, Verdicts, covered, keep_worse
+from eventlog.delivery.answers import SEVERITY, Strictness, Verdicts, covered, keep_worse
+from eventlog.delivery.lanes import Crew
+from eventlog.delivery.notes import Planned, Positions, Progress, read_positions, write_positions
+from eventlog.delivery.order import Front, Turns
 
 __all__ = ["SEVERITY", "Delivery", "Output", "Piece", "Strictness", "keep_worse"]
 

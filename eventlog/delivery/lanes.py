@@ -17,8 +17,8 @@ from msgspec import Struct
 from eventlog.core.errors import MachineError
 from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Lane
-from eventlog.haste import haste
-from eventlog.precedence import Turns
+from eventlog.delivery.interpreter_tuning import haste
+from eventlog.delivery.order import Turns
 
 
 class Errand(Struct, frozen=True, kw_only=True):

@@ -29,9 +29,8 @@ from eventlog.core.model import (
 from eventlog.core.rules import Decision, Options, judge, screen, tell, wanted
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch, PiecewiseFormat, RowReader, Source
-from eventlog.delivery import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse, nothing
-from eventlog.endings import counted, given_up, settled_outcomes
-from eventlog.progress import (
+from eventlog.delivery.final_outcomes import counted, given_up, settled_outcomes
+from eventlog.delivery.notes import (
     DECIDED,
     Decided,
     Progress,
@@ -43,8 +42,9 @@ from eventlog.progress import (
     write_note,
     write_positions,
 )
+from eventlog.delivery.output import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse, nothing
+from eventlog.delivery.workers import Collected, Workers
 from eventlog.sources.unread import failed_tables
-from eventlog.workers import Collected, Workers
 
 __all__ = ["SEVERITY", "Output", "Pipeline", "Report"]
 

@@ -14,7 +14,7 @@ from eventlog.core.secrets import masked, shown
 
 if TYPE_CHECKING:
     from eventlog.core.errors import MachineError
-    from eventlog.delivery import Delivery
+    from eventlog.delivery.output import Delivery
 
 
 class Standing(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.seams import Batch, Foresight, Watchful
-from eventlog.haste import haste
-from eventlog.looks import Looks, causes_of
-from eventlog.pipeline import Pipeline, Report, Work
+from eventlog.delivery.interpreter_tuning import haste
+from eventlog.delivery.looks import Looks, causes_of
+from eventlog.delivery.pipeline import Pipeline, Report, Work
 
 
 class Ready(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,1 @@
+"""One batch, all the way round, and what outputs did with it."""
