@@ -12,7 +12,7 @@ from bench.growth.logs import addresses, engine_of, make_tables
 from bench.growth.series import powers, targets
 from bench.growth.shape import Shape
 from bench.measure import Benchmark, Contestant
-from eventlog.check import Level, check
+from eventlog.admin.check import Level, check
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install

@@ -17,7 +17,7 @@ from eventlog.cli.site import Site, json_option, site_options
 from eventlog.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from eventlog.purge import Purged
+    from eventlog.admin.purge import Purged
     from eventlog.sql.log import Log
 
 NOTE_EVERY = 10.0
@@ -34,8 +34,8 @@ def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
 
     Example: eventlog hold 5 7-9 --why "address to be checked" --database sqlite:///app.db
     """
-    from eventlog.rowcare import hold as keep
-    from eventlog.rowcare import read_runs_of_ids
+    from eventlog.admin.rows import hold as keep
+    from eventlog.admin.rows import read_runs_of_ids
 
     runs = read_runs_of_ids(ids)
     count = keep(_log(site), runs, by=_somebody(), why=why)
@@ -52,8 +52,8 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
 
     Example: eventlog release 7-9 --database sqlite:///app.db
     """
-    from eventlog.rowcare import EVERYTHING, read_runs_of_ids
-    from eventlog.rowcare import release as let_go
+    from eventlog.admin.rows import EVERYTHING, read_runs_of_ids
+    from eventlog.admin.rows import release as let_go
 
     if bool(ids) is every:
         raise UsageError("Say which rows are released: their numbers, or --all.")
@@ -72,8 +72,8 @@ def requeue(site: Site, ids: tuple[str, ...], letters: str, table: str | None, a
 
     Example: eventlog requeue --status E --table usr --database sqlite:///app.db
     """
-    from eventlog.rowcare import EVERYTHING, PROCESSED, Choice, read_runs_of_ids
-    from eventlog.rowcare import requeue as let_wait
+    from eventlog.admin.rows import EVERYTHING, PROCESSED, Choice, read_runs_of_ids
+    from eventlog.admin.rows import requeue as let_wait
 
     if not ids and not letters:
         raise UsageError("Say which rows wait again: their numbers, or --status E.")
@@ -100,10 +100,10 @@ def purge(site: Site, age: str, archive: Path | None, letters: str, table: str |
 
     Example: eventlog purge --older-than 30d --archive history --database sqlite:///app.db
     """
-    from eventlog.archive import Archive
-    from eventlog.purge import ENDED, Purge
-    from eventlog.purge import purge as take_away
-    from eventlog.rowcare import PROCESSED, read_age
+    from eventlog.admin.archive import Archive
+    from eventlog.admin.purge import ENDED, Purge
+    from eventlog.admin.purge import purge as take_away
+    from eventlog.admin.rows import PROCESSED, read_age
 
     wanted = Purge(age=read_age(age), letters=_known(letters, f"N{PROCESSED}") or ENDED, table=table)
     log = _log(site)
@@ -144,7 +144,7 @@ def _known(letters: str, known: str) -> str:
 
 def _watched(steps: Iterable[Purged]) -> Purged:
     """The last step; on the way it is said how far the work is: on a terminal in place, else every ten seconds."""
-    from eventlog.purge import Purged
+    from eventlog.admin.purge import Purged
 
     done = Purged()
     start = said = time.monotonic()

@@ -18,7 +18,7 @@ def check(site: Site, as_json: bool) -> int:
 
     Example: eventlog check --database sqlite:///app.db
     """
-    from eventlog.check import check as examine
+    from eventlog.admin.check import check as examine
 
     found = []
     for point in examine(lambda: site.config):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
+from eventlog.admin.explain import Explanation
+from eventlog.admin.rows import LARGEST_NUMBER
 from eventlog.cli.show import readable, show_json, show_table, show_text
 from eventlog.cli.site import Site, json_option, site_options
-from eventlog.explain import Explanation
-from eventlog.rowcare import LARGEST_NUMBER
 
 
 @click.command()
@@ -19,7 +19,7 @@ def explain(site: Site, record_id: int, as_json: bool) -> None:
 
     Example: eventlog explain 1742 --database sqlite:///app.db
     """
-    from eventlog.explain import explain as explained
+    from eventlog.admin.explain import explain as explained
 
     engine = site.engine()
     found = explained(engine, site.names(engine), site.config, record_id)

@@ -13,7 +13,7 @@ from eventlog.cli.site import Site, json_option, site_options
 from eventlog.core.model import Reason
 
 if TYPE_CHECKING:
-    from eventlog.rowcare import LogRow
+    from eventlog.admin.rows import LogRow
 
 COLUMNS = ("id", "status", "type", "time", "table", "key", "column", "old", "new", "reason", "note")
 SHOWN = 40
@@ -45,7 +45,7 @@ def log(
 
     Example: eventlog log --status E --database sqlite:///app.db
     """
-    from eventlog.rowcare import Choice, follow, rows
+    from eventlog.admin.rows import Choice, follow, rows
     from eventlog.sql.log import Log
 
     engine = site.engine()
@@ -65,8 +65,8 @@ def log(
 
 def check_letters(letters: str) -> str:
     """The letters as they are written, each once; UsageError for what cannot be letters."""
+    from eventlog.admin.rows import LETTERS
     from eventlog.core.errors import UsageError
-    from eventlog.rowcare import LETTERS
 
     found = "".join(dict.fromkeys(letters.replace(",", "")))
     if len(found) > LETTERS or not found.isprintable():

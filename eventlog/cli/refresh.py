@@ -7,11 +7,11 @@ from typing import Final
 import click
 from msgspec import Struct
 
+from eventlog.admin.refresh import CHUNK, GO_ON, Load, Pace, Refresh, work_on
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.cli.watching import Watching, watching
 from eventlog.core.errors import ConfigError
-from eventlog.refresh import CHUNK, GO_ON, Load, Pace, Refresh, work_on
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.log import Log
 
@@ -99,7 +99,7 @@ def refresh(
 
 
 def _planned(site: Site, tables: tuple[str, ...], where: str | None) -> tuple[Log, list[Load]]:
-    from eventlog.refresh import loads
+    from eventlog.admin.refresh import loads
     from eventlog.sql.triggers import located
 
     kind = site.config.source.kind

@@ -16,7 +16,7 @@ def status(site: Site, as_json: bool) -> None:
 
     Example: eventlog status --database sqlite:///app.db --json
     """
-    from eventlog.status import facts
+    from eventlog.admin.status import facts
 
     engine = site.engine()
     found = facts(engine, site.names(engine))

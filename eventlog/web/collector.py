@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from eventlog.admin.status import facts
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.rules.times import moment
@@ -22,7 +23,6 @@ from eventlog.marks import IN_HAND, OUTPUTS, PUBLISHER, Marks, notes_of, read_ru
 from eventlog.sources.pace import read_rate
 from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log
-from eventlog.status import facts
 from eventlog.web.places import named_outputs, with_standings
 from eventlog.web.reading import Loop, Place, Reading, ReasonCount, Sample, kept
 

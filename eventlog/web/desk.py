@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.admin.explain import explain
+from eventlog.admin.rows import LARGEST_NUMBER, LETTERS, PROCESSED, Choice, hold, release, requeue
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, UsageError, shortened
-from eventlog.explain import explain
-from eventlog.rowcare import LARGEST_NUMBER, LETTERS, PROCESSED, Choice, hold, release, requeue
 from eventlog.web.html import Content
 from eventlog.web.listing import BEYOND, Cursor, Filters, has_number_index, listing, one_row
 from eventlog.web.rowlist import ACTIONS, row_list

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from eventlog.admin.rows import Choice, LogRow
 from eventlog.core.model import Status
-from eventlog.rowcare import Choice, LogRow
 from eventlog.sql.log import Log
 from eventlog.sql.queries import statement
 

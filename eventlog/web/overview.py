@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 
+from eventlog.admin.status import MEANINGS, Facts
 from eventlog.core.errors import shortened
 from eventlog.core.model import written
 from eventlog.core.rules.meaning import EXPLANATION
-from eventlog.status import MEANINGS, Facts
 from eventlog.web.chart import bar, curve
 from eventlog.web.html import Content, Markup, address, counted, element, link, table, value
 from eventlog.web.reading import Place, Reading, Sample

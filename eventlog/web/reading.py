@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from eventlog.admin.status import Facts
 from eventlog.delivery.output_state import Standing
-from eventlog.status import Facts
 
 HOUR: Final = 3600.0
 """Seconds of which the charts speak."""

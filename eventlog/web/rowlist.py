@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from eventlog.admin.rows import LogRow
 from eventlog.core.model import Kind, Reason, Status
-from eventlog.rowcare import LogRow
 from eventlog.web.frame import Look
 from eventlog.web.html import Content, Markup, address, counted, element, link, value
 from eventlog.web.listing import BEYOND, Cursor, Filters, Listing

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from eventlog.admin.explain import ExplainedRow, Explanation
+from eventlog.admin.rows import HELD_SINCE, LogRow
 from eventlog.core.model import Reason, Status
 from eventlog.core.rules.meaning import EXPLANATION, PRECEDENCE
-from eventlog.explain import ExplainedRow, Explanation
-from eventlog.rowcare import HELD_SINCE, LogRow
 from eventlog.web.frame import Look, hidden
 from eventlog.web.html import Content, Markup, address, counted, element, link, table, value
 from eventlog.web.rowlist import ACTIONS, action_buttons, badge, kind_name, timeline

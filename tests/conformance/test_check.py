@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
-from eventlog.check import REFUSED, SILENT, Level, Point, check
-from eventlog.check.server import local_time, version_point
-from eventlog.check.triggers import mending
+from eventlog.admin.check import REFUSED, SILENT, Level, Point, check
+from eventlog.admin.check.server import local_time, version_point
+from eventlog.admin.check.triggers import mending
 from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
 from eventlog.sql.dialect import POSTGRESQL

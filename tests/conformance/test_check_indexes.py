@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.check.index import index_points
-from eventlog.check.point import Level
+from eventlog.admin.check.index import index_points
+from eventlog.admin.check.point import Level
 from eventlog.sql.names import LogNames
 from tests.conformance.event_logs import make_log
 from tests.logged import run

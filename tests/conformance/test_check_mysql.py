@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from eventlog.check import Level, Point, check
+from eventlog.admin.check import Level, Point, check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import EX_CONFIG
 from eventlog.sql.install import install

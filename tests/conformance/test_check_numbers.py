@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
-from eventlog.check import Level, Point, check
+from eventlog.admin.check import Level, Point, check
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames

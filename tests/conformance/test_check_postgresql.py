@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.check import Level, Point, check
-from eventlog.check.server import local_time, server_points
+from eventlog.admin.check import Level, Point, check
+from eventlog.admin.check.server import local_time, server_points
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from eventlog.sql.install import install

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pyarrow import parquet
 from sqlalchemy import Engine, text
 
-from eventlog.archive import Archive
+from eventlog.admin.archive import Archive
 from eventlog.convert.local import convert
 from eventlog.convert.mark import can_be_marked, mark
 from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, LogInput, SnapshotRows

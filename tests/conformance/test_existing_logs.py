@@ -11,9 +11,9 @@ from msgspec import Struct
 from sqlalchemy import Engine, inspect, text
 
 import eventlog
+from eventlog.admin.purge import Purge, purge
+from eventlog.admin.rows import Choice, hold, release, rows
 from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
-from eventlog.purge import Purge, purge
-from eventlog.rowcare import Choice, hold, release, rows
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install, uninstall
 from eventlog.sql.log import Log

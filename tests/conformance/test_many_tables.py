@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, inspect
 from sqlalchemy.engine import Inspector
 
-from eventlog.check import Level, check
+from eventlog.admin.check import Level, check
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.purge import Purge, purge
-from eventlog.rowcare import Choice, hold, rows
+from eventlog.admin.purge import Purge, purge
+from eventlog.admin.rows import Choice, hold, rows
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
@@ -42,7 +42,7 @@ def check_purge(log: Log) -> None:
 
 @pytest.fixture(autouse=True)
 def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.purge.STRETCH", 10)
+    monkeypatch.setattr("eventlog.admin.purge.STRETCH", 10)
 
 
 def test_a_log_in_a_schema_is_cared_for(postgresql: Engine) -> None:

@@ -9,10 +9,10 @@ import pytest
 from pyarrow import parquet
 from sqlalchemy import Engine
 
-from eventlog.archive import Archive, ArchiveFile
+from eventlog.admin.archive import Archive, ArchiveFile
+from eventlog.admin.purge import Purge, Purged, purge
+from eventlog.admin.rows import Choice, hold, requeue
 from eventlog.core.errors import SinkError
-from eventlog.purge import Purge, Purged, purge
-from eventlog.rowcare import Choice, hold, requeue
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable, installed
 
@@ -127,8 +127,8 @@ def test_nothing_old_makes_no_file(table: LogTable, log: Log, folder: Path) -> N
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stretches of ten rows (PostgreSQL: a page) and files of twenty-five."""
-    monkeypatch.setattr("eventlog.purge.STRETCH", 10)
-    monkeypatch.setattr("eventlog.purge.FILE_ROWS", 25)
+    monkeypatch.setattr("eventlog.admin.purge.STRETCH", 10)
+    monkeypatch.setattr("eventlog.admin.purge.FILE_ROWS", 25)
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_a_crash_between_archive_and_deletion_repeats_the_same_file(
 ) -> None:
     table.write(1, status="S", event_time=OLD)
     with monkeypatch.context() as crash:
-        crash.setattr("eventlog.purge._take_away", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        crash.setattr("eventlog.admin.purge._take_away", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             done(log, Archive(folder, log.name))
     assert (len(archived(folder)), table.statuses()) == (1, {1: "S"})
@@ -189,7 +189,7 @@ def test_an_archive_that_cannot_be_written_deletes_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("eventlog.archive._make_durable", full)
+    monkeypatch.setattr("eventlog.admin.archive._make_durable", full)
     with pytest.raises(SinkError, match="No space left"):
         done(log, Archive(folder, log.name))
     assert set(table.statuses()) >= set(many)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.admin.rows import hold
 from eventlog.core.model import Event, Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.rowcare import hold
 from eventlog.sources.table import MOST_MISSING, LogSettings, LogSource
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
+from eventlog.admin.rows import hold, release
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.rules import Options, decide
 from eventlog.core.seams import Batch
-from eventlog.rowcare import hold, release
 from eventlog.sources.table import LogSettings, LogSource
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable, installed

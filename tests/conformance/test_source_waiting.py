@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.admin.explain import explain
+from eventlog.admin.rows import Choice, hold, release, rows
 from eventlog.config.settings import Config, PublisherConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.explain import explain
-from eventlog.rowcare import Choice, hold, release, rows
 from eventlog.sources.table import LogSettings, LogSource
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable

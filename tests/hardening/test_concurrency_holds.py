@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, event
 
+from eventlog.admin.rows import EVERYTHING, hold, release
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Event
 from eventlog.core.seams import Batch
-from eventlog.rowcare import EVERYTHING, hold, release
 from eventlog.sources.lock import LogLock
 from eventlog.sources.settings import LogSettings
 from eventlog.sources.table import LogSource

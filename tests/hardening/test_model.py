@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from sqlalchemy import Engine, create_engine, text
 
+from eventlog.admin.rows import EVERYTHING, hold, release
 from eventlog.daemon.publisher import Publisher
-from eventlog.rowcare import EVERYTHING, hold, release
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

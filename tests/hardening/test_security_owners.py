@@ -12,11 +12,11 @@ from msgspec import Struct
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.check import check
+from eventlog.admin.check import check
+from eventlog.admin.refresh import Refresh, loads
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.core.model import RowId
 from eventlog.daemon import Publisher
-from eventlog.refresh import Refresh, loads
 from eventlog.sources.backlog import unread_tables
 from eventlog.sql.install import install
 from eventlog.sql.log import Log

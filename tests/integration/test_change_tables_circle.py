@@ -7,12 +7,12 @@ import random
 import pytest
 from sqlalchemy import Connection, Engine, text
 
+from eventlog.admin.mirror.apply import Mirrors
 from eventlog.config.assembly import catalog_of
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.rules import Options
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
-from eventlog.mirror.apply import Mirrors
 from eventlog.qlik.changetable import ChangeTableFormat
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from eventlog.sources.table import LogSource

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.check import Level, Point
-from eventlog.check.outputs import output_points
+from eventlog.admin.check import Level, Point
+from eventlog.admin.check.outputs import output_points
 from eventlog.config.settings import Config, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from tests.acceptance.command import eventlog, ok

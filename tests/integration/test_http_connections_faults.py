@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.admin.status import facts
 from eventlog.core.errors import SinkError
 from eventlog.daemon.publisher import Publisher
-from eventlog.status import facts
 from tests.conformance.event_logs import LogTable
 from tests.integration.parallel_server import ParallelServer, after
 from tests.integration.posting import at_first, fill, letters, publisher, said, threads_end, when_all_came

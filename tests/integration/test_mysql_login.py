@@ -9,7 +9,7 @@ import pytest
 from pymysql import _auth
 from sqlalchemy import Engine
 
-from eventlog.check import Level, check
+from eventlog.admin.check import Level, check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import ConfigError, InstallError, SourceError
 from eventlog.sql.connect import connect

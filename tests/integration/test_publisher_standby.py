@@ -13,13 +13,13 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from eventlog.admin.status import Publishing, facts
 from eventlog.core.model import Document, Outcome
 from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.output import Output
 from eventlog.sinks.files import FileSink
 from eventlog.sources.lock import LogLock
 from eventlog.sql.log import Log
-from eventlog.status import Publishing, facts
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import PATIENCE, Process, config_of, in_thread, settled, site, until

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from eventlog.admin.status import facts
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, HttpOutput
 from eventlog.core.errors import OK, OccupiedError, SinkError
@@ -19,7 +20,6 @@ from eventlog.delivery.output_state import Standing
 from eventlog.sinks.files import FileSink
 from eventlog.sources.lock import LogLock
 from eventlog.sql.log import Log
-from eventlog.status import facts
 from tests.integration.publishing import config_of, in_thread, site, until
 
 NOWHERE = "http://127.0.0.1:9/xds"

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.admin.status import facts
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import OK, OccupiedError
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.tempo import Tempo
 from eventlog.sources.lock import LogLock
 from eventlog.sql.log import Log
-from eventlog.status import facts
 from tests.integration.publishing import config_of, site
 
 

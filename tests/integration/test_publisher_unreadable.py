@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from eventlog.check.log import log_points
-from eventlog.check.point import Level, Point
+from eventlog.admin.check.log import log_points
+from eventlog.admin.check.point import Level, Point
+from eventlog.admin.status import facts
 from eventlog.daemon.publisher import Publisher
-from eventlog.status import facts
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import config_of, published, site
 

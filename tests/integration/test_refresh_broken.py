@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
-from eventlog.refresh import GO_ON
+from eventlog.admin.refresh import GO_ON
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, track
 from tests.integration.publishing import until, url_of

@@ -12,6 +12,8 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from eventlog.admin.mirror.apply import Mirrors
+from eventlog.admin.refresh import Pace, Refresh, Stand, loads
 from eventlog.config.assembly import catalog_of
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import Document, Outcome
@@ -19,13 +21,11 @@ from eventlog.core.rules import Options
 from eventlog.core.seams import Tenure
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
-from eventlog.mirror.apply import Mirrors
 from eventlog.qlik.changetable import ChangeTableFormat
 from eventlog.qlik.masks import bits_of_hex
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.refresh import Pace, Refresh, Stand, loads
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
 from eventlog.sources.table import LogSource
 from eventlog.sql.install import install

@@ -10,8 +10,8 @@ from threading import Event, Thread
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.refresh import Pace, Refresh, Stand, loads, work_on
-from eventlog.refresh.ranges import Stands
+from eventlog.admin.refresh import Pace, Refresh, Stand, loads, work_on
+from eventlog.admin.refresh.ranges import Stands
 from tests.integration.test_refresh_circle import COUNT, Circle, kept, some_changes
 from tests.servers import databases
 

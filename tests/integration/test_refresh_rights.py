@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.admin.refresh import Refresh, loads
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.core.errors import SourceError
 from eventlog.daemon import Publisher
-from eventlog.refresh import Refresh, loads
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.rights import Roles, give_rights

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.check import Level, check
+from eventlog.admin.check import Level, check
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.core.errors import EX_UNAVAILABLE, InstallError
 from eventlog.daemon import Publisher

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from itertools import product
 
+from eventlog.admin.refresh import Load, Statements
 from eventlog.core.schema import Child, Column, Table
-from eventlog.refresh import Load, Statements
 from eventlog.sql.dialect import ORACLE
 from eventlog.sql.install import install_sql, uninstall_sql
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, LogNames

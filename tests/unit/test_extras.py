@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.check import Level, check
+from eventlog.admin.check import Level, check
 from eventlog.cli.main import exit_code
 from eventlog.config.destinations import outputs_of
 from eventlog.config.outputs import FilesOutput, KafkaOutput, OutputConfig

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.mirror.fold import Emptied, Moved, Nets, Step, Told, fold
+from eventlog.admin.mirror.fold import Emptied, Moved, Nets, Step, Told, fold
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 

@@ -6,8 +6,8 @@ from threading import Barrier, Event, Lock, Thread
 
 import pytest
 
-from eventlog.refresh.gate import PATIENCE, Gate
-from eventlog.refresh.loads import Pace
+from eventlog.admin.refresh.gate import PATIENCE, Gate
+from eventlog.admin.refresh.loads import Pace
 
 CHUNK = 5
 

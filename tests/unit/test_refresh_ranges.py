@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from eventlog.admin.refresh.ranges import Stand, Stands, mark_name, marks_of, numbered, parted, read, shares, write
 from eventlog.core.errors import DataError
-from eventlog.refresh.ranges import Stand, Stands, mark_name, marks_of, numbered, parted, read, shares, write
 
 KEYS = st.integers(-50, 50)
 classes = st.text(min_size=1, max_size=250)

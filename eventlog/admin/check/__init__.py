@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from eventlog.check.log import log_points
-from eventlog.check.outputs import output_points
-from eventlog.check.point import Level, Point, failure, ok, points
-from eventlog.check.server import local_time, server_points
+from eventlog.admin.check.log import log_points
+from eventlog.admin.check.outputs import output_points
+from eventlog.admin.check.point import Level, Point, failure, ok, points
+from eventlog.admin.check.server import local_time, server_points
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError, EventlogError, MachineError
 

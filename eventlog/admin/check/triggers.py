@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from eventlog.check.point import Level, Point, ok, warning
+from eventlog.admin.check.point import Level, Point, ok, warning
 from eventlog.core.errors import EX_CONFIG
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Options, State, TriggerState, installed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from eventlog.check.findings import findings
-from eventlog.check.point import Point, ok
+from eventlog.admin.check.findings import findings
+from eventlog.admin.check.point import Point, ok
 from eventlog.config.settings import Config
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames

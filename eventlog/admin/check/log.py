@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from eventlog.check.index import index_points
-from eventlog.check.numbers import number_points
-from eventlog.check.owners import owner_points
-from eventlog.check.point import Point, failure, ok, points, warning
-from eventlog.check.triggers import trigger_points
+from eventlog.admin.check.index import index_points
+from eventlog.admin.check.numbers import number_points
+from eventlog.admin.check.owners import owner_points
+from eventlog.admin.check.point import Point, failure, ok, points, warning
+from eventlog.admin.check.triggers import trigger_points
 from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Status

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from threading import Event, Lock, Thread
 from typing import Final
 
+from eventlog.admin.refresh.ranges import Stand
+from eventlog.admin.refresh.stretches import Refresh
 from eventlog.core.errors import MachineError
-from eventlog.refresh.ranges import Stand
-from eventlog.refresh.stretches import Refresh
 
 GO_ON: Final = "What was written stands, and the same command goes on from there."
 

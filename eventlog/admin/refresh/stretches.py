@@ -9,14 +9,14 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
+from eventlog.admin.refresh import ranges
+from eventlog.admin.refresh.gate import Gate
+from eventlog.admin.refresh.loads import Load, Pace
+from eventlog.admin.refresh.ranges import Stand, Stands
+from eventlog.admin.refresh.statements import Statements
 from eventlog.core.errors import DataError, SourceError, UsageError, shortened
 from eventlog.core.model import REFRESH, Kind, Status
 from eventlog.marks import Marks
-from eventlog.refresh import ranges
-from eventlog.refresh.gate import Gate
-from eventlog.refresh.loads import Load, Pace
-from eventlog.refresh.ranges import Stand, Stands
-from eventlog.refresh.statements import Statements
 from eventlog.sql.access import transaction
 from eventlog.sql.log import Log
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.archive import Archive, ArchiveFile
+from eventlog.admin.archive import Archive, ArchiveFile
+from eventlog.admin.rows import Choice
 from eventlog.core.model import Status
-from eventlog.rowcare import Choice
 from eventlog.sql.log import id_list
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from eventlog.check.point import Point, failure, ok, warning
+from eventlog.admin.check.point import Point, failure, ok, warning
 from eventlog.config.destinations import require_packages
 from eventlog.config.settings import Config, FilesOutput, HttpOutput
 from eventlog.core.errors import ConfigError, EventlogError, SinkError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from eventlog.mirror.fold import Key, Moved, Nets, Step, Values
+from eventlog.admin.mirror.fold import Key, Moved, Nets, Step, Values
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Table

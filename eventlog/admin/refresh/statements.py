@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from eventlog.admin.refresh.loads import Load
+from eventlog.admin.refresh.ranges import Stand
 from eventlog.core.errors import DataError
-from eventlog.refresh.loads import Load
-from eventlog.refresh.ranges import Stand
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.keyorder import KeyOrder

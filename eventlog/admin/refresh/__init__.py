@@ -12,10 +12,10 @@ logged by its own trigger, behind. The place reached is marked in the transactio
 was broken off goes on where it was. Every key is in one range, whatever is inserted meanwhile.
 """
 
-from eventlog.refresh.jobs import GO_ON, work_on
-from eventlog.refresh.loads import CHUNK, Load, Pace, loads
-from eventlog.refresh.ranges import Stand
-from eventlog.refresh.statements import Statements
-from eventlog.refresh.stretches import Refresh
+from eventlog.admin.refresh.jobs import GO_ON, work_on
+from eventlog.admin.refresh.loads import CHUNK, Load, Pace, loads
+from eventlog.admin.refresh.ranges import Stand
+from eventlog.admin.refresh.statements import Statements
+from eventlog.admin.refresh.stretches import Refresh
 
 __all__ = ["CHUNK", "GO_ON", "Load", "Pace", "Refresh", "Stand", "Statements", "loads", "work_on"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Event, Lock
 from typing import Final
 
-from eventlog.refresh.loads import Pace
+from eventlog.admin.refresh.loads import Pace
 
 PATIENCE: Final = 1.0
 """Seconds between two looks at a backlog that is too long."""

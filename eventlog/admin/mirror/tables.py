@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from eventlog.admin.mirror.fold import Told
 from eventlog.core.errors import DataError
-from eventlog.mirror.fold import Told
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
 from eventlog.sinks.tables.control import Record
 from eventlog.sinks.tables.types import target_type

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from eventlog.admin.mirror.carry import Carrier
+from eventlog.admin.mirror.fold import fold
+from eventlog.admin.mirror.tables import BEGINNING, Origin, Watermarks, mirror_table, origin
 from eventlog.core.errors import DataError, UsageError
-from eventlog.mirror.carry import Carrier
-from eventlog.mirror.fold import fold
-from eventlog.mirror.tables import BEGINNING, Origin, Watermarks, mirror_table, origin
 from eventlog.sinks.tables.control import Control, Record
 from eventlog.sql.access import in_our_words
 from eventlog.sql.dialect import dialect_of

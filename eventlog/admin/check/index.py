@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from eventlog.check.point import Point, ok, warning
+from eventlog.admin.check.point import Point, ok, warning
 from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.names import LogNames

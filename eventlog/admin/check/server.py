@@ -6,8 +6,8 @@ import datetime as dt
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from eventlog.check.findings import asked, findings
-from eventlog.check.point import Point, ok, points, warning
+from eventlog.admin.check.findings import asked, findings
+from eventlog.admin.check.point import Point, ok, points, warning
 from eventlog.core.rules.times import moment
 from eventlog.sql.access import fetched, transaction
 from eventlog.sql.dialect import Dialect, dialect_of

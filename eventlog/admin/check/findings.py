@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from eventlog.check.point import Level, Point, ok, points
+from eventlog.admin.check.point import Level, Point, ok, points
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from eventlog.sql.access import fetched, transaction
 from eventlog.sql.dialect import dialect_of
