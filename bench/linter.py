@@ -21,7 +21,7 @@ from eventlog.sources.linter.emulator import Done, Emulator
 from eventlog.sources.linter.images import Committed
 from eventlog.sources.linter.rows import QueueRow, queue_row
 from eventlog.sources.linter.settings import ReadingSettings
-from eventlog.sources.spill import spill_to
+from eventlog.sources.stream.spill import spill_to
 from eventlog.xds.write import XdsFormat
 
 PROMISED = 100_000

@@ -12,7 +12,7 @@ from bench.growth.logs import GrownLog, addresses
 from bench.growth.series import powers, targets
 from bench.growth.shape import Shape
 from bench.measure import Benchmark, Contestant
-from eventlog.sources.table import LogSource
+from eventlog.sources.log.source import LogSource
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Options, Style, track
 

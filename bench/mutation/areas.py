@@ -71,7 +71,7 @@ AREAS = (
     ),
     Area(
         name="marks",
-        files=("eventlog/marks.py",),
+        files=("eventlog/sources/marks.py",),
         tests=("tests/unit/test_marks.py", "tests/conformance/test_source_log.py"),
         options=("-k", "sqlite or test_marks", *QUICK),
     ),

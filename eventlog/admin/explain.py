@@ -71,7 +71,7 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int) -> 
 
 def _read(log: Log, connection: Connection, pipeline: Pipeline, record_id: int) -> tuple[Any, list[Event]]:
     """The row's letter, and the events of its object near it that wait as it does, or are processed as it is."""
-    from eventlog.sources.logrows import events_of
+    from eventlog.sources.log.rows import events_of
 
     found = log.rows(connection, log.query("row_status"), {"record_id": record_id})
     if not found:
@@ -89,7 +89,7 @@ def _read(log: Log, connection: Connection, pipeline: Pipeline, record_id: int) 
 def _waits(
     log: Log, connection: Connection, pipeline: Pipeline, config: Config, events: list[Event], record_id: int
 ) -> str:
-    from eventlog.sources.waiting import waits_for
+    from eventlog.sources.log.waiting import waits_for
 
     identities = Identities(pipeline.catalog)
     [mine] = [event for event in events if event.position == (record_id,)]

@@ -11,15 +11,15 @@ from eventlog.core.schema import Catalog
 from eventlog.core.seams import PiecewiseFormat
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
-from eventlog.marks import TRACKED, Marks
+from eventlog.sources.marks import TRACKED, Marks
 from eventlog.sql.dialect import dialect_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from eventlog.delivery.workers import Workers
-    from eventlog.sources.lock import LogLock
-    from eventlog.sources.table import LogSettings
+    from eventlog.sources.log.lock import LogLock
+    from eventlog.sources.log.source import LogSettings
     from eventlog.sql.names import LogNames
     from eventlog.sql.rows import Room
 
@@ -58,7 +58,7 @@ def pipeline_of(
 
     What the `former` one has running goes on in this one where it can.
     """
-    from eventlog.sources.table import LogSource
+    from eventlog.sources.log.source import LogSource
     from eventlog.sql.connect import reading_engine
     from eventlog.sql.rows import SqlRowReader
 
@@ -116,7 +116,7 @@ def workers_of(
 
 def log_settings_of(config: Config) -> LogSettings:
     """How the log is read and marked."""
-    from eventlog.sources.table import LogSettings
+    from eventlog.sources.log.source import LogSettings
 
     publisher = config.publisher
     return LogSettings(

@@ -12,7 +12,7 @@ from eventlog.core.schema import Catalog, catalog_from_json
 from eventlog.core.seams import Stream
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
-from eventlog.marks import FileMarks
+from eventlog.sources.marks import FileMarks
 
 Report = Callable[[str], None]
 

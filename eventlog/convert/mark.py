@@ -31,8 +31,8 @@ def can_be_marked(source: LogInput) -> None:
 
 def mark(source: LogInput, folder: Path) -> int:
     """Marks the rows that still wait with the outcomes of the conversion in the folder; says how many there are."""
-    from eventlog.sources.settlement import settle
-    from eventlog.sources.table import LogSettings
+    from eventlog.sources.log.settlement import settle
+    from eventlog.sources.log.source import LogSettings
 
     marked = 0
     begin_marking(folder)

@@ -186,7 +186,7 @@ def batches(task: ReadPiece, report: Callable[[str], None]) -> Iterator[Batch]:
         from eventlog.sources.gbase.reader import Item
         from eventlog.sources.gbase.splits import read_split
         from eventlog.sources.gbase.stream import images
-        from eventlog.sources.spill import spill_to
+        from eventlog.sources.stream.spill import spill_to
 
         paths = [Path(place) for place in source.places]
         chunks = (
@@ -203,7 +203,7 @@ def _queue(task: ReadPiece, report: Callable[[str], None]) -> Iterator[Batch]:
     from eventlog.sources.linter.exports import export_rows
     from eventlog.sources.linter.images import Committed
     from eventlog.sources.linter.rows import QueueRow
-    from eventlog.sources.spill import spill_to
+    from eventlog.sources.stream.spill import spill_to
 
     source = task.conversion.input
     assert isinstance(source, StreamInput)

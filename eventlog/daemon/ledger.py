@@ -6,8 +6,8 @@ from time import monotonic
 from typing import Final
 
 from eventlog.delivery.output_state import Standings, newest, read_standings, write_standings
-from eventlog.marks import OUTPUTS, Marks
-from eventlog.sources.lock import LogLock
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.marks import OUTPUTS, Marks
 
 EVERY: Final = 2.0
 """Seconds between two entries: a transaction of one statement that need not be on the disk."""

@@ -20,8 +20,8 @@ from eventlog.daemon.vitals import Vitals
 from eventlog.daemon.watch import Watch
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
-from eventlog.sources.lock import LogLock
-from eventlog.sources.wakeup import Wakeup
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.log.wakeup import Wakeup
 from eventlog.sql.access import in_our_words
 from eventlog.sql.connect import connect, shown_url
 from eventlog.sql.limits import limit_sessions

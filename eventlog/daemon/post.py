@@ -12,7 +12,7 @@ from eventlog.core.seams import Tenure
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
-from eventlog.sources.wakeup import Wakeup
+from eventlog.sources.log.wakeup import Wakeup
 
 
 class Post(Protocol):

@@ -14,7 +14,7 @@ from typing import Final
 
 from eventlog.config.settings import PublisherConfig
 from eventlog.config.timetable import read_times
-from eventlog.sources.wakeup import Wakeup
+from eventlog.sources.log.wakeup import Wakeup
 
 LOOK_UP: Final = 1.0
 """Seconds after which a wait says that it is alive and looks at the clock on the wall."""

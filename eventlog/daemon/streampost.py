@@ -20,7 +20,7 @@ from eventlog.core.secrets import masked
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
-from eventlog.marks import EPOCH, LOG, FileMarks, next_epoch
+from eventlog.sources.marks import EPOCH, LOG, FileMarks, next_epoch
 
 NAMES: Final = {"gbase": "CDC stream", "linter": "replication queue"}
 

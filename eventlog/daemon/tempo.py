@@ -5,9 +5,9 @@ from __future__ import annotations
 from time import monotonic
 from typing import Final
 
-from eventlog.marks import PACE, Marks
-from eventlog.sources.lock import LogLock
-from eventlog.sources.pace import Pace, database_seconds, quickened, read_pace, write_pace
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.log.pace import Pace, database_seconds, quickened, read_pace, write_pace
+from eventlog.sources.marks import PACE, Marks
 
 EVERY: Final = 2.0
 """Seconds between two entries: a transaction of two statements that need not be on the disk."""

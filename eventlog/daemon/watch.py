@@ -8,9 +8,9 @@ from typing import Final
 from structlog.stdlib import BoundLogger
 
 from eventlog.daemon.vitals import Standby, Vitals
-from eventlog.marks import EPOCH, IN_HAND, Marks
-from eventlog.sources.holder import Holder, told_moment
-from eventlog.sources.lock import LogLock
+from eventlog.sources.log.holder import Holder, told_moment
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.marks import EPOCH, IN_HAND, Marks
 
 COUNTED_ROWS: Final = 1_000
 """Rows are counted up to here: more of them say nothing more."""

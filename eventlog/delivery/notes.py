@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Captured, Outcome, Position, Reason, Status, exceptional, written
-from eventlog.marks import read_runs, write_runs
+from eventlog.sources.marks import read_runs, write_runs
 
 DECIDED = "decided"
 """The note about the batch as a whole; every other note is called like its output."""

@@ -44,7 +44,7 @@ from eventlog.delivery.notes import (
 )
 from eventlog.delivery.output import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse, nothing
 from eventlog.delivery.workers import Collected, Workers
-from eventlog.sources.unread import failed_tables
+from eventlog.sources.log.unread import failed_tables
 
 __all__ = ["SEVERITY", "Output", "Pipeline", "Report"]
 

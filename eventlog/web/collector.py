@@ -19,8 +19,8 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.rules.times import moment
 from eventlog.delivery.output_state import newest, read_standings
-from eventlog.marks import IN_HAND, OUTPUTS, PUBLISHER, Marks, notes_of, read_runs
-from eventlog.sources.pace import read_rate
+from eventlog.sources.log.pace import read_rate
+from eventlog.sources.marks import IN_HAND, OUTPUTS, PUBLISHER, Marks, notes_of, read_runs
 from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log
 from eventlog.web.places import named_outputs, with_standings

@@ -16,9 +16,9 @@ from eventlog.config.destinations import outputs_of
 from eventlog.config.settings import Config, FilesOutput
 from eventlog.core.durable_files import make_empty, make_folder, write_file
 from eventlog.daemon.publisher import Publisher
-from eventlog.marks import FileMarks
 from eventlog.receiver import Receiver
-from eventlog.sources.spill import FileSpill
+from eventlog.sources.marks import FileMarks
+from eventlog.sources.stream.spill import FileSpill
 from tests.acceptance.command import ok
 from tests.integration.publishing import config_of, site, url_of
 

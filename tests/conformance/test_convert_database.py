@@ -18,7 +18,7 @@ from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.delivery.pipeline import Output, Pipeline
-from eventlog.sources.table import LogSource
+from eventlog.sources.log.source import LogSource
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, text
 from eventlog.admin.refresh import Load, Pace, Refresh, Stand, loads
 from eventlog.core.errors import DataError, InstallError, UsageError
 from eventlog.core.tablekey import parse
-from eventlog.marks import Marks
+from eventlog.sources.marks import Marks
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.log import Log

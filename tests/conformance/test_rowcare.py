@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from eventlog.admin.rows import EVERYTHING, PROCESSED, Choice, LogRow, follow, hold, release, requeue, rows
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
-from eventlog.sources.table import LogSettings, LogSource
+from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable, installed
 

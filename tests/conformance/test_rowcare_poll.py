@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from eventlog.core.model import Outcome
-from eventlog.sources.table import LogSettings, LogSource
+from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sql.install import install
 
 PROCESSED = 200_000

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from eventlog.core.errors import InstallError
 from eventlog.core.model import Event, Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.sources.table import LogSettings, LogSource
+from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sql.names import LogNames
 from tests.conformance.event_logs import LogTable, installed, make_log
 

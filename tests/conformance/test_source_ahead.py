@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from eventlog.admin.rows import hold
 from eventlog.core.model import Event, Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.sources.table import MOST_MISSING, LogSettings, LogSource
+from eventlog.sources.log.source import MOST_MISSING, LogSettings, LogSource
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable, installed

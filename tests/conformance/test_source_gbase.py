@@ -12,7 +12,6 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Image, Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.marks import FileMarks
 from eventlog.sources.gbase.emulator import Emulator
 from eventlog.sources.gbase.feeds import FileFeed, SessionFeed
 from eventlog.sources.gbase.records import Record
@@ -20,6 +19,7 @@ from eventlog.sources.gbase.scenario import reads, shop
 from eventlog.sources.gbase.session import emulated
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.gbase.source import GbaseSource, gbase_source
+from eventlog.sources.marks import FileMarks
 
 TABLE = "stores:shop.t1"
 OWN = GbaseSettings(tables={"5": TABLE}, columns={TABLE: ("c1", "c2")}, keys={"t1": ("c1",)})

@@ -12,7 +12,6 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.core.model import Image, Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.marks import FileMarks
 from eventlog.sources.linter import source as module
 from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings
@@ -20,6 +19,7 @@ from eventlog.sources.linter.fill import fill_queue, make_queue
 from eventlog.sources.linter.queue import EngineSession, open_session
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import LinterSource
+from eventlog.sources.marks import FileMarks
 from tests.linter import READING, SCHEMA, TABLE, ended, insert
 
 

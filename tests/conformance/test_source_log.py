@@ -10,8 +10,8 @@ from sqlalchemy import Engine, create_engine, event, text
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome, Status
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.sources.backlog import backlog
-from eventlog.sources.table import LogSettings, LogSource
+from eventlog.sources.log.backlog import backlog
+from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import OLD_ORDER, LogNames

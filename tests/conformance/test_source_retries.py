@@ -11,7 +11,7 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Batch
-from eventlog.sources.table import LogSettings, LogSource
+from eventlog.sources.log.source import LogSettings, LogSource
 from tests.conformance.event_logs import LogTable, installed
 
 HOUR = Backoff(first=3600, longest=3600)

@@ -6,8 +6,8 @@ from sqlalchemy import Engine
 
 from eventlog.core.model import Event
 from eventlog.core.rules import decide
-from eventlog.sources.settings import LogSettings
-from eventlog.sources.table import LogSource
+from eventlog.sources.log.settings import LogSettings
+from eventlog.sources.log.source import LogSource
 from tests.conformance.event_logs import LogTable, installed
 from tests.strategies import CATALOG
 

@@ -11,7 +11,7 @@ from eventlog.config.settings import Config, PublisherConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.sources.table import LogSettings, LogSource
+from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import site

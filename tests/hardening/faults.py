@@ -20,7 +20,7 @@ SINKS: Final = {
 BROKER: Final = "broker"
 """The Kafka sink with a real broker, where `kafka` has a stand-in that keeps what was never committed."""
 
-SOURCE: Final = "eventlog.sources.table:LogSource"
+SOURCE: Final = "eventlog.sources.log.source:LogSource"
 
 
 class Fault(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ COMMON: Final = {
     "before the plan": Fault(place=f"{SOURCE}.note", side="before"),
     "after the plan": Fault(place=f"{SOURCE}.note", side="after"),
     "before settling": Fault(place=f"{SOURCE}.settle", side="before"),
-    "in settling, rows marked": Fault(place="eventlog.sources.table:settle", side="after"),
+    "in settling, rows marked": Fault(place="eventlog.sources.log.source:settle", side="after"),
     "in settling, batch let go": Fault(place=f"{SOURCE}._keep", side="after"),
     "after settling": Fault(place=f"{SOURCE}.settle", side="after"),
 }

@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> None:
     keep.mkdir(parents=True, exist_ok=True)
     sys.stderr.write(f"What is found goes to {keep}.\n")
     atheris: Any = _atheris()
-    with atheris.instrument_imports(include=["eventlog.sources.gbase", "eventlog.sources.transactions"]):
+    with atheris.instrument_imports(include=["eventlog.sources.gbase", "eventlog.sources.stream.transactions"]):
         fuzzed = importlib.import_module("tests.gbase_fuzzed")
     target = {"frames": fuzzed.read_alike, "values": fuzzed.row_read_alike}[chosen.part]
     corpus = CORPORA / {"frames": "gbase", "values": "gbase_rows"}[chosen.part]

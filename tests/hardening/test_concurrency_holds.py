@@ -13,9 +13,9 @@ from eventlog.admin.rows import EVERYTHING, hold, release
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Event
 from eventlog.core.seams import Batch
-from eventlog.sources.lock import LogLock
-from eventlog.sources.settings import LogSettings
-from eventlog.sources.table import LogSource
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.log.settings import LogSettings
+from eventlog.sources.log.source import LogSource
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import installed
 

@@ -17,7 +17,7 @@ from eventlog.admin.refresh import Refresh, loads
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.core.model import RowId
 from eventlog.daemon import Publisher
-from eventlog.sources.backlog import unread_tables
+from eventlog.sources.log.backlog import unread_tables
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

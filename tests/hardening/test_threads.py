@@ -24,9 +24,9 @@ from eventlog.sinks.changefiles import ChangeTableFiles
 from eventlog.sinks.database import DatabaseSink
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.kafka import KafkaSink
-from eventlog.sources.lease import Lease
-from eventlog.sources.lock import LogLock
-from eventlog.sources.table import LogSource
+from eventlog.sources.log.lease import Lease
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.log.source import LogSource
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

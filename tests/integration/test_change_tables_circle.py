@@ -15,7 +15,7 @@ from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
 from eventlog.qlik.changetable import ChangeTableFormat
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
-from eventlog.sources.table import LogSource
+from eventlog.sources.log.source import LogSource
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.rows import SqlRowReader

@@ -179,7 +179,9 @@ def test_after_a_lost_answer_the_same_documents_come_again_and_are_recognised(
     receiver = Receiver(came.append)
     with receiving(receiver), publisher(log, receiver.url, 1) as publishing:
         with monkeypatch.context() as crash:
-            crash.setattr("eventlog.sources.table.settle", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt()))
+            crash.setattr(
+                "eventlog.sources.log.source.settle", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt())
+            )
             with pytest.raises(KeyboardInterrupt):
                 publishing.run_once()
         log.write(3, "idu=1", column_name="lname")

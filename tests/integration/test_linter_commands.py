@@ -15,12 +15,12 @@ from eventlog.core.model import Image, Op
 from eventlog.core.rules import Options
 from eventlog.core.schema import catalog_to_json
 from eventlog.delivery.pipeline import Output, Pipeline
-from eventlog.marks import FileMarks
 from eventlog.sinks.files import FileSink
 from eventlog.sources.linter.queue import open_session
 from eventlog.sources.linter.scripts import SAMPLE_SCHEMA
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import LinterSource
+from eventlog.sources.marks import FileMarks
 from eventlog.xds.write import XdsFormat
 from tests.sinks import opened
 

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Outcome
-from eventlog.sources.table import LogSettings, LogSource
+from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sql.access import transaction
 from eventlog.sql.install import install, install_sql, uninstall_sql
 from eventlog.sql.names import LogNames

@@ -14,7 +14,7 @@ from eventlog.core.errors import InstallError
 from eventlog.core.model import Outcome, Reason, RowId, Status
 from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import TableKey
-from eventlog.sources.table import LogSource
+from eventlog.sources.log.source import LogSource
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.install import install, revisions, uninstall
 from eventlog.sql.names import LogNames

@@ -12,7 +12,7 @@ from eventlog.daemon.publisher import Publisher
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, published, site
 
-DIES = "import os, signal, pathlib\nfrom eventlog.sources.table import LogSource\nfrom eventlog.sinks.files import FileSink\n"
+DIES = "import os, signal, pathlib\nfrom eventlog.sources.log.source import LogSource\nfrom eventlog.sinks.files import FileSink\n"
 DIE = "lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)"
 CRASHES = {
     "before the plan": f"{DIES}LogSource.note = {DIE}",

@@ -23,7 +23,7 @@ LONG: Final = 30.0
 
 FREEZING: Final = """
 import os, signal
-from eventlog.sources.lock import LogLock
+from eventlog.sources.log.lock import LogLock
 assure, frozen = LogLock.assure, []
 def freeze(self, connection):
     assure(self, connection)

@@ -73,7 +73,7 @@ def test_who_dies_before_the_log_is_marked_repeats_nothing(
     broker: Broker, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as crash:
-        crash.setattr("eventlog.sources.table.settle", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt()))
+        crash.setattr("eventlog.sources.log.source.settle", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             publish(config)
     assert told(broker, config) == CHANGES

@@ -16,7 +16,7 @@ from eventlog.core.model import Document, Outcome
 from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.output import Output
 from eventlog.sinks.files import FileSink
-from eventlog.sources.lock import LogLock
+from eventlog.sources.log.lock import LogLock
 from eventlog.sql.log import Log
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable

@@ -18,7 +18,7 @@ from eventlog.daemon.ledger import Ledger
 from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.output_state import Standing
 from eventlog.sinks.files import FileSink
-from eventlog.sources.lock import LogLock
+from eventlog.sources.log.lock import LogLock
 from eventlog.sql.log import Log
 from tests.integration.publishing import config_of, in_thread, site, until
 

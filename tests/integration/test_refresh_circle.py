@@ -27,7 +27,7 @@ from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sinks.database import DatabaseSettings, DatabaseSink
-from eventlog.sources.table import LogSource
+from eventlog.sources.log.source import LogSource
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.rows import SqlRowReader

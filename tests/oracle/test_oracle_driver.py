@@ -15,8 +15,8 @@ import pytest
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome, Reason, RowId, Status
 from eventlog.core.schema import Catalog, Table
-from eventlog.sources.backlog import backlog
-from eventlog.sources.table import LogSettings, LogSource
+from eventlog.sources.log.backlog import backlog
+from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.rows import SqlRowReader

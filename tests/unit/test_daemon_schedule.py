@@ -15,7 +15,7 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.daemon import rest
 from eventlog.daemon.rest import Rest
-from eventlog.sources.wakeup import LONGEST, SHORTEST, pause
+from eventlog.sources.log.wakeup import LONGEST, SHORTEST, pause
 
 DAY = dt.datetime(2026, 3, 29)
 moments = st.datetimes(dt.datetime(2020, 1, 1), dt.datetime(2030, 1, 1))

@@ -17,7 +17,7 @@ from eventlog.sources.gbase.quick import MOST_DAYS, Days
 from eventlog.sources.gbase.records import Record, place_of
 from eventlog.sources.gbase.rows import Reader, SlowReader
 from eventlog.sources.gbase.values import DAY_ZERO, TextRules
-from eventlog.sources.transactions import Transactions
+from eventlog.sources.stream.transactions import Transactions
 from tests.gbase_streams import T1, begin, commit, insert, read, row
 from tests.shares import met, shares
 from tests.strategies_gbase import decimals

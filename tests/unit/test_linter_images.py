@@ -17,7 +17,7 @@ from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings
 from eventlog.sources.linter.images import Committed
 from eventlog.sources.linter.rows import QueueRow, oper_date
 from eventlog.sources.linter.telling import grouped
-from eventlog.sources.spill import spill_to
+from eventlog.sources.stream.spill import spill_to
 from tests.linter import CHAIR, NEW, NUMBER, OLD, READING, ROW, SCHEMA, TABLE, commit, ended, insert, queued, row, told
 
 COMMITTED = Transaction(id=5, time=dt.datetime(2024, 3, 15, 10, 20, 30, 500000))

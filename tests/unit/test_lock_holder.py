@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.marks import next_epoch
-from eventlog.sources import holder
-from eventlog.sources.holder import (
+from eventlog.sources.log import holder
+from eventlog.sources.log.holder import (
     LONGEST_LEASE_SECONDS,
     Holder,
     Process,
@@ -25,6 +24,7 @@ from eventlog.sources.holder import (
     read_holder,
     this_process,
 )
+from eventlog.sources.marks import next_epoch
 
 NOW = dt.datetime(2026, 11, 21, 2, 0, 45, 123_000)
 has_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")

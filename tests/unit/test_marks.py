@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError, SourceError
-from eventlog.marks import FileMarks, note_name, notes_of, read_runs, runs, write_runs
+from eventlog.sources.marks import FileMarks, note_name, notes_of, read_runs, runs, write_runs
 
 numbers = st.lists(st.integers(min_value=-(2**62), max_value=2**62), unique=True)
 crowded = st.lists(st.integers(min_value=-3, max_value=30), unique=True)

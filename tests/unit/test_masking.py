@@ -21,8 +21,8 @@ from eventlog.core.secrets import is_secret, masked, shown, visible
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery.output_state import Standing, read_standings, stands, write_standings
 from eventlog.journal import journal, library_journal
-from eventlog.marks import note_name, notes_of
-from eventlog.sources.settlement import note_of
+from eventlog.sources.log.settlement import note_of
+from eventlog.sources.marks import note_name, notes_of
 from eventlog.sql.connect import read_url, shown_url
 from tests.unit.test_standing import delivered
 

@@ -19,7 +19,7 @@ from eventlog.daemon.heartbeat import Heartbeat
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.rest import Rest
 from eventlog.delivery.output import Output
-from eventlog.sources.table import LogSource
+from eventlog.sources.log.source import LogSource
 from eventlog.xds.write import XdsFormat
 from tests.integration.publishing import config_of, site
 from tests.memory import MemorySink, OneEach

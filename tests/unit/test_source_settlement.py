@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.model import Outcome, Reason, Status
-from eventlog.sources.settlement import by_status, is_noted, note_of
+from eventlog.sources.log.settlement import by_status, is_noted, note_of
 
 outcomes = st.lists(
     st.builds(

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import SourceError
-from eventlog.sources.spill import FileSpill, spill_to
-from eventlog.sources.transactions import Numbered, Transactions
+from eventlog.sources.stream.spill import FileSpill, spill_to
+from eventlog.sources.stream.transactions import Numbered, Transactions
 
 Step = tuple[str, int]
 

@@ -7,8 +7,8 @@ from threading import Event as Flag
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.sources import wakeup
-from eventlog.sources.wakeup import DEAR, FRUITLESS, LONGEST, PART, SHORTEST, Wakeup, pause
+from eventlog.sources.log import wakeup
+from eventlog.sources.log.wakeup import DEAR, FRUITLESS, LONGEST, PART, SHORTEST, Wakeup, pause
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import installed
 

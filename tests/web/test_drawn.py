@@ -11,7 +11,7 @@ from eventlog.admin.explain import ExplainedRow, Explanation
 from eventlog.admin.rows import LogRow
 from eventlog.admin.status import Facts, LastError
 from eventlog.delivery.output_state import Standing
-from eventlog.sources.pace import Rate
+from eventlog.sources.log.pace import Rate
 from eventlog.web.frame import Look, login, message, page
 from eventlog.web.html import markup
 from eventlog.web.listing import Cursor, Filters, Listing

@@ -14,7 +14,7 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Status
 from eventlog.core.rules.times import moment
-from eventlog.sources.backlog import Backlog, backlog, unread_tables
+from eventlog.sources.log.backlog import Backlog, backlog, unread_tables
 from eventlog.sql.access import transaction, verbatim
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.dialect import Dialect, dialect_of

@@ -16,7 +16,7 @@ from eventlog.admin.refresh.ranges import Stand, Stands
 from eventlog.admin.refresh.statements import Statements
 from eventlog.core.errors import DataError, SourceError, UsageError, shortened
 from eventlog.core.model import REFRESH, Kind, Status
-from eventlog.marks import Marks
+from eventlog.sources.marks import Marks
 from eventlog.sql.access import transaction
 from eventlog.sql.log import Log
 

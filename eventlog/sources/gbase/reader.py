@@ -16,7 +16,7 @@ from eventlog.sources.gbase.frames import Frame
 from eventlog.sources.gbase.layout import Layout, read_layout
 from eventlog.sources.gbase.records import ROWS, Record
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.transactions import SpillFactory, Transactions
+from eventlog.sources.stream.transactions import SpillFactory, Transactions
 
 Item = tuple[int, int, int, Frame]
 """A held record: how many layouts were known when it came, its sequence number, its label, and itself."""

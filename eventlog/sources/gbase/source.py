@@ -20,7 +20,6 @@ from eventlog.core.errors import ConfigError, DamageError, MachineError
 from eventlog.core.model import Image, Outcome, Position, Status, exceptional
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
-from eventlog.marks import FileMarks
 from eventlog.sources.gbase.feeds import Feed, FileFeed, SessionFeed
 from eventlog.sources.gbase.frames import Framer
 from eventlog.sources.gbase.images import ImageMaker
@@ -28,7 +27,8 @@ from eventlog.sources.gbase.place import MARK, Place, read_place, write_place
 from eventlog.sources.gbase.reader import Item, RecordReader
 from eventlog.sources.gbase.records import Record
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.spill import spill_to
+from eventlog.sources.marks import FileMarks
+from eventlog.sources.stream.spill import spill_to
 
 
 class _Piece(Struct, frozen=True):

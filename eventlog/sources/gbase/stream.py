@@ -14,7 +14,7 @@ from eventlog.sources.gbase.images import ImageMaker
 from eventlog.sources.gbase.making import Stretch
 from eventlog.sources.gbase.reader import Item, RecordReader
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.transactions import SpillFactory
+from eventlog.sources.stream.transactions import SpillFactory
 
 SIZE: Final = 1_000
 """Images of a batch, about: so few that the processor's cache still holds them when they are told."""

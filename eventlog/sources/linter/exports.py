@@ -16,8 +16,8 @@ import msgspec
 from eventlog.core.errors import DataError, UsageError, shortened
 from eventlog.sources.linter.rows import BINARY, COLUMNS, TEXTS, QueueRow, queue_row
 from eventlog.sources.linter.settings import ReadingSettings, Variant
-from eventlog.sources.spill import spill_to
-from eventlog.sources.transactions import Spill
+from eventlog.sources.stream.spill import spill_to
+from eventlog.sources.stream.transactions import Spill
 
 NULL: Final = "\\N"
 KINDS: Final = {".jsonl": "lines", ".ndjson": "lines", ".json": "lines", ".csv": "csv", ".parquet": "parquet"}

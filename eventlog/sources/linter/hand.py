@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Image, Position
-from eventlog.marks import IN_HAND, NOTE, FileMarks, note_name, notes_of
+from eventlog.sources.marks import IN_HAND, NOTE, FileMarks, note_name, notes_of
 
 T = TypeVar("T")
 POSITION: Final = "position"

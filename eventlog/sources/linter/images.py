@@ -22,7 +22,7 @@ from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.linter.tables import SourceTables
 from eventlog.sources.linter.telling import Telling
 from eventlog.sources.linter.zones import utc_reader
-from eventlog.sources.transactions import SpillFactory, Transactions
+from eventlog.sources.stream.transactions import SpillFactory, Transactions
 
 Report = Callable[[str], None]
 FAR: Final = dt.timedelta(hours=1)

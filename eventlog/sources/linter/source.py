@@ -18,13 +18,13 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.model import Image, Outcome, Position, Reason, Status, exceptional
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
-from eventlog.marks import FileMarks
 from eventlog.sources.linter.hand import Hand, InHand, Settled
 from eventlog.sources.linter.images import BEHIND, ROW_WEIGHT, Committed, Report
 from eventlog.sources.linter.queue import Queue, Session
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
-from eventlog.sources.spill import spill_to
+from eventlog.sources.marks import FileMarks
+from eventlog.sources.stream.spill import spill_to
 
 MOST_ENDINGS: Final = 256
 """Transactions that are read with one question, as long as they are small."""

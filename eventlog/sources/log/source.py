@@ -19,7 +19,15 @@ from eventlog.core.model import Event, Outcome, Reason, Status, exceptional
 from eventlog.core.rules.identity import Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
-from eventlog.marks import (
+from eventlog.sources.log.held import Holds, note_behind
+from eventlog.sources.log.passed import EVER, Passed
+from eventlog.sources.log.reading import Portion, Request, WaitingRows
+from eventlog.sources.log.retries import Retries, read_retries
+from eventlog.sources.log.rows import numbers_of
+from eventlog.sources.log.settings import LogSettings
+from eventlog.sources.log.settlement import retried, settle
+from eventlog.sources.log.unread import Unread, write_notes
+from eventlog.sources.marks import (
     BEHIND,
     IN_HAND,
     PUBLISHER,
@@ -33,14 +41,6 @@ from eventlog.marks import (
     runs,
     write_runs,
 )
-from eventlog.sources.held import Holds, note_behind
-from eventlog.sources.logrows import numbers_of
-from eventlog.sources.passed import EVER, Passed
-from eventlog.sources.reading import Portion, Request, WaitingRows
-from eventlog.sources.retries import Retries, read_retries
-from eventlog.sources.settings import LogSettings
-from eventlog.sources.settlement import retried, settle
-from eventlog.sources.unread import Unread, write_notes
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.names import LogNames
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from eventlog.sources.lock import LogLock
+    from eventlog.sources.log.lock import LogLock
 
 __all__ = ["LogSettings", "LogSource"]
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from eventlog.core.errors import SourceError
-from eventlog.sources.transactions import Numbered
+from eventlog.sources.stream.transactions import Numbered
 
 T = TypeVar("T")
 

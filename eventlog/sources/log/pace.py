@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.core.rules.times import moment
-from eventlog.marks import PACE, Marks
+from eventlog.sources.marks import PACE, Marks
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from eventlog.core.model import Status
-from eventlog.marks import UNREAD, Marks
-from eventlog.sources.unread import read_notes
+from eventlog.sources.log.unread import read_notes
+from eventlog.sources.marks import UNREAD, Marks
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Outcomes, Position, Reason, Status, exceptional, written
 from eventlog.core.secrets import masked
-from eventlog.marks import runs
+from eventlog.sources.marks import runs
 from eventlog.sql.log import id_list
 
 if TYPE_CHECKING:

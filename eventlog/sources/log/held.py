@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from eventlog.marks import HELD, HOLDING, Marks, read_runs, write_runs
+from eventlog.sources.marks import HELD, HOLDING, Marks, read_runs, write_runs
 from eventlog.sql.log import id_list
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from eventlog.core.errors import DataError, OccupiedError
 from eventlog.core.seams import Tenure
-from eventlog.marks import EPOCH, LOG, Marks, next_epoch
-from eventlog.sources.holder import Holder, is_dead, new_token, read_holder, read_moment
-from eventlog.sources.lease import Lease, seconds_up
+from eventlog.sources.log.holder import Holder, is_dead, new_token, read_holder, read_moment
+from eventlog.sources.log.lease import Lease, seconds_up
+from eventlog.sources.marks import EPOCH, LOG, Marks, next_epoch
 from eventlog.sql.connect import place_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from eventlog.core.model import Event
 from eventlog.core.rules.identity import Identities
 from eventlog.core.schema import Catalog
-from eventlog.sources.logrows import (
+from eventlog.sources.log.passed import Passed
+from eventlog.sources.log.rows import (
     LENGTHS,
     NO_LENGTHS,
     OBJECT,
@@ -29,8 +30,7 @@ from eventlog.sources.logrows import (
     start_of_object,
     too_large,
 )
-from eventlog.sources.passed import Passed
-from eventlog.sources.settings import LogSettings
+from eventlog.sources.log.settings import LogSettings
 from eventlog.sql.log import ALL, Log, id_list
 
 if TYPE_CHECKING:

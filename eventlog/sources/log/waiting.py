@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from eventlog.core.model import RowId
 from eventlog.core.rules.identity import Identities
-from eventlog.marks import HELD, RETRIED, Marks, read_runs
-from eventlog.sources.held import read_held
-from eventlog.sources.retries import read_retries
+from eventlog.sources.log.held import read_held
+from eventlog.sources.log.retries import read_retries
+from eventlog.sources.marks import HELD, RETRIED, Marks, read_runs
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -13,7 +13,7 @@ import msgspec
 
 from eventlog.core.model import RowId
 from eventlog.core.rules.identity import Identities
-from eventlog.sources.logrows import OBJECT, Rows
+from eventlog.sources.log.rows import OBJECT, Rows
 
 EVER: Final = -(2**62)
 """A number below that of every row."""

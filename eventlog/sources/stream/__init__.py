@@ -1,0 +1,1 @@
+"""What sources that read a stream share."""
