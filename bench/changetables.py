@@ -131,7 +131,7 @@ def engine() -> Engine:
     """The benchmark's own server, with the change table in it."""
     from sqlalchemy import create_engine
 
-    from eventlog.sinks.database import DatabaseSettings, DatabaseSink
+    from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 
     made = closed_at_the_end(create_engine(url()))
     sink = DatabaseSink(DatabaseSettings(url=""), made)
@@ -165,7 +165,7 @@ def copied(number: int) -> None:
 
 def stored(changes: Sequence[Change]) -> None:
     """From changes to durable rows."""
-    from eventlog.sinks.database import DatabaseSettings, DatabaseSink
+    from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 
     sink = DatabaseSink(DatabaseSettings(url=""), engine())
     sink.open(None)
@@ -176,7 +176,7 @@ def stored(changes: Sequence[Change]) -> None:
 
 def filed(changes: Sequence[Change]) -> None:
     """From changes to durable files."""
-    from eventlog.sinks.changefiles import ChangeTableFiles
+    from eventlog.sinks.change_files.sink import ChangeTableFiles
 
     sink = ChangeTableFiles(_folder())
     sink.open(None)

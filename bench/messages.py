@@ -20,8 +20,8 @@ from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.sinks.kafka import KafkaSink
-from eventlog.sinks.kafka_settings import KafkaSettings
+from eventlog.sinks.kafka.settings import KafkaSettings
+from eventlog.sinks.kafka.sink import KafkaSink
 
 PROMISED = 150_000
 OF_FASTAVRO = 0.5

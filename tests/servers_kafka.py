@@ -26,7 +26,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from msgspec import Struct
 
-from eventlog.sinks.kafka_settings import KafkaSettings
+from eventlog.sinks.kafka.settings import KafkaSettings
 from tests.fetching import fetched
 from tests.kafka.authority import Authority
 from tests.servers import absent, found, free_port

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from eventlog.sinks.registry import CONTENT
+from eventlog.sinks.kafka.registry import CONTENT
 from tests.fetching import REGISTRY
 from tests.servers import absent, found, free_port
 

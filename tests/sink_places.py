@@ -19,13 +19,13 @@ from eventlog.core.model import Document, Op
 from eventlog.core.seams import Sink
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.receiver import Delivery, Receiver
-from eventlog.sinks.address import HttpSettings
-from eventlog.sinks.changefiles import ChangeTableFiles
-from eventlog.sinks.database import DatabaseSettings, DatabaseSink
+from eventlog.sinks.change_files.sink import ChangeTableFiles
+from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sinks.files import FileSink
-from eventlog.sinks.http import HttpSink
-from eventlog.sinks.kafka import KafkaSink
+from eventlog.sinks.http.address import HttpSettings
+from eventlog.sinks.http.receiver import Delivery, Receiver
+from eventlog.sinks.http.sink import HttpSink
+from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog.sinks.stdout import StdoutSink
 from tests import changerows, messages
 from tests.servers_kafka import consumed, settings

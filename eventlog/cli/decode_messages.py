@@ -28,8 +28,8 @@ def messages(file: Path, avro_schema: Path | None, registry: str | None, as_json
 
     Example: eventlog decode messages out/shop.orders/part-00000.jsonl
     """
-    from eventlog.sinks.kafka_settings import KafkaSettings
-    from eventlog.sinks.registry import registry_of
+    from eventlog.sinks.kafka.registry import registry_of
+    from eventlog.sinks.kafka.settings import KafkaSettings
 
     numbered = registry_of(KafkaSettings(servers="none", registry=registry)).schema_of if registry else None
     schema = _content(avro_schema).decode() if avro_schema is not None else None

@@ -10,7 +10,7 @@ import click
 from eventlog.cli.show import say, show_text
 
 if TYPE_CHECKING:
-    from eventlog.receiver import Delivery
+    from eventlog.sinks.http.receiver import Delivery
 
 DEFAULT_PORT = 8780
 
@@ -36,7 +36,7 @@ def receive(port: int, host: str, answer: str, once: bool, out: Path | None) -> 
 
     Example: eventlog receive --port 8780 --answer warning
     """
-    from eventlog.receiver import Receiver
+    from eventlog.sinks.http.receiver import Receiver
     from eventlog.xds.read import Level
 
     receiver = Receiver(show, answer=Level(answer), host=host, port=port, folder=out, once=once)

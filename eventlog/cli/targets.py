@@ -13,8 +13,8 @@ from eventlog.convert.settings import MessageFiles, SentMessages, SentTables, Ta
 from eventlog.core.errors import UsageError
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
-from eventlog.sinks.database import DatabaseSettings
-from eventlog.sinks.kafka_settings import KafkaSettings
+from eventlog.sinks.database.sink import DatabaseSettings
+from eventlog.sinks.kafka.settings import KafkaSettings
 
 FORMATS: Final[dict[str, tuple[str, ...]]] = {
     "xds": (),

@@ -61,7 +61,7 @@ def require_packages(output: OutputConfig) -> None:
 
 def _output(output: OutputConfig, config: Config) -> Output:
     from eventlog.sinks.files import FileSink
-    from eventlog.sinks.http import HttpSink
+    from eventlog.sinks.http.sink import HttpSink
     from eventlog.sinks.stdout import StdoutSink
 
     require_packages(output)
@@ -83,19 +83,19 @@ def _output(output: OutputConfig, config: Config) -> Output:
 
 
 def _into_tables(output: DatabaseOutput, form: Format) -> Output:
-    from eventlog.sinks.database import DatabaseSink
+    from eventlog.sinks.database.sink import DatabaseSink
 
     return Output(format=form, sink=DatabaseSink(output), name=name_of(output))
 
 
 def _into_kafka(output: KafkaOutput, form: Format) -> Output:
-    from eventlog.sinks.kafka import KafkaSink
+    from eventlog.sinks.kafka.sink import KafkaSink
 
     return Output(format=form, sink=KafkaSink(output), name=name_of(output))
 
 
 def _into_row_files(output: FilesOutput, folder: Path, form: Format) -> Output:
-    from eventlog.sinks.changefiles import ChangeTableFiles
+    from eventlog.sinks.change_files.sink import ChangeTableFiles
 
     stop = output.on_refused == "stop"
     sink = ChangeTableFiles(folder, output.file_format, output.task, stop=stop)

@@ -7,9 +7,9 @@ from typing import Literal
 from eventlog.core.secret_settings import Discreet
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
-from eventlog.sinks.address import HttpSettings
-from eventlog.sinks.database import DatabaseSettings
-from eventlog.sinks.kafka_settings import KafkaSettings
+from eventlog.sinks.database.sink import DatabaseSettings
+from eventlog.sinks.http.address import HttpSettings
+from eventlog.sinks.kafka.settings import KafkaSettings
 
 
 class FilesOutput(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):

@@ -36,7 +36,7 @@ from eventlog.core.schema import Table
 from eventlog.core.seams import Sink
 from eventlog.qlik.changeseq import Sequencer
 from eventlog.qlik.messages.document import Message, MessagesDocument
-from eventlog.sinks.kafka_settings import KafkaSettings, producer_options
+from eventlog.sinks.kafka.settings import KafkaSettings, producer_options
 
 MOST_LANES: Final = 64
 LANE_CHANGES: Final = 50_000
@@ -124,7 +124,7 @@ def lane_tasks(conversion: Conversion, plan: Plan, folder: Path) -> list[SendLan
 
 def send_lane(task: SendLane) -> Sent:
     """Sends what is not there yet of a lane."""
-    from eventlog.sinks.kafka import KafkaSink
+    from eventlog.sinks.kafka.sink import KafkaSink
 
     target, plan = task.conversion.format, task.plan
     assert isinstance(target, SentMessages)
@@ -155,7 +155,7 @@ def end_open(settings: KafkaSettings, lanes: Iterable[int]) -> None:
     """Ends what lanes left open that were killed: nobody can read marks that stand behind it, until it times out."""
     from confluent_kafka import KafkaException, Producer
 
-    from eventlog.sinks.kafka_errors import error_of, in_words
+    from eventlog.sinks.kafka.errors import error_of, in_words
 
     for lane in lanes:
         try:

@@ -19,8 +19,8 @@ from eventlog.qlik.changeseq import Sequencer, time_digits, time_of
 from eventlog.qlik.changetable import ChangeTable, ChangeTables, finished, refusal_note
 from eventlog.qlik.partitions import Partition, Partitions
 from eventlog.qlik.rows import ChangeRow, folder_of
-from eventlog.sinks.fitting import Fitting
-from eventlog.sinks.rowfiles import file_bytes
+from eventlog.sinks.change_files.fitting import Fitting
+from eventlog.sinks.change_files.row_files import file_bytes
 
 SCHEMA: Final = pa.schema(
     [("position", pa.int64()), (STAMP, pa.string()), ("table", pa.int32()), ("rows", pa.large_binary())]

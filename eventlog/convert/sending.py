@@ -46,11 +46,11 @@ def sink_of(target: SentTables | SentMessages) -> Sink:
     """What takes the documents, taken over from whoever wrote there; its modules are loaded only now."""
     sink: Sink
     if isinstance(target, SentTables):
-        from eventlog.sinks.database import DatabaseSink
+        from eventlog.sinks.database.sink import DatabaseSink
 
         sink = DatabaseSink(target.into)
     else:
-        from eventlog.sinks.kafka import KafkaSink
+        from eventlog.sinks.kafka.sink import KafkaSink
 
         sink = KafkaSink(target.into)
     try:

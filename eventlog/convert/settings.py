@@ -12,8 +12,8 @@ from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.settings import ChangeTableSettings
-from eventlog.sinks.database import DatabaseSettings
-from eventlog.sinks.kafka_settings import KafkaSettings
+from eventlog.sinks.database.sink import DatabaseSettings
+from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat

@@ -16,7 +16,7 @@ from eventlog.config.destinations import outputs_of
 from eventlog.config.settings import Config, FilesOutput
 from eventlog.core.durable_files import make_empty, make_folder, write_file
 from eventlog.daemon.publisher import Publisher
-from eventlog.receiver import Receiver
+from eventlog.sinks.http.receiver import Receiver
 from eventlog.sources.marks import FileMarks
 from eventlog.sources.stream.spill import FileSpill
 from tests.acceptance.command import ok

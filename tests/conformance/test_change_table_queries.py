@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.core.model import Op
-from eventlog.sinks.database import DatabaseSettings, DatabaseSink
+from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from tests.changerows import documents, told
 from tests.sinks import opened
 

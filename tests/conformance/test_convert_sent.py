@@ -18,8 +18,8 @@ from eventlog.core.errors import SinkError, UsageError
 from eventlog.core.model import Document, Outcome
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.database import DatabaseSettings, DatabaseSink
-from eventlog.sinks.kafka import KafkaSink
+from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
+from eventlog.sinks.kafka.sink import KafkaSink
 from tests.converting import converted, log_row, outcomes_of, write_lines
 from tests.gbase_streams import GOOD, OWN
 from tests.servers_kafka import Found, consumed, settings, stand_in

@@ -25,7 +25,7 @@ from eventlog.qlik.changetable import ChangeTableFormat
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.qlik.rows import RowsDocument
-from eventlog.sinks.rowfiles import csv_lines
+from eventlog.sinks.change_files.row_files import csv_lines
 from eventlog.sources.gbase.encode import record, row_record, table_record
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import Record

@@ -21,7 +21,7 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.changetable import ChangeTableFormat
 from eventlog.qlik.rows import RowsDocument, by_column
 from eventlog.qlik.settings import ChangeTableSettings
-from eventlog.sinks.rowfiles import arrow_columns, csv_lines
+from eventlog.sinks.change_files.row_files import arrow_columns, csv_lines
 from tests.changerows import told
 from tests.converting import (
     converted,

@@ -12,7 +12,7 @@ from eventlog.admin.mirror.apply import Mirrors
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Op
-from eventlog.sinks.database import DatabaseSettings, DatabaseSink
+from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from tests.changerows import documents, told
 from tests.sinks import opened
 

@@ -19,11 +19,11 @@ from sqlalchemy import Engine
 
 from eventlog.core.errors import OccupiedError, SinkError
 from eventlog.core.seams import Sink
-from eventlog.sinks import database
-from eventlog.sinks.database import DatabaseSettings, DatabaseSink
+from eventlog.sinks.database import sink as database
+from eventlog.sinks.database.control import Control
+from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sinks.files import FileSink
-from eventlog.sinks.kafka import KafkaSink
-from eventlog.sinks.tables.control import Control
+from eventlog.sinks.kafka.sink import KafkaSink
 from tests import sink_places
 from tests.servers_kafka import Broker
 from tests.sink_places import Place

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 SINKS: Final = {
     "files": "eventlog.sinks.files:FileSink",
-    "database": "eventlog.sinks.database:DatabaseSink",
-    "http": "eventlog.sinks.http:HttpLane",
-    "kafka": "eventlog.sinks.kafka:KafkaSink",
+    "database": "eventlog.sinks.database.sink:DatabaseSink",
+    "http": "eventlog.sinks.http.sink:HttpLane",
+    "kafka": "eventlog.sinks.kafka.sink:KafkaSink",
 }
 BROKER: Final = "broker"
 """The Kafka sink with a real broker, where `kafka` has a stand-in that keeps what was never committed."""
@@ -53,19 +53,19 @@ OWN: Final = {
         "document shown": Fault(place="pathlib:Path.replace", side="after"),
     },
     "database": {
-        "in a document": Fault(place="eventlog.sinks.database:DatabaseSink._filled", side="after"),
-        "position advanced": Fault(place="eventlog.sinks.tables.control:Control.advance", side="after"),
-        "document committed": Fault(place="eventlog.sinks.database:DatabaseSink._written", side="after"),
+        "in a document": Fault(place="eventlog.sinks.database.sink:DatabaseSink._filled", side="after"),
+        "position advanced": Fault(place="eventlog.sinks.database.control:Control.advance", side="after"),
+        "document committed": Fault(place="eventlog.sinks.database.sink:DatabaseSink._written", side="after"),
     },
     "http": {
-        "before sending": Fault(place="eventlog.sinks.post:Poster._exchange", side="before"),
+        "before sending": Fault(place="eventlog.sinks.http.post:Poster._exchange", side="before"),
         "answer not yet read": Fault(place="urllib3.connection:HTTPConnection.request", side="after"),
-        "answered": Fault(place="eventlog.sinks.post:Poster._exchange", side="after"),
+        "answered": Fault(place="eventlog.sinks.http.post:Poster._exchange", side="after"),
     },
     "kafka": {
-        "in a transaction": Fault(place="eventlog.sinks.kafka:KafkaSink._send", side="after"),
-        "before committing": Fault(place="eventlog.sinks.kafka:KafkaSink._commit", side="before"),
-        "committed": Fault(place="eventlog.sinks.kafka:KafkaSink._commit", side="after"),
+        "in a transaction": Fault(place="eventlog.sinks.kafka.sink:KafkaSink._send", side="after"),
+        "before committing": Fault(place="eventlog.sinks.kafka.sink:KafkaSink._commit", side="before"),
+        "committed": Fault(place="eventlog.sinks.kafka.sink:KafkaSink._commit", side="after"),
     },
 }
 

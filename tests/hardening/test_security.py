@@ -18,11 +18,11 @@ from eventlog.core.schema import Catalog, Table
 from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.names import topic_of
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.address import HttpSettings, trust
-from eventlog.sinks.changefiles import ChangeTableFiles
+from eventlog.sinks.change_files.sink import ChangeTableFiles
 from eventlog.sinks.files import FileSink
-from eventlog.sinks.kafka_settings import KafkaSettings, client_options
-from eventlog.sinks.replies import read_reply
+from eventlog.sinks.http.address import HttpSettings, trust
+from eventlog.sinks.http.replies import read_reply
+from eventlog.sinks.kafka.settings import KafkaSettings, client_options
 from eventlog.sql.access import verbatim
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames

@@ -20,10 +20,10 @@ from sqlalchemy import Engine, text
 
 from eventlog.core.errors import MachineError, OccupiedError, SinkError
 from eventlog.daemon.publisher import Publisher
-from eventlog.sinks.changefiles import ChangeTableFiles
-from eventlog.sinks.database import DatabaseSink
+from eventlog.sinks.change_files.sink import ChangeTableFiles
+from eventlog.sinks.database.sink import DatabaseSink
 from eventlog.sinks.files import FileSink
-from eventlog.sinks.kafka import KafkaSink
+from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog.sources.log.lease import Lease
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.source import LogSource

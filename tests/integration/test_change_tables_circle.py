@@ -14,7 +14,7 @@ from eventlog.core.rules import Options
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
 from eventlog.qlik.changetable import ChangeTableFormat
-from eventlog.sinks.database import DatabaseSettings, DatabaseSink
+from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sources.log.source import LogSource
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames

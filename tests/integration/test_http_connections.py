@@ -13,8 +13,8 @@ from sqlalchemy import Engine
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document
-from eventlog.sinks.address import HttpSettings
-from eventlog.sinks.http import HttpLane, HttpSink
+from eventlog.sinks.http.address import HttpSettings
+from eventlog.sinks.http.sink import HttpLane, HttpSink
 from tests.conformance.event_logs import LogTable
 from tests.integration.parallel_server import ParallelServer, after
 from tests.integration.posting import always, at_first, fill, letters, publisher, running, said, threads_end
@@ -47,7 +47,7 @@ def test_objects_go_together_over_connections_that_are_kept(log: LogTable) -> No
 
 def test_modules_are_there_before_threads_ask_for_them() -> None:
     script = (
-        "import sys; from eventlog.sinks.http import HttpSink; from eventlog.sinks.address import HttpSettings\n"
+        "import sys; from eventlog.sinks.http.sink import HttpSink; from eventlog.sinks.http.address import HttpSettings\n"
         "for number in (1, 2):\n"
         "    HttpSink(HttpSettings(url='http://localhost/', connections=number))\n"
         "    print('urllib3.connection' in sys.modules, 'eventlog.xds.read' in sys.modules)"

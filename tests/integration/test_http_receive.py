@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from eventlog.config.settings import Config, HttpOutput, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
 from eventlog.daemon import Publisher
-from eventlog.receiver import Delivery, Receiver
+from eventlog.sinks.http.receiver import Delivery, Receiver
 from eventlog.xds.read import Level, read_statuses
 from tests.conformance.event_logs import LogTable, installed
 

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from eventlog.core.errors import OccupiedError, SinkError
 from eventlog.core.model import Document, Outcome, Reason, Status
 from eventlog.core.seams import Tenure
-from eventlog.sinks.address import HttpSettings
-from eventlog.sinks.http import HttpSink
+from eventlog.sinks.http.address import HttpSettings
+from eventlog.sinks.http.sink import HttpSink
 from tests.integration.scripted_server import (
     ScriptedServer,
     Step,

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document
-from eventlog.sinks.address import HttpSettings
-from eventlog.sinks.http import HttpSink
+from eventlog.sinks.http.address import HttpSettings
+from eventlog.sinks.http.sink import HttpSink
 from tests.integration.scripted_server import ScriptedServer, answer, drop_by_drop
 
 DOCUMENT = Document(id="1", body=b"<n/>", covers={})

@@ -11,7 +11,7 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Reason, Status
 from eventlog.core.schema import Column
 from eventlog.qlik.messages.reader import MessageReader
-from eventlog.sinks.kafka import KafkaSink
+from eventlog.sinks.kafka.sink import KafkaSink
 from tests.messages import documents, inserted, orders, updated
 from tests.servers_kafka import Broker, consumed, settings
 from tests.sinks import opened, tenure

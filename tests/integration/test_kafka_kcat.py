@@ -15,8 +15,8 @@ from eventlog.core.model import Op
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
-from eventlog.sinks.kafka import KafkaSink
-from eventlog.sinks.registry import MemoryRegistry
+from eventlog.sinks.kafka.registry import MemoryRegistry
+from eventlog.sinks.kafka.sink import KafkaSink
 from tests.messages import ORDERS, change, documents, inserted, read_by_both, updated
 from tests.servers import absent
 from tests.servers_kafka import USERS, Broker, settings

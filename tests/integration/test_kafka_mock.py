@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 
 from eventlog.core.errors import ConfigError, DataError, SinkError
 from eventlog.core.model import Document, Reason
-from eventlog.sinks.kafka import KafkaSink
-from eventlog.sinks.registry import MemoryRegistry
+from eventlog.sinks.kafka.registry import MemoryRegistry
+from eventlog.sinks.kafka.sink import KafkaSink
 from tests.messages import documents, inserted
 from tests.servers import free_port
 from tests.servers_kafka import consumed, settings, stand_in

@@ -15,8 +15,8 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Op, Reason, Status
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.reader import MessageReader
-from eventlog.sinks.kafka import KafkaSink
-from eventlog.sinks.registry import registry_of
+from eventlog.sinks.kafka.registry import registry_of
+from eventlog.sinks.kafka.sink import KafkaSink
 from tests.messages import ORDERS, change, documents, inserted, read_by_both, updated
 from tests.servers_kafka import Found, consumed, settings
 from tests.servers_registry import RealRegistry

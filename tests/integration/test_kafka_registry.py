@@ -13,9 +13,9 @@ from eventlog.core.errors import ConfigError, ExpressionError, SinkError
 from eventlog.core.model import Reason, Status
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.reader import MessageReader
-from eventlog.sinks.kafka import KafkaSink
-from eventlog.sinks.kafka_settings import KafkaSettings
-from eventlog.sinks.registry import registry_of
+from eventlog.sinks.kafka.registry import registry_of
+from eventlog.sinks.kafka.settings import KafkaSettings
+from eventlog.sinks.kafka.sink import KafkaSink
 from tests.messages import ORDERS, documents, inserted, orders
 from tests.registry_server import PASSWORD, USER, RegistryServer
 from tests.servers import free_port

@@ -12,7 +12,7 @@ from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionTy
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from eventlog.core.errors import ConfigError, SinkError
-from eventlog.sinks.kafka import KafkaSink
+from eventlog.sinks.kafka.sink import KafkaSink
 from tests.kafka.authority import Authority
 from tests.messages import documents, inserted
 from tests.servers_kafka import QUIET, USERS, Broker, consumed, settings

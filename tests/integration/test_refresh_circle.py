@@ -26,7 +26,7 @@ from eventlog.qlik.masks import bits_of_hex
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.sinks.database import DatabaseSettings, DatabaseSink
+from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sources.log.source import LogSource
 from eventlog.sql.install import install
 from eventlog.sql.log import Log

@@ -11,10 +11,10 @@ import pytest
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Document
-from eventlog.sinks.address import HttpSettings
-from eventlog.sinks.http import HttpSink
-from eventlog.sinks.kafka import KafkaSink
-from eventlog.sinks.registry import registry_of
+from eventlog.sinks.http.address import HttpSettings
+from eventlog.sinks.http.sink import HttpSink
+from eventlog.sinks.kafka.registry import registry_of
+from eventlog.sinks.kafka.sink import KafkaSink
 from tests.integration.scripted_server import ScriptedServer, answer
 from tests.kafka.authority import Authority
 from tests.messages import documents, inserted

@@ -18,9 +18,9 @@ from eventlog.convert.settings import SentMessages
 from eventlog.core.errors import SinkError
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.kafka import KafkaSink
-from eventlog.sinks.kafka_marks import Marks, mark_messages
-from eventlog.sinks.kafka_settings import KafkaSettings
+from eventlog.sinks.kafka.marks import Marks, mark_messages
+from eventlog.sinks.kafka.settings import KafkaSettings
+from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog_spark import sending
 from eventlog_spark.convert import convert
 from eventlog_spark.sending import lanes_sent

@@ -23,7 +23,7 @@ from eventlog.convert.settings import Conversion, SentMessages, SentTables, Snap
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.core.schema import catalog_to_json
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.database import DatabaseSettings
+from eventlog.sinks.database.sink import DatabaseSettings
 from eventlog.sources.gbase.scenario import reads, shop
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.gbase.splits import splits

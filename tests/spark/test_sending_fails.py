@@ -18,7 +18,7 @@ from eventlog.convert.sending import SENDING
 from eventlog.convert.settings import Conversion, FilesInput, SentMessages
 from eventlog.core.errors import EventlogError, SinkError, UsageError
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.kafka_settings import KafkaSettings
+from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog_spark import sending
 from eventlog_spark.convert import convert
 from tests.converting import outcomes_of

@@ -15,8 +15,8 @@ from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Op, Reason
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.rows import RowsDocument
-from eventlog.sinks.changefiles import ChangeTableFiles
-from eventlog.sinks.rowfiles import RowForm, arrow_type
+from eventlog.sinks.change_files.row_files import RowForm, arrow_type
+from eventlog.sinks.change_files.sink import ChangeTableFiles
 from tests.changerows import AT, documents, told
 from tests.sinks import opened
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import ExpressionError
 from eventlog.qlik.rows import ChangeColumn
-from eventlog.sinks import fitting
-from eventlog.sinks.fitting import Fitting
-from eventlog.sinks.rowfiles import misfits
+from eventlog.sinks.change_files import fitting
+from eventlog.sinks.change_files.fitting import Fitting
+from eventlog.sinks.change_files.row_files import misfits
 from tests.shares import met, shares
 
 TYPES = ["VARCHAR(20)", "BIGINT", "DECIMAL(5, 2)", "DECIMAL(4, 4)", "DECIMAL(38, 0)", "DECIMAL(18)", "NUMBER", "DATE"]

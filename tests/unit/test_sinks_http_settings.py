@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from eventlog.config.destinations import outputs_of
 from eventlog.config.settings import Config, HttpOutput, from_settings
 from eventlog.core.errors import ConfigError
-from eventlog.sinks.address import HttpSettings, trust
-from eventlog.sinks.http import HttpSink
+from eventlog.sinks.http.address import HttpSettings, trust
+from eventlog.sinks.http.sink import HttpSink
 
 URL = "https://idm.example/xds"
 

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import KafkaError
 
 from eventlog.core.errors import ConfigError
-from eventlog.sinks.kafka_errors import in_words, louder
-from eventlog.sinks.kafka_marks import Standing, Taken, Told, mark_messages
-from eventlog.sinks.kafka_settings import KafkaSettings, client_options, producer_options
+from eventlog.sinks.kafka.errors import in_words, louder
+from eventlog.sinks.kafka.marks import Standing, Taken, Told, mark_messages
+from eventlog.sinks.kafka.settings import KafkaSettings, client_options, producer_options
 from eventlog.sinks.ownership import Owner
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy.dialects import mysql, oracle, postgresql, sqlite
 
-from eventlog.sinks.tables.types import as_stored
+from eventlog.sinks.database.types import as_stored
 
 DIALECTS: dict[str, Any] = {"sqlite": sqlite, "mysql": mysql, "oracle": oracle, "postgresql": postgresql}
 AT = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)

@@ -13,7 +13,7 @@ from eventlog.admin.check.point import Point, failure, ok, warning
 from eventlog.config.destinations import require_packages
 from eventlog.config.settings import Config, FilesOutput, HttpOutput
 from eventlog.core.errors import ConfigError, EventlogError, SinkError
-from eventlog.sinks.address import trust
+from eventlog.sinks.http.address import trust
 
 
 def output_points(config: Config) -> Iterator[Point]:

@@ -11,7 +11,7 @@ from eventlog.admin.mirror.carry import Carrier
 from eventlog.admin.mirror.fold import fold
 from eventlog.admin.mirror.tables import BEGINNING, Origin, Watermarks, mirror_table, origin
 from eventlog.core.errors import DataError, UsageError
-from eventlog.sinks.tables.control import Control, Record
+from eventlog.sinks.database.control import Control, Record
 from eventlog.sql.access import in_our_words
 from eventlog.sql.dialect import dialect_of
 

@@ -10,8 +10,8 @@ from msgspec import Struct
 from eventlog.admin.mirror.fold import Told
 from eventlog.core.errors import DataError
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
-from eventlog.sinks.tables.control import Record
-from eventlog.sinks.tables.types import target_type
+from eventlog.sinks.database.control import Record
+from eventlog.sinks.database.types import target_type
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, MetaData, Table

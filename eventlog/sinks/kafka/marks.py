@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Position
-from eventlog.sinks.kafka_errors import in_words
-from eventlog.sinks.kafka_settings import KafkaSettings, client_options
+from eventlog.sinks.kafka.errors import in_words
+from eventlog.sinks.kafka.settings import KafkaSettings, client_options
 from eventlog.sinks.ownership import Owner
 
 if TYPE_CHECKING:

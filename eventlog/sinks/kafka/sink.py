@@ -19,11 +19,11 @@ from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, Sink
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import Tenure
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
-from eventlog.sinks.kafka_errors import FENCED, TOO_LARGE, error_of, in_words, louder
-from eventlog.sinks.kafka_frames import Frames, Refused, too_large
-from eventlog.sinks.kafka_marks import Marks, Standing, Taken, Told, latest_owner, mark_messages, read_marks
-from eventlog.sinks.kafka_settings import KafkaSettings, producer_options
-from eventlog.sinks.kafka_topics import Topics
+from eventlog.sinks.kafka.errors import FENCED, TOO_LARGE, error_of, in_words, louder
+from eventlog.sinks.kafka.frames import Frames, Refused, too_large
+from eventlog.sinks.kafka.marks import Marks, Standing, Taken, Told, latest_owner, mark_messages, read_marks
+from eventlog.sinks.kafka.settings import KafkaSettings, producer_options
+from eventlog.sinks.kafka.topics import Topics
 from eventlog.sinks.ownership import Owner, taken_by_a_later_one, taken_over
 from eventlog.xds.write import HEARTBEAT
 

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from eventlog.core.errors import ConfigError, ExpressionError, SinkError, shortened
-from eventlog.sinks.kafka_settings import KafkaSettings
+from eventlog.sinks.kafka.settings import KafkaSettings
 
 if TYPE_CHECKING:
     import urllib3

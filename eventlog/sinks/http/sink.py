@@ -17,10 +17,10 @@ from eventlog.core.errors import OccupiedError, SinkError, XmlError, shortened
 from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Tenure
 from eventlog.core.secrets import shown
-from eventlog.sinks.address import HttpSettings
-from eventlog.sinks.post import Answer, Poster
-from eventlog.sinks.replies import Reply, again_later, not_sent, read_reply
-from eventlog.sinks.wire import UnreadableAnswer
+from eventlog.sinks.http.address import HttpSettings
+from eventlog.sinks.http.post import Answer, Poster
+from eventlog.sinks.http.replies import Reply, again_later, not_sent, read_reply
+from eventlog.sinks.http.wire import UnreadableAnswer
 
 MAY_PASS: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 """Refusals of a request that trying again may get over, besides every 5xx."""

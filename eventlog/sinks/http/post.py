@@ -16,9 +16,9 @@ from eventlog.core.errors import SinkError, shortened
 from eventlog.core.model import Document
 from eventlog.core.seams import Tenure
 from eventlog.core.secrets import HIDDEN
-from eventlog.sinks.address import HttpSettings, trust
-from eventlog.sinks.deadlines import Deadlines, cut
-from eventlog.sinks.wire import UnreadableAnswer, WholeHead
+from eventlog.sinks.http.address import HttpSettings, trust
+from eventlog.sinks.http.deadlines import Deadlines, cut
+from eventlog.sinks.http.wire import UnreadableAnswer, WholeHead
 from eventlog.version import VERSION
 
 if TYPE_CHECKING:

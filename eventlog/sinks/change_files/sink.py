@@ -35,10 +35,10 @@ from eventlog.qlik.changeseq import TIME_DIGITS
 from eventlog.qlik.dfm import Described, description
 from eventlog.qlik.partitions import read_partition
 from eventlog.qlik.rows import RowBlock, RowsDocument, folder_of
+from eventlog.sinks.change_files.fitting import SET_ASIDE
+from eventlog.sinks.change_files.row_files import CSV_OPTIONS, RowForm, csv_bytes, misfits, parquet_bytes
 from eventlog.sinks.files import PERMANENT
-from eventlog.sinks.fitting import SET_ASIDE
 from eventlog.sinks.ownership import OwnedFolder
-from eventlog.sinks.rowfiles import CSV_OPTIONS, RowForm, csv_bytes, misfits, parquet_bytes
 
 POSITION: Final = "_position.json"
 PARTITIONS: Final = "attrep_cdc_partitions.jsonl"

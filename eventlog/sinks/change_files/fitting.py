@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from eventlog.core.errors import ExpressionError
 from eventlog.core.sql_types import Category, category
 from eventlog.qlik.rows import ChangeColumn, ChangeRow
-from eventlog.sinks.rowfiles import arrow_schema, misfits
+from eventlog.sinks.change_files.row_files import arrow_schema, misfits
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,11 +17,11 @@ from eventlog.core.model import Document, Outcome, Position
 from eventlog.core.seams import Tenure
 from eventlog.core.secret_settings import Discreet
 from eventlog.qlik.rows import RowBlock, RowsDocument
-from eventlog.sinks.fitting import SET_ASIDE
+from eventlog.sinks.change_files.fitting import SET_ASIDE
+from eventlog.sinks.database.control import Control, Standing, refusal
+from eventlog.sinks.database.evolve import Evolution, Shape
+from eventlog.sinks.database.fill import Filling, said
 from eventlog.sinks.ownership import taken_by_a_later_one, taken_over
-from eventlog.sinks.tables.control import Control, Standing, refusal
-from eventlog.sinks.tables.evolve import Evolution, Shape
-from eventlog.sinks.tables.fill import Filling, said
 from eventlog.sql.dialect import dialect_of, is_lasting
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError, ExpressionError
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.shape import SchemaRef
-from eventlog.sinks.kafka_settings import KafkaSettings
-from eventlog.sinks.registry import Registry, registry_of
+from eventlog.sinks.kafka.registry import Registry, registry_of
+from eventlog.sinks.kafka.settings import KafkaSettings
 
 
 class Refused(Struct, frozen=True):

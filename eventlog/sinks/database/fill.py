@@ -13,8 +13,8 @@ from eventlog.core.model import Position
 from eventlog.core.secrets import masked
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex, bits_to_bytes, bits_to_hex
 from eventlog.qlik.rows import ChangeRow, RowBlock
-from eventlog.sinks.tables.evolve import Shape
-from eventlog.sinks.tables.types import as_stored
+from eventlog.sinks.database.evolve import Shape
+from eventlog.sinks.database.types import as_stored
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from eventlog.core.errors import SinkError
-from eventlog.sinks.kafka_errors import error_of, in_words
-from eventlog.sinks.kafka_settings import KafkaSettings, client_options
+from eventlog.sinks.kafka.errors import error_of, in_words
+from eventlog.sinks.kafka.settings import KafkaSettings, client_options
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer

@@ -23,7 +23,7 @@ from eventlog.core.durable_files import make_folder
 from eventlog.core.errors import EventlogError, SinkError, XmlError
 from eventlog.core.model import Document
 from eventlog.sinks.files import FileSink
-from eventlog.sinks.post import DOCUMENT_ID, EPOCH, LOG_ID, PLAN_ID
+from eventlog.sinks.http.post import DOCUMENT_ID, EPOCH, LOG_ID, PLAN_ID
 from eventlog.xds.read import Level, parse
 
 LARGEST: Final = 256 * 1024 * 1024

@@ -15,8 +15,8 @@ from eventlog.core.errors import ExpressionError, shortened
 from eventlog.qlik.changeseq import START
 from eventlog.qlik.dfm import described
 from eventlog.qlik.rows import ChangeColumn, RowBlock
-from eventlog.sinks.tables.control import Control, Record
-from eventlog.sinks.tables.types import target_type
+from eventlog.sinks.database.control import Control, Record
+from eventlog.sinks.database.types import target_type
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Table

@@ -1,0 +1,1 @@
+"""Change tables as folders of files."""
