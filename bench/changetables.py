@@ -13,9 +13,9 @@ from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
 from eventlog.core.model import Change, Edit, Op, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik.changetable import ChangeTableFormat
+from eventlog.qlik.change_tables.format import ChangeTableFormat
+from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex, bits_to_bytes, bits_to_hex
-from eventlog.qlik.rows import RowsDocument
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

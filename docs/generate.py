@@ -21,8 +21,8 @@ from eventlog.config.settings import PublisherConfig, SourceConfig
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.model import Kind
 from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 

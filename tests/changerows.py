@@ -7,9 +7,9 @@ from typing import Any
 
 from eventlog.core.model import Change, Edit, Op, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik.changetable import ChangeTableFormat
-from eventlog.qlik.rows import RowsDocument
-from eventlog.qlik.settings import ChangeTableSettings
+from eventlog.qlik.change_tables.format import ChangeTableFormat
+from eventlog.qlik.change_tables.rows import RowsDocument
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
 
 USR = Table(
     name="usr",

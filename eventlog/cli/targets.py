@@ -11,8 +11,8 @@ from eventlog.config.outputs import DatabaseOutput, FilesOutput, KafkaOutput, St
 from eventlog.config.settings import Config
 from eventlog.convert.settings import MessageFiles, SentMessages, SentTables, TableFiles, Target
 from eventlog.core.errors import UsageError
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.sinks.database.sink import DatabaseSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
 

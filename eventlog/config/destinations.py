@@ -108,7 +108,7 @@ def _format(output: OutputConfig, config: Config) -> Format:
 
         return MessageFormat(settings=output.messages, body=not isinstance(output, KafkaOutput))
     if output.format == "change-tables":
-        from eventlog.qlik.changetable import ChangeTableFormat
+        from eventlog.qlik.change_tables.format import ChangeTableFormat
 
         return ChangeTableFormat(settings=output.change_tables)
     return xds_of(config)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from eventlog.core.secret_settings import Discreet
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.sinks.database.sink import DatabaseSettings
 from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.kafka.settings import KafkaSettings

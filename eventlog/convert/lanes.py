@@ -34,7 +34,7 @@ from eventlog.convert.stages import InTheirOrder, Write, labels_of
 from eventlog.core.durable_files import write_file
 from eventlog.core.schema import Table
 from eventlog.core.seams import Sink
-from eventlog.qlik.changeseq import Sequencer
+from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.messages.document import Message, MessagesDocument
 from eventlog.sinks.kafka.settings import KafkaSettings, producer_options
 

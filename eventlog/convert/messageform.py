@@ -18,7 +18,7 @@ from eventlog.convert.settings import MessageFiles
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change
 from eventlog.core.schema import Catalog, Table
-from eventlog.qlik.changeseq import Sequencer, time_digits, time_of
+from eventlog.qlik.change_seq import Sequencer, time_digits, time_of
 from eventlog.qlik.messages.bulk import container_schema
 from eventlog.qlik.messages.render import Renderer, TableRenderer
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of

@@ -15,10 +15,10 @@ from eventlog.convert.settings import TableFiles
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Change
 from eventlog.core.schema import Catalog, Table
-from eventlog.qlik.changeseq import Sequencer, time_digits, time_of
-from eventlog.qlik.changetable import ChangeTable, ChangeTables, finished, refusal_note
-from eventlog.qlik.partitions import Partition, Partitions
-from eventlog.qlik.rows import ChangeRow, folder_of
+from eventlog.qlik.change_seq import Sequencer, time_digits, time_of
+from eventlog.qlik.change_tables.format import ChangeTable, ChangeTables, finished, refusal_note
+from eventlog.qlik.change_tables.partitions import Partition, Partitions
+from eventlog.qlik.change_tables.rows import ChangeRow, folder_of
 from eventlog.sinks.change_files.fitting import Fitting
 from eventlog.sinks.change_files.row_files import file_bytes
 

@@ -20,9 +20,9 @@ from eventlog.convert.rowform import rows_of
 from eventlog.convert.settings import SentMessages, SentTables
 from eventlog.core.model import Change, Document, Op, Position
 from eventlog.core.schema import Catalog, Table
-from eventlog.qlik import changetable
-from eventlog.qlik.changeseq import Sequencer, time_digits, time_of
-from eventlog.qlik.changetable import ROWS_OF_A_DOCUMENT, ChangeTable, ChangeTables, Gathered
+from eventlog.qlik.change_seq import Sequencer, time_digits, time_of
+from eventlog.qlik.change_tables import format as changetable
+from eventlog.qlik.change_tables.format import ROWS_OF_A_DOCUMENT, ChangeTable, ChangeTables, Gathered
 from eventlog.qlik.messages import write as messages
 from eventlog.qlik.messages.document import Message, MessagesDocument
 from eventlog.qlik.messages.render import Renderer, TableRenderer

@@ -10,8 +10,8 @@ from msgspec import Struct
 from eventlog.core.errors import ConfigError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.sinks.database.sink import DatabaseSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sources.gbase.settings import GbaseSettings

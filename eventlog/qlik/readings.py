@@ -18,7 +18,7 @@ from eventlog.core.errors import ExpressionError, shortened
 from eventlog.core.model import Cell, Value
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
-from eventlog.qlik.changeseq import read_time
+from eventlog.qlik.change_seq import read_time
 
 Reading = Callable[[Cell], Value]
 

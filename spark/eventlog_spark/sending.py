@@ -39,7 +39,7 @@ from eventlog.convert.settings import Conversion, FilesInput, SentMessages
 from eventlog.convert.stages import DecidedBucket, Write, labels_of
 from eventlog.convert.summaries import latest_before
 from eventlog.core.schema import Table
-from eventlog.qlik.changeseq import ChangeSeq
+from eventlog.qlik.change_seq import ChangeSeq
 from eventlog_spark.deciding import done
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, text
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Edit, Op, Outcome, Reason, Status
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik.rows import RowsDocument
+from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from tests.changerows import AT, CATALOG, USR, documents, told
 from tests.servers import mysqls

@@ -21,10 +21,10 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Image, Refusal
 from eventlog.core.rules import Options, tell
 from eventlog.core.schema import Catalog
-from eventlog.qlik.changetable import ChangeTableFormat
+from eventlog.qlik.change_tables.format import ChangeTableFormat
+from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.qlik.rows import RowsDocument
 from eventlog.sinks.change_files.row_files import csv_lines
 from eventlog.sources.gbase.encode import record, row_record, table_record
 from eventlog.sources.gbase.layout import layout_of

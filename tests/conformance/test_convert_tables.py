@@ -18,9 +18,9 @@ from eventlog.convert.settings import Conversion, FilesInput, TableFiles
 from eventlog.core.model import Op
 from eventlog.core.rules import decide
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik.changetable import ChangeTableFormat
-from eventlog.qlik.rows import RowsDocument, by_column
-from eventlog.qlik.settings import ChangeTableSettings
+from eventlog.qlik.change_tables.format import ChangeTableFormat
+from eventlog.qlik.change_tables.rows import RowsDocument, by_column
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.sinks.change_files.row_files import arrow_columns, csv_lines
 from tests.changerows import told
 from tests.converting import (

@@ -30,7 +30,7 @@ LOADED = (
     "eventlog.daemon.publisher",
     "eventlog.daemon.service",
     "eventlog.config.destinations",
-    "eventlog.qlik.changetable",
+    "eventlog.qlik.change_tables.format",
     "eventlog.qlik.messages.write",
     "eventlog.sinks.change_files.sink",
     "eventlog.sinks.database.sink",

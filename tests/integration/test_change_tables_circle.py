@@ -13,7 +13,7 @@ from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.rules import Options
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
-from eventlog.qlik.changetable import ChangeTableFormat
+from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sources.log.source import LogSource
 from eventlog.sql.install import install

@@ -21,7 +21,7 @@ from eventlog.core.rules import Options
 from eventlog.core.seams import Tenure
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
-from eventlog.qlik.changetable import ChangeTableFormat
+from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.masks import bits_of_hex
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings

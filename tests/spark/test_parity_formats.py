@@ -25,8 +25,8 @@ from eventlog.convert.settings import (
     Target,
 )
 from eventlog.core.errors import UsageError
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.sources.gbase.scenario import reads, shop
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.gbase.splits import splits

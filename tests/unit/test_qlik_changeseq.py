@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change, Op, RowId, Transaction
-from eventlog.qlik.changeseq import START, ChangeSeq, Sequencer, read_time, time_digits, time_of, utc
+from eventlog.qlik.change_seq import START, ChangeSeq, Sequencer, read_time, time_digits, time_of, utc
 
 EXAMPLE = "20240506070809120000000000000004711"
 

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik.changetable import ChangeTableFormat
-from eventlog.qlik.headers import transaction_id
-from eventlog.qlik.rows import RowsDocument, by_column
-from eventlog.qlik.settings import ChangeTableSettings
+from eventlog.qlik.change_tables.format import ChangeTableFormat
+from eventlog.qlik.change_tables.headers import transaction_id
+from eventlog.qlik.change_tables.rows import RowsDocument, by_column
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from tests.shares import met, shares
 
 USR = Table(

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from eventlog.core.errors import DataError
 from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik.changeseq import Sequencer
-from eventlog.qlik.changetable import ChangeTableFormat, ChangeTables, Gathered
-from eventlog.qlik.rows import RowsDocument
-from eventlog.qlik.settings import ChangeTableSettings
+from eventlog.qlik.change_seq import Sequencer
+from eventlog.qlik.change_tables.format import ChangeTableFormat, ChangeTables, Gathered
+from eventlog.qlik.change_tables.rows import RowsDocument
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.qlik.change_tables.whole import WholeRows
 from eventlog.qlik.values import TableValues
-from eventlog.qlik.whole import WholeRows
 from tests.shares import met, shares
 
 USR = Table(

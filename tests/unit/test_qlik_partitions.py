@@ -7,8 +7,8 @@ import datetime as dt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.qlik.changeseq import ChangeSeq, time_digits
-from eventlog.qlik.partitions import Partition, Partitions, read_partition
+from eventlog.qlik.change_seq import ChangeSeq, time_digits
+from eventlog.qlik.change_tables.partitions import Partition, Partitions, read_partition
 
 BASE = dt.datetime(1970, 1, 1)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from eventlog.core.model import ABSENT, Change, Edit, Op
 from eventlog.core.schema import Column, Table
+from eventlog.qlik.change_tables.whole import WholeRows
 from eventlog.qlik.values import TableValues
-from eventlog.qlik.whole import WholeRows
 from tests.shares import met, shares
 from tests.unit.qlik_changes import USR, UTC, change
 

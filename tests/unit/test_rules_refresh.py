@@ -14,14 +14,14 @@ from eventlog.core.model import REFRESH, Change, Document, Event, Kind, Op, Reas
 from eventlog.core.rules import Options, decide
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Format
-from eventlog.qlik.changetable import ChangeTable, ChangeTableFormat
+from eventlog.qlik.change_tables.format import ChangeTable, ChangeTableFormat
+from eventlog.qlik.change_tables.rows import RowsDocument
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.render import Renderer, TableRenderer, patched
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.qlik.rows import RowsDocument
-from eventlog.qlik.settings import ChangeTableSettings
 from eventlog.xds.validate import validate
 from eventlog.xds.write import XdsFormat
 

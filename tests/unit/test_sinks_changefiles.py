@@ -14,7 +14,7 @@ import pytest
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Op, Reason
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik.rows import RowsDocument
+from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.sinks.change_files.row_files import RowForm, arrow_type
 from eventlog.sinks.change_files.sink import ChangeTableFiles
 from tests.changerows import AT, documents, told

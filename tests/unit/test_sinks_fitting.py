@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import ExpressionError
-from eventlog.qlik.rows import ChangeColumn
+from eventlog.qlik.change_tables.rows import ChangeColumn
 from eventlog.sinks.change_files import fitting
 from eventlog.sinks.change_files.fitting import Fitting
 from eventlog.sinks.change_files.row_files import misfits

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.schema import Column
-from eventlog.qlik.changeseq import WIDTH
+from eventlog.qlik.change_seq import WIDTH
 from eventlog.qlik.masks import padded_bytes
 from eventlog.qlik.messages.avrovalues import NULL, SOME, number, sized, some, text, to_avro
 from eventlog.qlik.messages.schemas import OPERATIONS

@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Final
 
 from eventlog.core.model import Change, Transaction
-from eventlog.qlik.changeseq import utc
+from eventlog.qlik.change_seq import utc
 
 _ID_BITS: Final = (1 << 128) - 1
 

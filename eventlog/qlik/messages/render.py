@@ -16,7 +16,7 @@ from eventlog.core.model import Cell, Change, Op, Position, RowId, written
 from eventlog.core.rules.images import key_text
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.tablekey import parse
-from eventlog.qlik.changeseq import WIDTH
+from eventlog.qlik.change_seq import WIDTH
 from eventlog.qlik.messages.avrocoder import AvroCoder, key_of
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.headers import Moments

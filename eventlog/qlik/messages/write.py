@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Op, Position, Refusal, RowId
 from eventlog.core.schema import Catalog
-from eventlog.qlik.changeseq import Sequencer
+from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.messages.document import Message, MessagesDocument, lines
 from eventlog.qlik.messages.render import Renderer, TableRenderer
 from eventlog.qlik.messages.settings import MessageSettings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.sql_types import Category, category
-from eventlog.qlik.rows import ChangeColumn, ChangeRow
+from eventlog.qlik.change_tables.rows import ChangeColumn, ChangeRow
 from eventlog.sinks.change_files.row_files import arrow_schema, misfits
 
 if TYPE_CHECKING:

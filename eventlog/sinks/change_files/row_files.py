@@ -16,9 +16,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from eventlog.core.sql_types import Category, category
+from eventlog.qlik.change_tables.rows import ChangeColumn, ChangeRow, by_column
 from eventlog.qlik.masks import bits_of_bytes, bits_to_hex
 from eventlog.qlik.readings import is_float, is_zoned
-from eventlog.qlik.rows import ChangeColumn, ChangeRow, by_column
 
 if TYPE_CHECKING:
     import pyarrow as pa

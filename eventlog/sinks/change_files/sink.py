@@ -31,10 +31,10 @@ from eventlog.core.durable_files import (
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import Tenure
-from eventlog.qlik.changeseq import TIME_DIGITS
-from eventlog.qlik.dfm import Described, description
-from eventlog.qlik.partitions import read_partition
-from eventlog.qlik.rows import RowBlock, RowsDocument, folder_of
+from eventlog.qlik.change_seq import TIME_DIGITS
+from eventlog.qlik.change_tables.dfm import Described, description
+from eventlog.qlik.change_tables.partitions import read_partition
+from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
 from eventlog.sinks.change_files.fitting import SET_ASIDE
 from eventlog.sinks.change_files.row_files import CSV_OPTIONS, RowForm, csv_bytes, misfits, parquet_bytes
 from eventlog.sinks.files import PERMANENT

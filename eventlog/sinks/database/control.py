@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from eventlog.core.model import Outcome, Position, Reason, Status, written
-from eventlog.qlik.changeseq import TIME_DIGITS, ChangeSeq
-from eventlog.qlik.partitions import read_partition
-from eventlog.qlik.rows import ChangeColumn
+from eventlog.qlik.change_seq import TIME_DIGITS, ChangeSeq
+from eventlog.qlik.change_tables.partitions import read_partition
+from eventlog.qlik.change_tables.rows import ChangeColumn
 from eventlog.sinks.ownership import Owner
 
 if TYPE_CHECKING:

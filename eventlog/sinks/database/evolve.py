@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from eventlog.core.errors import ExpressionError, shortened
-from eventlog.qlik.changeseq import START
-from eventlog.qlik.dfm import described
-from eventlog.qlik.rows import ChangeColumn, RowBlock
+from eventlog.qlik.change_seq import START
+from eventlog.qlik.change_tables.dfm import described
+from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock
 from eventlog.sinks.database.control import Control, Record
 from eventlog.sinks.database.types import target_type
 

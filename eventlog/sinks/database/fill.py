@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from eventlog.core.errors import shortened
 from eventlog.core.model import Position
 from eventlog.core.secrets import masked
+from eventlog.qlik.change_tables.rows import ChangeRow, RowBlock
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex, bits_to_bytes, bits_to_hex
-from eventlog.qlik.rows import ChangeRow, RowBlock
 from eventlog.sinks.database.evolve import Shape
 from eventlog.sinks.database.types import as_stored
 

@@ -16,7 +16,7 @@ from eventlog.core.errors import ConfigError, ExpressionError, OccupiedError, Si
 from eventlog.core.model import Document, Outcome, Position
 from eventlog.core.seams import Tenure
 from eventlog.core.secret_settings import Discreet
-from eventlog.qlik.rows import RowBlock, RowsDocument
+from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.change_files.fitting import SET_ASIDE
 from eventlog.sinks.database.control import Control, Standing, refusal
 from eventlog.sinks.database.evolve import Evolution, Shape

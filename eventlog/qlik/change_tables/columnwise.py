@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change, Op, Transaction
-from eventlog.qlik.changeseq import utc
-from eventlog.qlik.headers import BEFORE, OPERATIONS, stream_position, transaction_id
-from eventlog.qlik.whole import Shape, WholeRows
+from eventlog.qlik.change_seq import utc
+from eventlog.qlik.change_tables.headers import BEFORE, OPERATIONS, stream_position, transaction_id
+from eventlog.qlik.change_tables.whole import Shape, WholeRows
 
 Cells = Sequence[Any]
 Codec = Callable[[int], bytes | str]

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from eventlog.core.model import Change, Document, Refusal
 from eventlog.core.schema import Catalog
-from eventlog.qlik.changeseq import Sequencer
-from eventlog.qlik.gathering import Gathered
-from eventlog.qlik.settings import ChangeTableSettings
-from eventlog.qlik.tables import ChangeTable, ChangeTables, finished, refusal_note
+from eventlog.qlik.change_seq import Sequencer
+from eventlog.qlik.change_tables.gathering import Gathered
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, finished, refusal_note
 
 __all__ = [
     "ROWS_OF_A_DOCUMENT",

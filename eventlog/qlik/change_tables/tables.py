@@ -12,16 +12,16 @@ from msgspec.structs import replace
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Change, Op
 from eventlog.core.schema import Catalog, Table
-from eventlog.qlik.changeseq import utc
-from eventlog.qlik.columnwise import Laid, Layout
-from eventlog.qlik.headers import BEFORE, OPERATIONS, header_columns, stream_position, transaction_id
+from eventlog.qlik.change_seq import utc
+from eventlog.qlik.change_tables.columnwise import Laid, Layout
+from eventlog.qlik.change_tables.headers import BEFORE, OPERATIONS, header_columns, stream_position, transaction_id
+from eventlog.qlik.change_tables.partitions import Partition, Partitions
+from eventlog.qlik.change_tables.rows import ChangeColumn, ChangeRow
+from eventlog.qlik.change_tables.settings import HEADERS, ChangeTableSettings
+from eventlog.qlik.change_tables.whole import WholeRows
 from eventlog.qlik.masks import MOST_COLUMNS, bits_to_bytes, bits_to_hex
-from eventlog.qlik.partitions import Partition, Partitions
 from eventlog.qlik.readings import shown
-from eventlog.qlik.rows import ChangeColumn, ChangeRow
-from eventlog.qlik.settings import HEADERS, ChangeTableSettings
 from eventlog.qlik.values import TableValues
-from eventlog.qlik.whole import WholeRows
 
 _NO_SEQUENCE = HEADERS[1:]
 

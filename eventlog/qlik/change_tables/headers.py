@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from eventlog.core.model import Change, Op, Transaction, written
-from eventlog.qlik.settings import ChangeTableSettings
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
 
 TYPES: Final = {
     "change_seq": "varchar(35)",

@@ -6,7 +6,7 @@ import datetime as dt
 
 from msgspec import Struct
 
-from eventlog.qlik.changeseq import START, TIME_DIGITS
+from eventlog.qlik.change_seq import START, TIME_DIGITS
 
 
 class Partition(Struct, frozen=True, kw_only=True):

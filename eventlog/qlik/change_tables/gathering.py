@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change, Position, Refusal
-from eventlog.qlik.changeseq import Sequencer
-from eventlog.qlik.columnwise import Laid
-from eventlog.qlik.partitions import Partition
-from eventlog.qlik.rows import ChangeRow, Growing, RowBlock, RowsDocument
-from eventlog.qlik.tables import ChangeTable, ChangeTables, finished, refusal_note
+from eventlog.qlik.change_seq import Sequencer
+from eventlog.qlik.change_tables.columnwise import Laid
+from eventlog.qlik.change_tables.partitions import Partition
+from eventlog.qlik.change_tables.rows import ChangeRow, Growing, RowBlock, RowsDocument
+from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, finished, refusal_note
 
 WORTHWHILE: Final = 8
 """Fewer changes than that are as quick one by one."""

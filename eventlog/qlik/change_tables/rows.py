@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from eventlog.core.model import Document, Position, Value
 from eventlog.core.schema import Table
-from eventlog.qlik.partitions import Partition
+from eventlog.qlik.change_tables.partitions import Partition
 
 ChangeRow = tuple[Value, ...]
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from eventlog.core.schema import Table
 from eventlog.core.sql_types import Category, category
-from eventlog.qlik.rows import ChangeColumn
+from eventlog.qlik.change_tables.rows import ChangeColumn
 
 TYPES: Final = {
     Category.STRING: "STRING",

@@ -1,0 +1,1 @@
+"""The change-tables format: rows with header columns, a table for each source table."""
