@@ -16,7 +16,7 @@ from bench.backlog import Backlog, Standing, backlog, closed_at_the_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.journal import library_journal
+from eventlog.daemon.logging import library_journal
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.web.door import open_page

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
 
     from eventlog.daemon.endpoint import Endpoint
+    from eventlog.daemon.logging import Style
     from eventlog.daemon.vitals import Vitals
-    from eventlog.journal import Style
     from eventlog.web.server import PageServer
 
 Adopt = Callable[[Config], None]
@@ -99,7 +99,7 @@ def _some_cycles(config: Config, journal: BoundLogger, vitals: Vitals, *, once: 
 
 
 def _journal(secrets: Collection[str], style: Style | None, level: str, *, lasting: bool) -> BoundLogger:
-    from eventlog.journal import journal
+    from eventlog.daemon.logging import journal
 
     chosen: Style = style or ("json" if lasting and not sys.stderr.isatty() else "console")
     return journal(chosen, level=level, secrets=secrets)

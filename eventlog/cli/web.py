@@ -25,8 +25,8 @@ def web(site: Site, address: str, read_only: bool) -> int:
     """
     from eventlog.core.errors import ConfigError
     from eventlog.core.secret_settings import secrets_in
+    from eventlog.daemon.logging import journal
     from eventlog.daemon.signals import requests_by_signal
-    from eventlog.journal import journal
     from eventlog.web.door import open_page, watched_only
 
     def shown(config: Config) -> Config:

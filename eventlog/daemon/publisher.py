@@ -21,6 +21,7 @@ from eventlog.core.errors import MachineError, OccupiedError, SinkError, SourceE
 from eventlog.core.seams import Tenure
 from eventlog.daemon.exposition import SILENCE
 from eventlog.daemon.heartbeat import Heartbeat
+from eventlog.daemon.logging import library_journal
 from eventlog.daemon.post import Post
 from eventlog.daemon.posts import post_of
 from eventlog.daemon.rest import Rest
@@ -28,7 +29,6 @@ from eventlog.daemon.vitals import Vitals
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Report
 from eventlog.delivery.read_ahead import Relay
-from eventlog.journal import library_journal
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.daemon.logging import journal
 from eventlog.daemon.publisher import Publisher
-from eventlog.journal import journal
 from tests.integration.publishing import config_of, site
 
 NOTED = (

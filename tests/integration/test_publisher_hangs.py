@@ -14,11 +14,11 @@ from sqlalchemy import Engine
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import OK, ConfigError
 from eventlog.core.model import Document, Outcome
+from eventlog.daemon.logging import journal
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.service import Service
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery.output import Output
-from eventlog.journal import journal
 from eventlog.sinks.files import FileSink
 from eventlog.xds.write import XdsFormat
 from tests.integration.publishing import PATIENCE, config_of, in_thread, settled, site, until

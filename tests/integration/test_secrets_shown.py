@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 
 from eventlog.config.outputs import DatabaseOutput
 from eventlog.config.settings import Config, SourceConfig
+from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.service import Service
 from eventlog.daemon.vitals import Vitals
-from eventlog.journal import journal, library_journal
 from eventlog.web.door import open_page
 from tests.acceptance.command import eventlog
 from tests.integration.publishing import settled, site, until, url_of

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from eventlog.cli.main import COMMANDS, main
 from eventlog.cli.shell import SHELLS, VARIABLE
-from eventlog.journal import journal
+from eventlog.daemon.logging import journal
 
 ROOT = Path(__file__).resolve().parents[2]
 

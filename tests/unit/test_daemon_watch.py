@@ -18,10 +18,10 @@ from eventlog.core.errors import ConfigError, SinkError, SourceError
 from eventlog.core.model import Status
 from eventlog.daemon.endpoint import Endpoint, read_address
 from eventlog.daemon.exposition import SILENCE, health, metrics, ready
+from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.systemd import Systemd
 from eventlog.daemon.vitals import Reading, State, Vitals
 from eventlog.delivery.pipeline import Report
-from eventlog.journal import journal, library_journal
 
 LINE = re.compile(r"eventlog_[a-z_]+(\{[a-z]+=\"[^\"]+\"\})? -?[\d.e+-]+")
 

@@ -18,9 +18,9 @@ from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.secret_settings import secrets_in
 from eventlog.core.secrets import is_secret, masked, shown, visible
+from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery.output_state import Standing, read_standings, stands, write_standings
-from eventlog.journal import journal, library_journal
 from eventlog.sources.log.settlement import note_of
 from eventlog.sources.marks import note_name, notes_of
 from eventlog.sql.connect import read_url, shown_url

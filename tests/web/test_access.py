@@ -15,8 +15,8 @@ from sqlalchemy import Engine
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import ConfigError
+from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.vitals import Vitals
-from eventlog.journal import journal, library_journal
 from eventlog.web.door import open_page, watched_only
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.journal import journal, library_journal
+from eventlog.daemon.logging import journal, library_journal
 from eventlog.web import desk
 from eventlog.web.app import LARGEST
 from eventlog.web.collector import Collector

@@ -16,8 +16,8 @@ from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.config.web_settings import WebConfig
+from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.publisher import Publisher
-from eventlog.journal import journal, library_journal
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.web.door import open_page

@@ -13,8 +13,8 @@ from eventlog.cli.run import _endpoint
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.endpoint import Endpoint
+from eventlog.daemon.logging import library_journal
 from eventlog.daemon.vitals import Vitals
-from eventlog.journal import library_journal
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
 from tests.web.visiting import watched

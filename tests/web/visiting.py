@@ -15,8 +15,8 @@ from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.config.web_settings import WebConfig
+from eventlog.daemon.logging import library_journal
 from eventlog.daemon.vitals import Vitals
-from eventlog.journal import library_journal
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable, installed
