@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.servers_kafka import jars_here, running
+from tests.support.servers_kafka import jars_here, running
 
 
 def local_broker(*topics: str) -> str | None:

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.servers import free_port, server_owner, wait_until_ready
+from tests.support.servers import free_port, server_owner, wait_until_ready
 
 
 @cache

@@ -8,10 +8,10 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.leftovers import Run
-from tests.levels import Progress, choose, leave_out_repeats
+from tests.support.leftovers import Run
+from tests.support.levels import Progress, choose, leave_out_repeats
 
-SERVERS = tuple(f"tests.servers{one}" for one in ("", "_mysql", "_oracle", "_kafka", "_registry"))
+SERVERS = tuple(f"tests.support.servers{one}" for one in ("", "_mysql", "_oracle", "_kafka", "_registry"))
 pytest_plugins = [name for name in SERVERS if find_spec(name)]
 
 # Shared machines stutter, so time limits per example would fail at random; the blob makes a failure repeatable elsewhere.

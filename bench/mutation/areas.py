@@ -47,7 +47,7 @@ AREAS = (
     Area(
         name="table_key",
         files=("eventlog/core/tablekey.py",),
-        tests=("tests/unit/test_tablekey.py", "tests/unit/test_rules_identity.py"),
+        tests=("tests/unit/core/test_tablekey.py", "tests/unit/core/rules/test_identity.py"),
     ),
     Area(
         name="XDS",
@@ -72,13 +72,13 @@ AREAS = (
     Area(
         name="marks",
         files=("eventlog/sources/marks.py",),
-        tests=("tests/unit/test_marks.py", "tests/conformance/test_source_log.py"),
+        tests=("tests/unit/sources/test_marks.py", "tests/conformance/test_source_log.py"),
         options=("-k", "sqlite or test_marks", *QUICK),
     ),
     Area(
         name="triggers",
         files=("eventlog/sql/triggers/*.py",),
-        tests=("tests/unit/test_sql_triggers.py", *TRIGGERS),
+        tests=("tests/unit/sql/test_triggers.py", *TRIGGERS),
         options=("-k", "sqlite or test_sql_triggers", *QUICK),
     ),
     Area(name="triggers' SQL", files=("eventlog/sql/sqlite/triggers.sql",), tests=TRIGGERS, options=ON_SQLITE),

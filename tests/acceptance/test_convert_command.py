@@ -11,7 +11,7 @@ import pytest
 
 from eventlog.xds.validate import validate
 from tests.acceptance.command import eventlog, ok
-from tests.converting import elements_of, log_row, outcomes_of, write_csv, write_lines, write_parquet
+from tests.support.converting import elements_of, log_row, outcomes_of, write_csv, write_lines, write_parquet
 
 SCHEMA = {
     "tables": [

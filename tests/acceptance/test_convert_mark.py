@@ -7,7 +7,7 @@ from pathlib import Path
 from eventlog.convert.unmarked import MARKING, UNMARKED
 from tests.acceptance.command import eventlog, ok
 from tests.acceptance.test_convert_command import HERE, database, run, statuses
-from tests.converting import files_of
+from tests.support.converting import files_of
 
 DONE = [(1, "S"), (2, "W"), (3, "S")]
 

@@ -12,8 +12,8 @@ from pyarrow import parquet
 
 from eventlog.cli.main import exit_code
 from tests.acceptance.command import eventlog, ok
-from tests.converting import log_row, outcomes_of, write_lines
-from tests.servers_kafka import consumed, stand_in
+from tests.support.converting import log_row, outcomes_of, write_lines
+from tests.support.servers_kafka import consumed, stand_in
 
 SCHEMA: dict[str, Any] = {
     "tables": [

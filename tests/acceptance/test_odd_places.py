@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.command import eventlog, ok
-from tests.gbase_streams import SEED
+from tests.support.gbase_streams import SEED
 
 DOCUMENT = '<nds dtdversion="2.0"><input><delete class-name="usr"><association>a=1</association></delete></input></nds>'
 ROW = {

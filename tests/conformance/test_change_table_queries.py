@@ -11,8 +11,8 @@ from sqlalchemy import Engine, text
 
 from eventlog.core.model import Op
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from tests.changerows import documents, told
-from tests.sinks import opened
+from tests.support.changerows import documents, told
+from tests.support.sinks import opened
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "change-tables.md"
 QUERIES = dict(re.findall(r"^```sql\n-- ([^\n]+)\n(.+?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE))

@@ -16,9 +16,9 @@ from eventlog.core.model import Edit, Op, Outcome, Reason, Status
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from tests.changerows import AT, CATALOG, USR, documents, told
-from tests.servers import mysqls
-from tests.sinks import opened, tenure
+from tests.support.changerows import AT, CATALOG, USR, documents, told
+from tests.support.servers import mysqls
+from tests.support.sinks import opened, tenure
 
 ADD = told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5")
 UPDATE = told(2, Op.MODIFY, 1, fname=("Jack", "John"))

@@ -18,8 +18,8 @@ from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
 from eventlog.sql.dialect import POSTGRESQL
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, State, Style, TriggerState, track
-from tests.logged import USR, run
-from tests.servers import mysqls
+from tests.support.logged import USR, run
+from tests.support.servers import mysqls
 
 
 @pytest.fixture

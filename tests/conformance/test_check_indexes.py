@@ -12,7 +12,7 @@ from eventlog.admin.check.index import index_points
 from eventlog.admin.check.point import Level
 from eventlog.sql.names import LogNames
 from tests.conformance.event_logs import make_log
-from tests.logged import run
+from tests.support.logged import run
 
 LOG = LogNames()
 MANY = """

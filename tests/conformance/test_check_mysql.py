@@ -15,8 +15,8 @@ from eventlog.sql.install import install
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import track
 from tests.integration.publishing import url_of
-from tests.logged import USR, run
-from tests.servers import mysqls
+from tests.support.logged import USR, run
+from tests.support.servers import mysqls
 
 
 @pytest.fixture(params=mysqls())

@@ -11,7 +11,7 @@ from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import track
-from tests.logged import USR, run
+from tests.support.logged import USR, run
 
 CACHED = 20
 LOG = (

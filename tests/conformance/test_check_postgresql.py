@@ -19,8 +19,8 @@ from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from eventlog.sql.install import install
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import track
-from tests import servers
-from tests.logged import USR, run
+from tests.support import servers
+from tests.support.logged import USR, run
 
 
 @pytest.fixture

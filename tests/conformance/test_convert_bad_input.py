@@ -12,7 +12,7 @@ from eventlog.convert import plan
 from eventlog.convert.commit import Summary
 from eventlog.core.errors import DataError
 from eventlog.core.model import Event
-from tests.converting import (
+from tests.support.converting import (
     LogRow,
     converted,
     elements_of,
@@ -24,7 +24,7 @@ from tests.converting import (
     write_lines,
     write_parquet,
 )
-from tests.strategies import CATALOG
+from tests.support.strategies import CATALOG
 
 
 def ended(rows: list[LogRow], folder: Path, *more: list[LogRow]) -> tuple[Summary, list[tuple[object, ...]]]:

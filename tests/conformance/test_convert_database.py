@@ -24,8 +24,8 @@ from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable, installed, make_log
-from tests.converting import bare, elements_of, files_of, outcomes_of
-from tests.memory import MemorySink
+from tests.support.converting import bare, elements_of, files_of, outcomes_of
+from tests.support.memory import MemorySink
 
 
 @pytest.fixture

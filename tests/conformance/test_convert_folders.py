@@ -11,8 +11,8 @@ from eventlog.convert import commit, local
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, TableFiles, Target
 from eventlog.core.errors import UsageError
 from eventlog.qlik.messages.settings import MessageSettings
-from tests.converting import files_of, log_row, write_lines
-from tests.strategies import CATALOG
+from tests.support.converting import files_of, log_row, write_lines
+from tests.support.strategies import CATALOG
 
 ROWS = TableFiles()
 MESSAGES = MessageFiles(settings=MessageSettings(topic="{table}"))

@@ -12,7 +12,7 @@ from eventlog.convert.settings import SnapshotRows
 from eventlog.core.schema import catalog_from_json
 from eventlog.version import VERSION
 from eventlog.xds.validate import validate
-from tests.converting import converted, outcomes_of
+from tests.support.converting import converted, outcomes_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "convert"
 CASES = sorted(entry for entry in FOLDER.iterdir() if entry.is_dir())

@@ -20,8 +20,8 @@ from eventlog.core.model import Refusal
 from eventlog.core.rules import decide
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from tests.converting import converted, files_of, row_of, write_parquet, write_snapshot
-from tests.strategies import CATALOG, History, histories
+from tests.support.converting import converted, files_of, row_of, write_parquet, write_snapshot
+from tests.support.strategies import CATALOG, History, histories
 
 PLAIN = MessageSettings(topic="{table}")
 AVRO = MessageSettings(topic="{table}", encoding="avro")

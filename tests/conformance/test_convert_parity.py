@@ -17,7 +17,7 @@ from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.delivery.pipeline import Output, Pipeline
 from eventlog.xds.write import XdsFormat
-from tests.converting import (
+from tests.support.converting import (
     LogRow,
     ReadBack,
     bare,
@@ -31,9 +31,9 @@ from tests.converting import (
     write_parquet,
     write_snapshot,
 )
-from tests.memory import Log, MemoryRows, MemorySink, MemorySource
-from tests.shares import met, shares
-from tests.strategies import CATALOG, History, careless_logs, histories
+from tests.support.memory import Log, MemoryRows, MemorySink, MemorySource
+from tests.support.shares import met, shares
+from tests.support.strategies import CATALOG, History, careless_logs, histories
 
 options = st.builds(Options, user=st.sampled_from([None, "idm"]), allow_loopback=st.booleans(), coalesce=st.booleans())
 

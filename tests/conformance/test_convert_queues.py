@@ -25,9 +25,9 @@ from eventlog.sources.linter.exports import exported
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat
-from tests.converting import elements_of, files_of, outcomes_of
-from tests.linter import CHAIR, NUMBER, SCHEMA, TABLE, ended, insert, queued
-from tests.linter import told as images_of
+from tests.support.converting import elements_of, files_of, outcomes_of
+from tests.support.linter import CHAIR, NUMBER, SCHEMA, TABLE, ended, insert, queued
+from tests.support.linter import told as images_of
 
 READING = LinterSettings(code_page="cp1251")
 TARGETS: dict[str, Target] = {

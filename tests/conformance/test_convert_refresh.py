@@ -12,8 +12,8 @@ import pytest
 from eventlog.convert.settings import MessageFiles
 from eventlog.core.model import REFRESH, RowId
 from eventlog.qlik.messages.settings import MessageSettings
-from tests.converting import converted, log_row, write_parquet, write_snapshot
-from tests.strategies import CATALOG, PHONE
+from tests.support.converting import converted, log_row, write_parquet, write_snapshot
+from tests.support.strategies import CATALOG, PHONE
 
 HELD = {RowId(None, "usr", f"idu={key}"): {"fname": "Jack", "lname": None, PHONE: ()} for key in (1, 2)}
 

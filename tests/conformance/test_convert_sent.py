@@ -20,9 +20,9 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sinks.kafka.sink import KafkaSink
-from tests.converting import converted, log_row, outcomes_of, write_lines
-from tests.gbase_streams import GOOD, OWN
-from tests.servers_kafka import Found, consumed, settings, stand_in
+from tests.support.converting import converted, log_row, outcomes_of, write_lines
+from tests.support.gbase_streams import GOOD, OWN
+from tests.support.servers_kafka import Found, consumed, settings, stand_in
 
 USR = Table(
     name="usr",

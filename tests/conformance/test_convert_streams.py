@@ -34,8 +34,8 @@ from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.gbase.splits import splits
 from eventlog.sources.gbase.stream import images
 from eventlog.xds.write import XdsFormat
-from tests.converting import elements_of, files_of, outcomes_of
-from tests.gbase_streams import OWN, T1, begin, commit, insert
+from tests.support.converting import elements_of, files_of, outcomes_of
+from tests.support.gbase_streams import OWN, T1, begin, commit, insert
 
 SHOP = GbaseSettings(
     tables={"1": "shop.customer", "2": "shop.purchase"},

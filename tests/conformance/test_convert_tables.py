@@ -22,8 +22,8 @@ from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.rows import RowsDocument, by_column
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.sinks.change_files.row_files import arrow_columns, csv_lines
-from tests.changerows import told
-from tests.converting import (
+from tests.support.changerows import told
+from tests.support.converting import (
     converted,
     files_of,
     log_row,
@@ -33,7 +33,7 @@ from tests.converting import (
     write_parquet,
     write_snapshot,
 )
-from tests.strategies import CATALOG, History, histories
+from tests.support.strategies import CATALOG, History, histories
 
 PARTITIONED = ChangeTableSettings(partition_every=60)
 SHORT = ChangeTableSettings(headers=("change_oper", "timestamp"), prefix="", before_image=False)

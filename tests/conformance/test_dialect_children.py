@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, Style, track
-from tests.logged import USR, Logged, left_by, run
+from tests.support.logged import USR, Logged, left_by, run
 
 PHONE = "usr_phone.phoneno"
 VALUED = (Style.FIELD, Style.FIELD_REPLACE)

@@ -14,7 +14,7 @@ from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install, revisions, uninstall, uninstall_sql, upgrade, upgrade_sql
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames
 from eventlog.sql.triggers import Options, Style, track
-from tests.logged import USR, run
+from tests.support.logged import USR, run
 
 ROW: dict[str, object] = {"table_key": "idu=1", "event_type": 6, "table_name": "usr"}
 

@@ -13,7 +13,7 @@ from eventlog.core.tablekey import SPECIAL, format_parts, parse
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states
-from tests.logged import logged, run
+from tests.support.logged import logged, run
 
 # The control characters stay out: NUL ends a text in some databases, and others refuse it.
 any_text = st.text(

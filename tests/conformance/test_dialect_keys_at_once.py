@@ -11,7 +11,7 @@ from eventlog.sql.install import install
 from eventlog.sql.reflect import reflect
 from eventlog.sql.shapes import Schema
 from eventlog.sql.triggers import track, trigger_states
-from tests.logged import run
+from tests.support.logged import run
 
 FEW, MANY = 2, 9
 TABLES = ("usr", '"Mixed Name"', '"it\'s"', "grp")

@@ -10,8 +10,8 @@ from sqlalchemy import Engine, create_engine
 
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states
-from tests.logged import USR, Logged, left_by, logged, run
-from tests.servers import mysqls
+from tests.support.logged import USR, Logged, left_by, logged, run
+from tests.support.servers import mysqls
 
 MODES = [
     "",

@@ -20,7 +20,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states
 from tests.conformance.test_rowreader_mysql import found
-from tests.logged import USR, left_by, logged, run
+from tests.support.logged import USR, left_by, logged, run
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from sqlalchemy import Engine
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, Style, track
-from tests.logged import left_by, run
-from tests.servers import databases
+from tests.support.logged import left_by, run
+from tests.support.servers import databases
 
 PADDED = [
     ("INT(6) ZEROFILL", "42", "42"),

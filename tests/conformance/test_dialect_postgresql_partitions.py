@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 from eventlog.sql.install import install
 from eventlog.sql.reflect import reflect
 from eventlog.sql.triggers import Options, State, Style, track, track_sql, trigger_states
-from tests.logged import Logged, left_by, run
+from tests.support.logged import Logged, left_by, run
 
 both = pytest.mark.parametrize("rows", [False, True], ids=["statement", "row"])
 FIRST = "INSERT INTO t VALUES (1, 'a', 'x')"

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 from eventlog.sql.install import install
 from eventlog.sql.reflect import reflect_table
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states
-from tests.logged import left_by, run
+from tests.support.logged import left_by, run
 
 both = pytest.mark.parametrize("rows", [False, True], ids=["statement", "row"])
 SUM = "coalesce(a, 0) + 1"

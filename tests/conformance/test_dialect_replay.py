@@ -11,8 +11,8 @@ from sqlalchemy.exc import DBAPIError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, Style, track
-from tests.logged import USR, Logged, logged, run
-from tests.servers import databases
+from tests.support.logged import USR, Logged, logged, run
+from tests.support.servers import databases
 
 COLUMNS = ("fname", "lname", "age")
 Held = dict[str, dict[str, str]]

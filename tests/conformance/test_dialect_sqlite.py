@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, Style, track
-from tests.logged import USR, left_by, logged, run
+from tests.support.logged import USR, left_by, logged, run
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from eventlog.sql.install import install, uninstall
 from eventlog.sql.names import OLD_ORDER, STANDARD, LogNames
 from eventlog.sql.triggers import Options, State, Style, track, track_sql, tracked, trigger_states, untrack
 from eventlog.sql.triggers.track import located
-from tests.logged import USR, left_by, logged, run
+from tests.support.logged import USR, left_by, logged, run
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, Style, track
-from tests.logged import USR, Logged, left_by, logged, run
+from tests.support.logged import USR, Logged, left_by, logged, run
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
 

@@ -9,7 +9,7 @@ from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states
-from tests.logged import left_by, run
+from tests.support.logged import left_by, run
 
 TABLE = "CREATE TABLE emp (id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(64))"
 VIEW = "CREATE VIEW view_emp AS SELECT id AS pk_id, name AS sv_name FROM emp"

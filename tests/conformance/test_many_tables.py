@@ -18,7 +18,7 @@ from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
 from eventlog.sql.triggers import State, track, trigger_states, untrack
-from tests.logged import run
+from tests.support.logged import run
 
 FEW, MANY = 2, 9
 WHOLE_SCHEMA = ("get_table_names", "get_view_names", "get_multi_pk_constraint", "get_multi_foreign_keys")

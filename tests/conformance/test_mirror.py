@@ -13,8 +13,8 @@ from eventlog.cli.main import exit_code
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Op
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from tests.changerows import documents, told
-from tests.sinks import opened
+from tests.support.changerows import documents, told
+from tests.support.sinks import opened
 
 CHANGES = [
     told(1, Op.ADD, 1, fname="Jack", pay="1.50"),

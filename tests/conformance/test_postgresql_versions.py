@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.postgresql_versions import VERSIONS, binaries
-from tests.servers import absent, containers_answer, postgres_binaries, running, said
+from tests.support.postgresql_versions import VERSIONS, binaries
+from tests.support.servers import absent, containers_answer, postgres_binaries, running, said
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITES = (

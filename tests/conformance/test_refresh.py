@@ -19,7 +19,7 @@ from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.triggers import Options, located, track, untrack
 from tests.conformance.test_dialect_keys import any_text
-from tests.logged import run
+from tests.support.logged import run
 
 COMMON: dict[str, list[Any]] = {
     "INTEGER": [-5, 0, 3, 20, 100],

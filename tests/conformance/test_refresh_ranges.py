@@ -19,8 +19,8 @@ from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.conformance.test_dialect_keys import any_text
 from tests.conformance.test_refresh import COMMON, KEYS, insert, keys, load_of, marks, numbered, site
-from tests.logged import run
-from tests.servers import databases
+from tests.support.logged import run
+from tests.support.servers import databases
 
 COLLATED = {
     "sqlite": "VARCHAR(60) COLLATE NOCASE",

@@ -15,8 +15,8 @@ from eventlog.sql.install import install
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers import State, track
-from tests.logged import logged, run
-from tests.servers import mysqls
+from tests.support.logged import logged, run
+from tests.support.servers import mysqls
 
 
 @pytest.fixture(params=mysqls())

@@ -1,6 +1,6 @@
 """What every sink must do: a plan is there once and whole whatever breaks off, and only its latest publisher writes.
 
-A new sink joins with a place in tests/sink_places.py. `lasting` are the targets that know their documents themselves:
+A new sink joins with a place in tests/support/sink_places.py. `lasting` are the targets that know their documents themselves:
 standard output does not, and is only written in order.
 """
 
@@ -19,11 +19,11 @@ from eventlog.core.model import Document
 from eventlog.core.seams import Laned
 from eventlog.sinks.stdout import StdoutSink
 from eventlog.xds.write import HEARTBEAT
-from tests import sink_places
-from tests.servers import databases
-from tests.servers_kafka import Broker
-from tests.sink_places import CutError, Place
-from tests.sinks import opened, tenure
+from tests.support import sink_places
+from tests.support.servers import databases
+from tests.support.servers_kafka import Broker
+from tests.support.sink_places import CutError, Place
+from tests.support.sinks import opened, tenure
 
 BEAT = Document(id=HEARTBEAT, body=b'<input><status event-id="0"/></input>', covers={})
 FOLDERS = ["files", "message files", "change files"]

@@ -24,10 +24,10 @@ from eventlog.sinks.database.control import Control
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.kafka.sink import KafkaSink
-from tests import sink_places
-from tests.servers_kafka import Broker
-from tests.sink_places import Place
-from tests.sinks import opened, stopped, tenure
+from tests.support import sink_places
+from tests.support.servers_kafka import Broker
+from tests.support.sink_places import Place
+from tests.support.sinks import opened, stopped, tenure
 
 FOLDERS = {"files": sink_places.files, "change files": sink_places.change_files}
 PATIENCE = 30

@@ -20,7 +20,7 @@ from eventlog.sources.linter.queue import EngineSession, open_session
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import LinterSource
 from eventlog.sources.marks import FileMarks
-from tests.linter import READING, SCHEMA, TABLE, ended, insert
+from tests.support.linter import READING, SCHEMA, TABLE, ended, insert
 
 
 class Ground:

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from eventlog.sql.install import install
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.names import LogNames
-from tests.servers import mysqls
+from tests.support.servers import mysqls
 
 FILL = (
     "INSERT INTO event_log (table_key, status, event_type, table_name, column_name)"

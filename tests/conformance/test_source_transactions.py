@@ -9,7 +9,7 @@ from eventlog.core.rules import decide
 from eventlog.sources.log.settings import LogSettings
 from eventlog.sources.log.source import LogSource
 from tests.conformance.event_logs import LogTable, installed
-from tests.strategies import CATALOG
+from tests.support.strategies import CATALOG
 
 
 def two_transactions(log: LogTable) -> LogTable:

@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_name
 
 from eventlog.cli.main import main
 from eventlog.config.settings import from_settings, load
-from tests.servers import absent, found
+from tests.support.servers import absent, found
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"

@@ -11,7 +11,7 @@ import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.servers import absent, found
+from tests.support.servers import absent, found
 
 HERE = Path(__file__).parent
 PACKAGES = ("com.informix.jdbc", "com.gbasedbt.jdbc")

@@ -23,8 +23,8 @@ from eventlog.sources.linter.images import images as linter_images
 from eventlog.xds.events import read_events
 from eventlog.xds.read import read_statuses
 from eventlog.xds.validate import validate
-from tests.gbase_streams import OWN, begin, commit
-from tests.linter import READING, SCHEMA
+from tests.support.gbase_streams import OWN, begin, commit
+from tests.support.linter import READING, SCHEMA
 
 TYPED = layout_of(
     6,

@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.stderr.write(f"What is found goes to {keep}.\n")
     atheris: Any = _atheris()
     with atheris.instrument_imports(include=["eventlog.sources.gbase", "eventlog.sources.stream.transactions"]):
-        fuzzed = importlib.import_module("tests.gbase_fuzzed")
+        fuzzed = importlib.import_module("tests.support.gbase_fuzzed")
     target = {"frames": fuzzed.read_alike, "values": fuzzed.row_read_alike}[chosen.part]
     corpus = CORPORA / {"frames": "gbase", "values": "gbase_rows"}[chosen.part]
     options = [f"-max_total_time={chosen.seconds}", f"-max_len={LONGEST}", "-timeout=10", "-rss_limit_mb=1024"]

@@ -139,7 +139,7 @@ class Kafka:
         )
 
     def check(self, source: Engine) -> Store:
-        from tests.servers_kafka import consumed
+        from tests.support.servers_kafka import consumed
 
         account_for_log(source, None)
         found = {table: [one.value for one in consumed(self.servers, f"{self.name}.{table}")] for table in KEYS}

@@ -16,7 +16,7 @@ from eventlog.convert import commit, local
 from eventlog.convert.commit import WORK
 from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.core.errors import MachineError, SinkError, UsageError
-from tests.converting import converted, files_of, log_row, write_parquet
+from tests.support.converting import converted, files_of, log_row, write_parquet
 
 CHANGES = 30_000
 

@@ -21,7 +21,7 @@ from tests.hardening.quantity import scaled
 from tests.hardening.replaying import tables
 from tests.hardening.targets import Files
 from tests.hardening.writing import transaction
-from tests.servers_kafka import Broker
+from tests.support.servers_kafka import Broker
 
 SINKS = sorted(OWN)
 DATABASES = ("sqlite", "postgresql")

@@ -20,8 +20,8 @@ from tests.hardening.replaying import Store, tables
 from tests.hardening.targets import ChangeTables, Files, Target
 from tests.hardening.troubles import settled
 from tests.integration.publishing import in_thread, until
-from tests.servers import absent
-from tests.sinks import opened
+from tests.support.servers import absent
+from tests.support.sinks import opened
 
 
 @contextmanager

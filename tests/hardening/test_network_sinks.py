@@ -18,7 +18,7 @@ from tests.hardening.replaying import Store, tables
 from tests.hardening.targets import ChangeTables, Receiver, target
 from tests.hardening.troubles import TROUBLES, endure, own_server, settled
 from tests.integration.publishing import until
-from tests.servers_kafka import Broker
+from tests.support.servers_kafka import Broker
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)

@@ -28,10 +28,10 @@ from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Options, track
 from tests.acceptance.command import eventlog
-from tests.changerows import USR, documents, told
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, site, url_of
-from tests.sinks import opened
+from tests.support.changerows import USR, documents, told
+from tests.support.sinks import opened
 
 INJECTIONS = (
     "usr; DROP TABLE victim; --",

@@ -26,7 +26,7 @@ from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states
 from tests.conformance.event_logs import LogTable
-from tests.logged import Logged, logged, run
+from tests.support.logged import Logged, logged, run
 
 _numbers = count(1)
 LOG = LogNames(table="event_log", schema="capture")

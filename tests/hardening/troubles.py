@@ -12,9 +12,9 @@ from pathlib import Path
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 
-from tests import servers
 from tests.hardening.proxy import Proxy
 from tests.integration.publishing import until
+from tests.support import servers
 
 
 def reset(proxy: Proxy) -> None:

@@ -22,7 +22,7 @@ from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers import Options as TrackOptions
 from eventlog.sql.triggers import Style, track
 from tests.integration.publishing import url_of
-from tests.sinks import opened
+from tests.support.sinks import opened
 
 TABLE = "CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40), pay NUMERIC(10,2), photo BYTEA, at TIMESTAMP, ok BOOLEAN)"
 NAMES = LogNames()

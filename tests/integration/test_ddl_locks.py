@@ -12,8 +12,8 @@ from eventlog.sql import dialect
 from eventlog.sql.install import install, uninstall
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states, untrack
-from tests.logged import USR, logged, run
-from tests.servers import databases
+from tests.support.logged import USR, logged, run
+from tests.support.servers import databases
 
 
 @pytest.fixture(params=[name for name in databases() if name != "sqlite"])

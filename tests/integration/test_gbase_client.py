@@ -31,8 +31,8 @@ from eventlog.sources.gbase.types import ColumnType, Form
 from eventlog.sources.gbase.values import TextRules
 from tests.gbase_client import OtherReader, classpath
 from tests.gbase_client.comparing import NAMES, read_by_both, split
-from tests.gbase_streams import SEED, captured
-from tests.strategies_gbase import QUALIFIERS, rows, tables
+from tests.support.gbase_streams import SEED, captured
+from tests.support.strategies_gbase import QUALIFIERS, rows, tables
 
 CAPTURED = {
     "stores:shop.customer": "id,born,active,kind,name,note",

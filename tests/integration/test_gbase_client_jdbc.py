@@ -12,8 +12,8 @@ import pytest
 
 from eventlog.sources.gbase.scenario import CUSTOMER, PURCHASE, shop
 from tests.gbase_client import classpath, framed
-from tests.gbase_streams import captured
-from tests.servers import absent, free_port
+from tests.support.gbase_streams import captured
+from tests.support.servers import absent, free_port
 
 COLUMNS = {CUSTOMER: "id,born,active,kind,name,note", PURCHASE: "id,customer,price,weight,at,lasting,place"}
 

@@ -25,7 +25,7 @@ from tests.integration.scripted_server import (
     raw,
     silence,
 )
-from tests.sinks import opened, tenure
+from tests.support.sinks import opened, tenure
 
 ERROR = b'<nds dtdversion="2.0"><output><status level="error" event-id="1">no</status></output></nds>'
 RETRY = b'<nds dtdversion="2.0"><output><status level="retry" event-id="1">busy</status></output></nds>'

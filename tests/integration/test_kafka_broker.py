@@ -12,9 +12,9 @@ from eventlog.core.model import Document, Reason, Status
 from eventlog.core.schema import Column
 from eventlog.qlik.messages.reader import MessageReader
 from eventlog.sinks.kafka.sink import KafkaSink
-from tests.messages import documents, inserted, orders, updated
-from tests.servers_kafka import Broker, consumed, settings
-from tests.sinks import opened, tenure
+from tests.support.messages import documents, inserted, orders, updated
+from tests.support.servers_kafka import Broker, consumed, settings
+from tests.support.sinks import opened, tenure
 
 
 def numbers(broker: Broker, topic: str) -> list[int]:

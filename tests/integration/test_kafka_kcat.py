@@ -17,9 +17,9 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.sinks.kafka.registry import MemoryRegistry
 from eventlog.sinks.kafka.sink import KafkaSink
-from tests.messages import ORDERS, change, documents, inserted, read_by_both, updated
-from tests.servers import absent
-from tests.servers_kafka import USERS, Broker, settings
+from tests.support.messages import ORDERS, change, documents, inserted, read_by_both, updated
+from tests.support.servers import absent
+from tests.support.servers_kafka import USERS, Broker, settings
 
 CHANGES = [
     inserted(1, customer="Ada", amount="19.90", placed_on="1969-12-31", note="a\0b\n"),

@@ -14,10 +14,10 @@ from eventlog.core.errors import ConfigError, DataError, SinkError
 from eventlog.core.model import Document, Reason
 from eventlog.sinks.kafka.registry import MemoryRegistry
 from eventlog.sinks.kafka.sink import KafkaSink
-from tests.messages import documents, inserted
-from tests.servers import free_port
-from tests.servers_kafka import consumed, settings, stand_in
-from tests.sinks import opened, tenure
+from tests.support.messages import documents, inserted
+from tests.support.servers import free_port
+from tests.support.servers_kafka import consumed, settings, stand_in
+from tests.support.sinks import opened, tenure
 
 
 def test_messages_come_with_key_and_value(mock_cluster: str) -> None:

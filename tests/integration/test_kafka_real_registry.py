@@ -17,9 +17,9 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.reader import MessageReader
 from eventlog.sinks.kafka.registry import registry_of
 from eventlog.sinks.kafka.sink import KafkaSink
-from tests.messages import ORDERS, change, documents, inserted, read_by_both, updated
-from tests.servers_kafka import Found, consumed, settings
-from tests.servers_registry import RealRegistry
+from tests.support.messages import ORDERS, change, documents, inserted, read_by_both, updated
+from tests.support.servers_kafka import Found, consumed, settings
+from tests.support.servers_registry import RealRegistry
 
 CHANGES = [
     inserted(1, customer="Ada", amount="19.90", placed_on="1969-12-31", note="a\0b"),

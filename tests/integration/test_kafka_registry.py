@@ -16,10 +16,10 @@ from eventlog.qlik.messages.reader import MessageReader
 from eventlog.sinks.kafka.registry import registry_of
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.kafka.sink import KafkaSink
-from tests.messages import ORDERS, documents, inserted, orders
-from tests.registry_server import PASSWORD, USER, RegistryServer
-from tests.servers import free_port
-from tests.servers_kafka import consumed, settings
+from tests.support.messages import ORDERS, documents, inserted, orders
+from tests.support.registry_server import PASSWORD, USER, RegistryServer
+from tests.support.servers import free_port
+from tests.support.servers_kafka import consumed, settings
 
 
 @pytest.fixture

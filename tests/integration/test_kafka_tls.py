@@ -14,8 +14,8 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from eventlog.core.errors import ConfigError, SinkError
 from eventlog.sinks.kafka.sink import KafkaSink
 from tests.kafka.authority import Authority
-from tests.messages import documents, inserted
-from tests.servers_kafka import QUIET, USERS, Broker, consumed, settings
+from tests.support.messages import documents, inserted
+from tests.support.servers_kafka import QUIET, USERS, Broker, consumed, settings
 
 WRONG = "wr0ng-pa55word"
 LOGINS = ("plain", "scram-sha-256", "scram-sha-512")

@@ -22,7 +22,7 @@ from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import LinterSource
 from eventlog.sources.marks import FileMarks
 from eventlog.xds.write import XdsFormat
-from tests.sinks import opened
+from tests.support.sinks import opened
 
 
 def called(command: object, *arguments: object) -> Result:

@@ -21,9 +21,9 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import Options, State, Style, track, track_sql, trigger_states
 from tests.integration.publishing import until
-from tests.logged import USR, left_by, logged, run
-from tests.servers import absent, mysqls
-from tests.servers_mysql import mysql_shell
+from tests.support.logged import USR, left_by, logged, run
+from tests.support.servers import absent, mysqls
+from tests.support.servers_mysql import mysql_shell
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
 

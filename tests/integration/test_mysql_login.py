@@ -18,8 +18,8 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states
-from tests.logged import USR, left_by, run
-from tests.servers import absent
+from tests.support.logged import USR, left_by, run
+from tests.support.servers import absent
 
 _numbers = count(1)
 WORD = "pä ss€%&/"

@@ -20,10 +20,10 @@ from eventlog.core.errors import ConfigError, InstallError, SourceError
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.connect import connect
 from eventlog.sql.limits import limit_sessions
-from tests import servers
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, in_thread, published, settled, site, until
 from tests.integration.scripted_server import ScriptedServer, answer
+from tests.support import servers
 
 BUSY = b'<output><status level="retry" event-id="1">Come back later.</status></output>'
 

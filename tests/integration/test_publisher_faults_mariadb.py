@@ -16,7 +16,7 @@ from eventlog.sql.access import IS_SET, session_statements
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import dialect_of
 from tests.integration.publishing import config_of, in_thread, published, settled, site, until
-from tests.servers import mysqls
+from tests.support.servers import mysqls
 
 OTHERS = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
 

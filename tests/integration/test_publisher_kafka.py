@@ -14,7 +14,7 @@ from eventlog.core.errors import EX_UNAVAILABLE
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
 from tests.acceptance.command import eventlog
-from tests.servers_kafka import USERS, Broker, consumed
+from tests.support.servers_kafka import USERS, Broker, consumed
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.sql.install import install
 from tests.integration.publishing import in_thread, until
-from tests.messages import read_by_both
-from tests.servers_kafka import Broker, consumed
+from tests.support.messages import read_by_both
+from tests.support.servers_kafka import Broker, consumed
 
 
 class Site:

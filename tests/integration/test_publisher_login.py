@@ -14,7 +14,7 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.integration.publishing import Process
 from tests.integration.test_publisher_faults import OwnServer, own_server
-from tests.servers import mysqls
+from tests.support.servers import mysqls
 
 __all__ = ["own_server"]
 

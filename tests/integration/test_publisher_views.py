@@ -12,7 +12,7 @@ from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, Style, track
 from tests.integration.publishing import config_of
-from tests.logged import run
+from tests.support.logged import run
 
 PERSON = "NEW.pk_idu, NEW.sv_fname, NEW.fk__idu__manager"
 WRITES = {

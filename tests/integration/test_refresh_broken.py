@@ -19,7 +19,7 @@ from eventlog.admin.refresh import GO_ON
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, track
 from tests.integration.publishing import until, url_of
-from tests.logged import run
+from tests.support.logged import run
 
 COUNT = 3000
 

@@ -34,7 +34,7 @@ from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers import Options as TrackOptions
 from eventlog.sql.triggers import Style, located, track
 from tests.integration.publishing import url_of
-from tests.sinks import opened
+from tests.support.sinks import opened
 
 Rows = dict[int, tuple[Any, ...]]
 COUNT = 60

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, text
 from eventlog.admin.refresh import Pace, Refresh, Stand, loads, work_on
 from eventlog.admin.refresh.ranges import Stands
 from tests.integration.test_refresh_circle import COUNT, Circle, kept, some_changes
-from tests.servers import databases
+from tests.support.servers import databases
 
 
 def refresh(circle: Circle, chunk: int) -> Refresh:

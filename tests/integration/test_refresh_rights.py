@@ -17,7 +17,7 @@ from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import track
 from eventlog.xds.events import read_events
 from tests.integration.test_rights_postgresql import LOG, everybody
-from tests.logged import run
+from tests.support.logged import run
 
 
 def refresh(engine: Engine) -> int:

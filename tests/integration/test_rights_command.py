@@ -14,7 +14,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Place, Roles, Site, rights
 from eventlog.sql.triggers import track
 from tests.acceptance.command import eventlog, ok
-from tests.logged import USR, run
+from tests.support.logged import USR, run
 
 LOG = LogNames(table="EVENT_LOG", schema="INDIRECT")
 

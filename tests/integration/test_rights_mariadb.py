@@ -17,8 +17,8 @@ from eventlog.daemon import Publisher
 from eventlog.sql.install import install
 from eventlog.sql.rights import Roles, give_rights, rights_sql
 from eventlog.sql.triggers import track
-from tests.logged import USR, logged, run
-from tests.servers import mysqls
+from tests.support.logged import USR, logged, run
+from tests.support.servers import mysqls
 
 _numbers = count(1)
 OWN = {

@@ -19,7 +19,7 @@ from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights, rights_sql
 from eventlog.sql.triggers import Options, Style, track
-from tests.logged import logged, run
+from tests.support.logged import logged, run
 
 _numbers = count(1)
 LOG = LogNames(table="event_log", schema="capture")

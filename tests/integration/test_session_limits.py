@@ -23,7 +23,7 @@ from eventlog.sql.dialect import ORACLE, is_passing
 from eventlog.sql.limits import limit_sessions
 from tests.integration.publishing import config_of, site
 from tests.oracle.recorder import Recorder
-from tests.servers import databases
+from tests.support.servers import databases
 
 COLUMNS = "information_schema.columns"
 ENDLESS = f"SELECT COUNT(*) FROM {COLUMNS} AS a, {COLUMNS} AS b, {COLUMNS} AS c WHERE a.column_name > b.column_name"

@@ -17,8 +17,8 @@ from eventlog.sinks.kafka.registry import registry_of
 from eventlog.sinks.kafka.sink import KafkaSink
 from tests.integration.scripted_server import ScriptedServer, answer
 from tests.kafka.authority import Authority
-from tests.messages import documents, inserted
-from tests.servers_kafka import settings
+from tests.support.messages import documents, inserted
+from tests.support.servers_kafka import settings
 
 
 class OldServer(ScriptedServer):

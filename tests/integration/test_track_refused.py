@@ -11,7 +11,7 @@ from sqlalchemy import Engine, create_engine, event
 
 from eventlog.sql.install import install
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states
-from tests.logged import USR, left_by, logged, run
+from tests.support.logged import USR, left_by, logged, run
 
 
 class RefusedError(Exception):

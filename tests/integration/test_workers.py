@@ -25,7 +25,7 @@ from eventlog.sinks.files import FileSink
 from eventlog.xds.events import read_events
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, site, until
-from tests.memory import inserts
+from tests.support.memory import inserts
 
 ROWS = 300
 

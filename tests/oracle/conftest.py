@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.oracle.grammar import Grammar, grammar_jars, missing
-from tests.servers import absent
+from tests.support.servers import absent
 
 
 @pytest.fixture(scope="session")

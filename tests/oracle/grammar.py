@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.fetching import fetched
+from tests.support.fetching import fetched
 
 LAUNCHER = Path(__file__).with_name("PlSqlCheck.java")
 JARS = ("antlr4-runtime-*.jar", "debezium-ddl-parser-*.jar")

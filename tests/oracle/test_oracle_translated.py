@@ -22,7 +22,7 @@ from eventlog.sql.triggers.plan import Options, Style, plan
 from eventlog.sql.triggers.render import render
 from eventlog.sql.triggers.track import track, untrack
 from tests.oracle import ora2pg
-from tests.servers import absent
+from tests.support.servers import absent
 
 TABLES = """
 CREATE TABLE usr (idu INTEGER NOT NULL, code VARCHAR(40) NOT NULL, fname VARCHAR(64), abbr CHAR(5),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import absent, containers_answer, running
+from tests.support.servers import absent, containers_answer, running
 
 ROOT = Path(__file__).resolve().parents[2]
 NOWHERE = "unix:///nowhere/docker.sock"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from eventlog.core.errors import ConfigError, MachineError
-from tests.servers import absent
+from tests.support.servers import absent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from pyarrow import parquet
 from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.core.model import Event, RowId
 from eventlog.sql.names import STANDARD
-from tests.strategies import CATALOG, PHONE, History, events_of_any_quality, histories
+from tests.support.strategies import CATALOG, PHONE, History, events_of_any_quality, histories
 
 Row = tuple[object, ...]
 NUMBERS = ("record_id", "event_type")

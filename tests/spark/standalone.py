@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from eventlog_spark.java import find_java
-from tests.servers import free_port
 from tests.spark.processes import kill_tree
+from tests.support.servers import free_port
 
 PATIENCE = 90
 

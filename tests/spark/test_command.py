@@ -17,7 +17,7 @@ from eventlog.core.schema import catalog_to_json
 from tests.spark.inputs import Row, order, output, write_rows
 from tests.spark.processes import kill_workers
 from tests.spark.standalone import Standalone, environment, standalone
-from tests.strategies import CATALOG
+from tests.support.strategies import CATALOG
 
 LIMITED = ("sh", "-c", 'ulimit -f 4000 && exec "$@"', "sh")
 """No file can be larger than 4000 × 512 bytes; one part with all changes would be."""

@@ -16,7 +16,7 @@ from eventlog.core.rules import Options
 from eventlog.sql.names import NEW_ORDER, STANDARD
 from eventlog_spark.convert import convert
 from tests.spark.inputs import Row, many_histories, order, output, rows_of, write_rows, write_snapshot
-from tests.strategies import History
+from tests.support.strategies import History
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -34,10 +34,10 @@ from eventlog.sources.linter.exports import exported
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat
 from eventlog_spark.convert import convert
-from tests.converting import files_of
-from tests.linter import SCHEMA, ended, insert, queued
 from tests.spark.inputs import many_histories, order, rows_of, write_rows, write_snapshot
-from tests.strategies import History
+from tests.support.converting import files_of
+from tests.support.linter import SCHEMA, ended, insert, queued
+from tests.support.strategies import History
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,11 +28,11 @@ from eventlog.sources.gbase.scenario import reads, shop
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.gbase.splits import splits
 from eventlog_spark.convert import convert
-from tests.converting import outcomes_of
-from tests.servers_kafka import consumed, settings, stand_in
 from tests.spark.dying import SMALL, rows
 from tests.spark.inputs import many_histories, order, rows_of, write_rows, write_snapshot
-from tests.strategies import CATALOG, History
+from tests.support.converting import outcomes_of
+from tests.support.servers_kafka import consumed, settings, stand_in
+from tests.support.strategies import CATALOG, History
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,10 +21,10 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog_spark import sending
 from eventlog_spark.convert import convert
-from tests.converting import outcomes_of
-from tests.servers_kafka import Broker, consumed, settings
 from tests.spark.dying import SMALL, WAYS, dying, rows
 from tests.spark.inputs import order, write_rows
+from tests.support.converting import outcomes_of
+from tests.support.servers_kafka import Broker, consumed, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.xds.validate import validate
-from tests.golden_file import GoldenCase, golden_cases
+from tests.support.golden_file import GoldenCase, golden_cases
 
 
 @pytest.mark.parametrize("path", golden_cases(), ids=lambda path: path.stem)

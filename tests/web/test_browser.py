@@ -15,7 +15,7 @@ from eventlog.config.web_settings import WebConfig
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
-from tests.servers import absent, found
+from tests.support.servers import absent, found
 from tests.web.visiting import HOSTILE, Visit, opened, watched
 
 if TYPE_CHECKING:

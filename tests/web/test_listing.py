@@ -18,7 +18,7 @@ from eventlog.web import listing as module
 from eventlog.web.listing import Cursor, Filters, Listing, has_number_index, listing, one_row
 from tests.conformance.event_logs import LogTable, installed
 from tests.conformance.test_rowcare_poll import fill
-from tests.servers import mysqls
+from tests.support.servers import mysqls
 
 NAMES = LogNames()
 COUNT = 40_000

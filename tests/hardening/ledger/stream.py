@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from tests.hardening.ledger.checking import FIELDS, READ_BACK, Finding, Seen, Shown
 from tests.hardening.ledger.outputs import read_kafka, read_xds, rising
-from tests.servers_kafka import consumed
+from tests.support.servers_kafka import consumed
 
 _event = re.compile(rb'event-id="([\d-]+)"').findall
 _whole = re.compile(rb"<\?xml(?:(?!<\?xml).)*?</nds>\n", re.DOTALL).finditer

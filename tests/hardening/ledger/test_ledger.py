@@ -20,7 +20,7 @@ from tests.hardening.ledger.covering import ABREAST, CRASHING, HISTORIES, OUTPUT
 from tests.hardening.ledger.figures import Tally, keep
 from tests.hardening.ledger.runs import Cell, Report, Run, Servers
 from tests.hardening.troubles import own_server
-from tests.servers_kafka import Broker
+from tests.support.servers_kafka import Broker
 
 SEED, HANDOVERS, KILLS = map(int, os.environ.get("EVENTLOG_LEDGER", "1 4 4").split())
 """How much is tried at random; figures are kept of a run that was asked to do more than CI does."""

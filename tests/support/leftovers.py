@@ -1,0 +1,123 @@
+"""One folder for everything that a run of tests writes, removed at its end; and the run fails if it left files or processes.
+
+Whoever runs below the run carries its folder in the environment, or stands in it: so a server is found whose process of
+tests was killed, and it is ended with all others. Processes are looked for on Linux only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+from msgspec import Struct
+
+MARK: Final = "EVENTLOG_TEST_RUN"
+PATIENCE_SECONDS: Final = 10.0
+"""How long a process may take to end that was told to."""
+
+
+class Process(Struct, frozen=True, kw_only=True):
+    """One that runs below a run of tests."""
+
+    pid: int
+    command: str
+    test: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} of {self.test or 'no test'}: {self.command[:200]}"
+
+
+class Run:
+    """A run of tests, as pytest's plug-in: it makes the folder, looks what was left, and removes everything."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="eventlog-run-"))
+        self.folder.chmod(0o711)  # servers run as another user
+        self.home = self.folder / "home"
+        self.home.mkdir()
+        self._former = {name: os.environ.get(name) for name in (MARK, "TMPDIR", "HOME")}
+        os.environ |= {MARK: str(self.folder), "TMPDIR": str(self.folder), "HOME": str(self.home)}
+        tempfile.tempdir = None
+        self.left: list[str] = []
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # a run that is told to end cleans up, as with Ctrl-C
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
+        """Looks when all fixtures and all processes of tests have ended, and before the summary is written."""
+        yield
+        processes = self._processes_left()
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):  # not where somebody broke it off
+            self.left = [*map(str, processes), *map(str, self._files_left())]
+        if self.left:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            _report(session.config, self.left)
+        end(processes)
+
+    def pytest_unconfigure(self) -> None:
+        """Removes the folder, whatever happened."""
+        end(processes_of(self.folder))
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for name, value in self._former.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        tempfile.tempdir = None
+
+    def _processes_left(self) -> list[Process]:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while (found := processes_of(self.folder)) and time.monotonic() < until:
+            time.sleep(0.1)
+        return found
+
+    def _files_left(self) -> list[Path]:
+        """What stands beside the folders that pytest keeps for tests, and in the home of the run."""
+        # pymp-…: multiprocessing keeps its sockets there until the last process that shares them has gone.
+        others = ("pytest-of-", "pymp-")
+        ours = [path for path in self.folder.iterdir() if not path.name.startswith(others) and path != self.home]
+        return sorted([*ours, *self.home.iterdir()])
+
+
+def processes_of(folder: Path) -> list[Process]:
+    """The processes that a run of tests has started, and those that they have started."""
+    found = [_process(path, folder) for path in Path("/proc").glob("[0-9]*") if path.name != str(os.getpid())]
+    return [process for process in found if process is not None]
+
+
+def end(processes: list[Process]) -> None:
+    """Kills processes, without asking."""
+    for process in processes:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def _process(path: Path, folder: Path) -> Process | None:
+    try:
+        environment = dict(
+            pair.partition("=")[::2] for pair in (path / "environ").read_text(errors="replace").split("\0")
+        )
+        inside = (path / "cwd").readlink().is_relative_to(folder)
+        command = (path / "cmdline").read_text(errors="replace").replace("\0", " ").strip()
+    except OSError:  # it belongs to somebody else, or has ended
+        return None
+    if not command or not (inside or environment.get(MARK) == str(folder)):
+        return None
+    return Process(pid=int(path.name), command=command, test=environment.get("PYTEST_CURRENT_TEST", ""))
+
+
+def _report(config: pytest.Config, left: list[str]) -> None:
+    """Makes an error of it that stands among those of tests."""
+    said = "\n".join(["The run left behind, which is ended and removed now:", *left])
+    where = ("tests/support/leftovers.py", 0, "what is left")
+    report = pytest.TestReport("what the run left behind", where, {}, "failed", said, "teardown")
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.stats.setdefault("error", []).append(report)

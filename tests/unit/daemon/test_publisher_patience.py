@@ -1,0 +1,170 @@
+"""What a publisher does not do: wait ever the same, read again what fails for good, beat every second, make all wait for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from threading import Event as Flag
+
+import pytest
+from sqlalchemy import Engine
+
+from eventlog.config.settings import PublisherConfig
+from eventlog.core.errors import MachineError, SinkError, SourceError
+from eventlog.core.model import Document, Outcome, Status
+from eventlog.core.seams import Batch
+from eventlog.daemon import heartbeat
+from eventlog.daemon.heartbeat import Heartbeat
+from eventlog.daemon.publisher import Publisher
+from eventlog.daemon.rest import Rest
+from eventlog.delivery.output import Output
+from eventlog.sources.log.source import LogSource
+from eventlog.xds.write import XdsFormat
+from tests.integration.publishing import config_of, site
+from tests.support.memory import MemorySink, OneEach
+
+ENOUGH = 40
+"""What happens so often happens for ever."""
+
+
+class Waits:
+    """Every wait of a publisher, which lasts no time here; ends the publisher after so many."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, most: int) -> None:
+        self.seconds: list[float] = []
+        self.publisher: Publisher | None = None
+        self.most = most
+        self.meanwhile: Callable[[int], None] = lambda _number: None
+
+        def wait(_rest: Rest, seconds: float, *_each: object, **_alert: object) -> None:
+            self.seconds.append(seconds)
+            self.meanwhile(len(self.seconds))
+            if len(self.seconds) >= self.most and self.publisher is not None:
+                self.publisher.stop()
+
+        patch.setattr(Rest, "for_seconds", wait)
+
+    def of(self, publisher: Publisher) -> list[float]:
+        """The waits of this publisher until it ends."""
+        self.publisher = publisher
+        for _ in publisher.rounds():
+            pass
+        return self.seconds
+
+
+class Failing(MemorySink):
+    """Takes nothing while it is `away`."""
+
+    away = True
+
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        if self.away:
+            raise SinkError("The receiver is away.")
+        return super().write(documents, plan)
+
+
+def test_after_each_failure_it_waits_twice_as_long_up_to_half_a_minute(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, sink, waits = site(sqlite), Failing([]), Waits(monkeypatch, 14)
+    log.write(1)
+
+    def meanwhile(number: int) -> None:
+        sink.away = number != 10
+        if number == 11:
+            log.write(2, key="idu=2")
+
+    waits.meanwhile = meanwhile
+    with Publisher(config_of(sqlite, tmp_path), outputs=[Output(format=OneEach(), sink=sink)]) as publisher:
+        seconds = waits.of(publisher)
+    failed = seconds[:10]
+    longest = [min(30.0, 0.5 * 2**attempt) for attempt in range(10)]
+    assert all(most / 2 <= waited <= most for waited, most in zip(failed, longest, strict=True)), failed
+    assert seconds[10] == 10, "all was well: it rests for its interval"
+    assert seconds[11] <= 0.5, "and begins anew when something fails again"
+    assert all(later > earlier for earlier, later in pairwise(seconds[11:]))
+
+
+@pytest.mark.parametrize("until_empty", [True, False])
+def test_what_fails_for_good_is_not_read_for_ever(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until_empty: bool
+) -> None:
+    reads: list[int] = []
+
+    def read(_source: LogSource, limit: int) -> Batch:
+        reads.append(limit)
+        assert len(reads) < ENOUGH, "it reads for ever"
+        raise SourceError("The table is gone.", may_pass=False)
+
+    site(sqlite).write(1)
+    waits = Waits(monkeypatch, ENOUGH)
+    monkeypatch.setattr(LogSource, "read", read)
+    with Publisher(config_of(sqlite, tmp_path)) as publisher, pytest.raises(MachineError, match="table is gone"):
+        list(publisher.rounds(until_empty=until_empty))
+    assert 1 < len(reads) < 10, "it looks at the tables again, a few times"
+    assert waits.seconds == []
+
+
+def test_the_heart_beats_once_in_its_interval_and_later_when_there_was_a_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(heartbeat, "monotonic", lambda: now[0])
+    sink = MemorySink([])
+    heart = Heartbeat([Output(format=XdsFormat(), sink=sink), Output(format=OneEach(), sink=MemorySink([]))], 60)
+    beats = []
+    for second in range(1, 301):
+        now[0] = 1000.0 + second
+        if second == 150:
+            heart.put_off()
+        if heart.beat(lambda: None):
+            beats.append(second)
+    assert beats == [60, 120, 210, 270]
+    assert sink.sizes == [1] * 4
+
+
+def test_without_an_interval_or_a_format_that_can_it_never_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(heartbeat, "monotonic", lambda: now[0])
+    sink = MemorySink([])
+    hearts = [
+        Heartbeat([Output(format=XdsFormat(), sink=sink)], 0),
+        Heartbeat([Output(format=OneEach(), sink=sink)], 60),
+    ]
+    now[0] = 1e9
+    assert not any(heart.beat(lambda: None) for heart in hearts)
+    assert sink.sizes == []
+
+
+@pytest.mark.parametrize(
+    "later, all_held, waited",
+    [(None, False, 10), (3600.0, False, 10), (2.5, False, 2.5), (3600.0, True, 3600), (2.5, True, 2.5)],
+)
+def test_a_row_that_waits_does_not_postpone_the_polling_of_others(
+    later: float | None, all_held: bool, waited: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = Waits(monkeypatch, 1)
+    resting = Rest(PublisherConfig(polling_interval=10), None, Flag(), lambda: None)
+    resting.until_next(lambda: None, later=later, all_held=all_held)
+    assert waits.seconds == [waited]
+
+
+def test_rows_that_come_while_another_waits_for_an_hour_are_published_at_the_next_interval(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, waits = site(sqlite), Waits(monkeypatch, 3)
+    sink = MemorySink([], {1: Status.NEW})
+    log.write(1)
+
+    def writing(number: int) -> None:
+        if number == 1:
+            log.write(2, key="idu=2")
+
+    waits.meanwhile = writing
+    config = config_of(sqlite, tmp_path, on_retry="object", retry_first=3600, retry_longest=3600)
+    with Publisher(config, outputs=[Output(format=OneEach(), sink=sink, answers=True)]) as publisher:
+        seconds = waits.of(publisher)
+    assert seconds == [10, 10, 10]
+    assert list(sink.taken) == ["1", "2"]
+    assert log.statuses() == {1: "N", 2: "S"}

@@ -1,0 +1,143 @@
+"""A batch that is interrupted anywhere, however often, is in effect published once, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Lock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Document, Outcome, Position, Reason, Status
+from eventlog.core.rules import Options
+from eventlog.core.seams import Tenure
+from eventlog.delivery import output as delivery
+from eventlog.delivery.pipeline import Output, Pipeline
+from tests.support.memory import MemoryRows, MemorySource, Several
+from tests.support.shares import met, shares
+from tests.support.strategies import CATALOG, History, histories
+
+
+class FragileSink:
+    """Keeps what each document covers; fails after so many documents, in one of two ways."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, list[Position]] = {}
+        self.written: list[str] = []
+        self.breaks_after: int | None = None
+        self.trouble: type[BaseException] = SinkError
+
+    def open(self, tenure: Tenure | None) -> None:
+        """Nobody else writes here."""
+
+    def last(self) -> str:
+        return max(self.kept, default="")
+
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        for document in documents:
+            if self.breaks_after == 0:
+                self.breaks_after = None
+                raise self.trouble("broken")
+            if self.breaks_after is not None:
+                self.breaks_after -= 1
+            self.kept[document.id] = [position for positions in document.covers.values() for position in positions]
+            self.written.append(document.id)
+        return ()
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class FragileLanes(FragileSink):
+    """The same with several lanes."""
+
+    def __init__(self, lanes: int) -> None:
+        super().__init__()
+        self.lanes = [self] * lanes
+        self._turn = Lock()
+
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        with self._turn:
+            return super().write(documents, plan)
+
+    def break_off(self) -> None:
+        """Nothing is on its way for long."""
+
+
+class Trouble(Struct, frozen=True, kw_only=True):
+    """Which sink breaks after how many documents, how, and what happens before the next attempt."""
+
+    sink: int
+    after: int
+    dies: bool
+    vanishing: tuple[int, ...]
+    tables_emptied: bool
+
+
+troubles = st.lists(
+    st.builds(
+        Trouble,
+        sink=st.integers(0, 1),
+        after=st.integers(0, 2),
+        dies=st.booleans(),
+        vanishing=st.lists(st.integers(1, 10), max_size=5).map(tuple),
+        tables_emptied=st.booleans(),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@shares(broken=0.3, again=0.05)
+@settings(max_examples=400)
+@given(histories(), troubles, st.integers(1, 3), st.integers(1, 4), st.booleans(), st.integers(1, 3))
+def test_what_is_at_an_output_covers_every_event_once(
+    history: History, troubles: list[Trouble], size: int, chunk: int, answered: bool, lanes: int
+) -> None:
+    source = MemorySource([], history.events)
+    rows = MemoryRows(history.table)
+    sinks = [FragileSink(), FragileLanes(lanes)]
+    outputs = [
+        Output(format=Several(size + number), sink=sink, name=f"out {number}", answers=answered and bool(number))
+        for number, sink in enumerate(sinks)
+    ]
+    pipeline = Pipeline(source=source, reader=rows, catalog=CATALOG, outputs=outputs, options=Options())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery, "CHUNK", chunk)
+        patch.setattr(delivery, "ANSWERED_CHUNK", chunk)
+        broken = 0
+        for trouble in troubles:
+            broken += _attempt(pipeline, source, sinks, trouble)
+            if trouble.tables_emptied:
+                rows.known = {}
+        for sink in sinks:
+            sink.breaks_after = None
+        if not source.settled and source.batch.events:
+            pipeline.go_round()
+    met(broken=broken, again=broken > 1)
+    for sink in sinks:
+        covered = [position for positions in sink.kept.values() for position in positions]
+        assert len(covered) == len(set(covered))
+        published = {
+            p for p, o in source.settled.items() if o.reason is Reason.PUBLISHED and o.status is Status.SUCCESS
+        }
+        assert published <= set(covered)
+
+
+def _attempt(pipeline: Pipeline, source: MemorySource, sinks: list[FragileSink], trouble: Trouble) -> bool:
+    """One round that may break off, and what happens to the log before the next one; says whether it broke off."""
+    if source.settled or not source.batch.events:
+        return False
+    sink = sinks[trouble.sink]
+    sink.breaks_after, sink.trouble = trouble.after, KeyboardInterrupt if trouble.dies else SinkError
+    with suppress(KeyboardInterrupt, SinkError):
+        pipeline.go_round()
+        return False
+    kept = [event for event in source.batch.events if event.position[0] not in trouble.vanishing]
+    source.batch = replace(source.batch, events=kept)
+    return True

@@ -1,0 +1,289 @@
+"""What outputs get of a repeated batch, and what a receiver's answers stop: everything, an object, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from eventlog.core.errors import DataError, SinkError, SourceError
+from eventlog.core.model import Change, Document, Event, Kind, Outcome, Position, Reason, RowId, Status
+from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog
+from eventlog.delivery import output as delivery
+from eventlog.delivery.final_outcomes import given_up
+from eventlog.delivery.notes import read_positions, read_progress, write_positions
+from eventlog.delivery.output import Strictness
+from eventlog.delivery.pipeline import Output, Pipeline
+from tests.support.memory import MemoryRows, MemorySink, MemorySource, OneEach, Several, event, inserts
+from tests.support.strategies import CATALOG
+
+ROW = RowId(None, "usr", "idu=1")
+BY_OBJECT = Strictness(on_retry="object")
+
+
+class AskingSink(MemorySink):
+    """A receiver that answers each document; `sizes` shows that they come one by one."""
+
+    def __init__(self, answers: Mapping[int, Status] | None = None) -> None:
+        super().__init__([], answers)
+
+
+def round_with(source: MemorySource, *sinks: MemorySink, **facts: Any) -> Pipeline:
+    outputs = [
+        Output(format=OneEach(), sink=sink, name=f"out {number}", answers=isinstance(sink, AskingSink))
+        for number, sink in enumerate(sinks)
+    ]
+    defaults: dict[str, Any] = {"reader": None, "catalog": CATALOG, "options": Options(), "outputs": outputs}
+    return Pipeline(source=source, **(defaults | facts))
+
+
+def of_objects(*keys: int) -> list[Event]:
+    """One event each, of the objects with these keys, and of a column of its own so that none merge."""
+    columns = ["fname", "lname"]
+    seen: dict[int, int] = {}
+    events = []
+    for number, key in enumerate(keys, 1):
+        seen[key] = seen.get(key, -1) + 1
+        kind = Kind.INSERT_FIELD if seen[key] % 2 == 0 else Kind.UPDATE_FIELD
+        events.append(event(number, kind, f"idu={key}", columns[0]))
+    return events
+
+
+def letters(source: MemorySource) -> str:
+    return "".join(outcome.status for _, outcome in sorted(source.settled.items()))
+
+
+def reasons(source: MemorySource) -> list[Reason]:
+    return [outcome.reason for _, outcome in sorted(source.settled.items())]
+
+
+def test_what_one_output_has_it_does_not_get_again_because_another_failed() -> None:
+    source, good, bad = MemorySource([], inserts(2)), MemorySink([]), MemorySink([], fails_at="2")
+    with pytest.raises(SinkError):
+        round_with(source, good, bad).go_round()
+    bad.fails_at = None
+    round_with(source, good, bad).go_round()
+    assert good.sizes == [2]
+    assert bad.taken == good.taken
+    assert letters(source) == "SS"
+
+
+def test_an_output_is_served_although_the_one_before_it_failed() -> None:
+    source, bad, good = MemorySource([], inserts(1)), MemorySink([], fails_at="1"), MemorySink([])
+    with pytest.raises(SinkError):
+        round_with(source, bad, good).go_round()
+    assert list(good.taken) == ["1"]
+    assert source.settled == {}
+
+
+def test_of_several_failures_the_lasting_one_is_told() -> None:
+    class Refusing(MemorySink):
+        def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+            raise SinkError("The folder is gone.", may_pass=False)
+
+    source = MemorySource([], inserts(1))
+    with pytest.raises(SinkError, match="folder is gone"):
+        round_with(source, MemorySink([], fails_at="1"), Refusing([])).go_round()
+
+
+def test_nothing_is_written_that_was_not_planned_durably() -> None:
+    class Forgetful(MemorySource):
+        def note(self, notes: Mapping[str, str]) -> None:
+            raise SourceError("The connection was lost.")
+
+    sink = MemorySink([])
+    with pytest.raises(SourceError):
+        round_with(Forgetful([], inserts(2)), sink).go_round()
+    assert sink.taken == {}
+
+
+def test_what_had_vanished_stays_so_when_the_batch_is_repeated() -> None:
+    events = [
+        event(41, Kind.UPDATE_ROW_BACK, column=None),
+        event(42, Kind.DELETE_ROW, column=None),
+        event(43, Kind.INSERT_ROW_BACK, column=None),
+    ]
+    source, sink, rows = MemorySource([], events), MemorySink([], fails_at="43"), MemoryRows({ROW: {"fname": "Jack"}})
+    with pytest.raises(SinkError):
+        round_with(source, sink, reader=rows).go_round()
+    sink.fails_at = None
+    round_with(source, sink, reader=rows).go_round()
+    assert sorted(sink.taken) == ["42", "43"]
+    assert letters(source) == "WSS"
+
+
+def test_what_was_superseded_stays_so_where_its_winner_was_published() -> None:
+    events = [event(1), event(2, Kind.UPDATE_ROW_BACK, column=None)]
+    source, first, second = MemorySource([], events), MemorySink([]), MemorySink([], fails_at="2")
+    with pytest.raises(SinkError):
+        round_with(source, first, second, reader=MemoryRows({ROW: {"fname": "Jack"}})).go_round()
+    second.fails_at = None
+    round_with(source, first, second, reader=MemoryRows({})).go_round()
+    assert list(first.taken) == ["2"]
+    assert first.sizes == [1]
+    assert list(second.taken) == ["2"]  # under its former id, with what is left of it: the object has vanished
+
+
+@pytest.mark.parametrize(
+    "status, strictness, sent, settled",
+    [
+        (Status.NEW, Strictness(), ["1", "2"], "SNNN"),
+        (Status.NEW, BY_OBJECT, ["1", "2", "3"], "SNSN"),
+        (Status.FATAL, Strictness(), ["1", "2"], "SFNN"),
+        (Status.ERROR, Strictness(on_error="halt"), ["1", "2"], "SENN"),
+        (Status.ERROR, Strictness(), ["1", "2", "3", "4"], "SESS"),
+        (Status.WARNING, Strictness(on_error="halt"), ["1", "2", "3", "4"], "SWSS"),
+    ],
+)
+def test_what_an_answer_stops(status: Status, strictness: Strictness, sent: list[str], settled: str) -> None:
+    source, sink = MemorySource([], of_objects(1, 2, 3, 2)), AskingSink({2: status})
+    round_with(source, sink, strictness=strictness).go_round()
+    assert list(sink.taken) == sent
+    assert set(sink.sizes) == {1}
+    assert letters(source) == settled
+    waiting = {outcome.reason for outcome in source.settled.values() if outcome.status is Status.NEW}
+    assert waiting <= {Reason.RETRY, Reason.HELD}
+
+
+def test_what_was_held_comes_before_what_was_planned_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "ANSWERED_CHUNK", 2)
+    source, sink = MemorySource([], of_objects(1, 1, 2, 1)), AskingSink({1: Status.NEW})
+    sink.fails_at = "3"
+    with pytest.raises(SinkError):
+        round_with(source, sink, strictness=BY_OBJECT).go_round()
+    sink.answers, sink.fails_at = {}, None
+    round_with(source, sink, strictness=BY_OBJECT).go_round()
+    assert list(sink.taken) == ["1", "2", "3", "4"]
+    assert letters(source) == "SSSS"
+
+
+def test_a_change_that_overtook_a_retried_one_is_sent_once_more() -> None:
+    source, sink = MemorySource([], of_objects(1, 1, 2)), MemorySink([], {1: Status.NEW})
+    round_with(source, sink, strictness=BY_OBJECT).go_round()
+    assert letters(source) == "NNS"
+    assert reasons(source)[:2] == [Reason.RETRY, Reason.HELD]
+
+
+def test_all_events_of_a_change_end_as_the_worst_of_them() -> None:
+    source = MemorySource([], [event(1), event(2, column="lname")])
+    round_with(source, MemorySink([], {2: Status.ERROR})).go_round()
+    assert letters(source) == "EE"
+
+
+def test_a_retried_document_keeps_its_id_and_other_outputs_do_not_get_it_again() -> None:
+    source, files, asking = MemorySource([], of_objects(1, 2, 3)), MemorySink([]), AskingSink({2: Status.NEW})
+    round_with(source, files, asking).go_round()
+    assert letters(source) == "SNN"
+    source.batch = type(source.batch)(events=source.batch.events[1:], notes={})
+    source.settled = {}
+    asking.answers = {}
+    round_with(source, files, asking).go_round()
+    assert letters(source) == "SS"
+    assert files.sizes == [3]
+    assert list(asking.taken) == ["1", "2", "3"]
+
+
+def test_by_object_what_other_outputs_have_is_remembered_until_the_object_is_taken() -> None:
+    source, files, asking = MemorySource([], of_objects(1, 2)), MemorySink([]), AskingSink({2: Status.NEW})
+    round_with(source, files, asking, strictness=BY_OBJECT).go_round()
+    retried = source.batch.events[1]
+    for events in ([event(7, key="idu=7")], [retried, event(8, Kind.UPDATE_FIELD, "idu=2")]):
+        source.batch, source.settled = type(source.batch)(events=events), {}
+        asking.answers = {}
+        round_with(source, files, asking, strictness=BY_OBJECT).go_round()
+    assert list(files.taken) == ["1", "2", "7", "8"]
+    assert list(asking.taken) == ["1", "2", "7", "8"]
+    assert files.sizes == [2, 1, 1]
+    assert read_positions(read_progress(source.notes, "out 0").done) == []
+
+
+def test_answers_from_before_a_failure_still_count_after_it() -> None:
+    source, asking, bad = (
+        MemorySource([], of_objects(1, 2)),
+        AskingSink({1: Status.WARNING}),
+        MemorySink([], fails_at="1"),
+    )
+    with pytest.raises(SinkError):
+        round_with(source, asking, bad).go_round()
+    asking.answers, bad.fails_at = {}, None
+    round_with(source, asking, bad).go_round()
+    assert letters(source) == "WS"
+    assert source.settled[(1,)].note == "said the receiver."
+
+
+class Counting:
+    """Numbers its documents on from the last one that there is, as change tables do with their rows."""
+
+    suffix = ".txt"
+
+    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document]:
+        for number, change in enumerate(changes, int(after or 0) + 1):
+            body = f"{number} {change.row.key}".encode()
+            yield Document(id=f"{number:03}", body=body, covers={change.event_id: change.positions})
+
+
+class Remembering(MemorySink):
+    """Remembers every document that it was given, and the events in it."""
+
+    def __init__(self, answers: Mapping[int, Status] | None = None) -> None:
+        super().__init__([], answers)
+        self.given: list[Document] = []
+
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        for document in documents:
+            self.given.append(document)
+            super().write([document])
+        return super().write(documents, plan)
+
+
+@pytest.mark.parametrize("fails_at", ["002", "003"])
+def test_a_document_that_is_repeated_counts_on_from_where_it_did_before(fails_at: str) -> None:
+    source, sink = MemorySource([], inserts(3)), Remembering()
+    sink.fails_at = fails_at
+    outputs = [Output(format=Counting(), sink=sink)]
+    with pytest.raises(SinkError):
+        round_with(source, outputs=outputs).go_round()
+    sink.fails_at = None
+    round_with(source, outputs=outputs).go_round()
+    bodies = {document.id: {one.body for one in sink.given if one.id == document.id} for document in sink.given}
+    assert bodies == {"001": {b"1 idu=1"}, "002": {b"2 idu=2"}, "003": {b"3 idu=3"}}
+    assert letters(source) == "SSS"
+
+
+@pytest.mark.parametrize("strictness", [Strictness(), BY_OBJECT], ids=["stop", "object"])
+def test_a_fatal_answer_is_the_last_word_also_about_an_object_that_waits(strictness: Strictness) -> None:
+    source, sink = MemorySource([], of_objects(1, 1, 2)), Remembering({1: Status.NEW, 2: Status.FATAL})
+    outputs = [Output(format=Several(2), sink=sink, answers=True)]
+    assert round_with(source, outputs=outputs, strictness=strictness).go_round().fatal
+    assert letters(source) == "NFN"
+    first, _, last = source.batch.rows
+    source.batch, source.settled, sink.answers = type(source.batch)(events=[first, last]), {}, {}
+    round_with(source, outputs=outputs, strictness=strictness).go_round()
+    again = [event_id for document in sink.given[1:] for event_id in document.covers]
+    assert again == ["1", "3"], "what was refused for good is not offered again"
+    assert letters(source) == "SS"
+
+
+@pytest.mark.parametrize("attempts, expected", [(0, "NN"), (1, "NN"), (2, "ES"), (9, "ES")])
+def test_after_enough_attempts_a_change_is_an_error_and_frees_what_it_superseded(attempts: int, expected: str) -> None:
+    outcomes = [
+        Outcome(position=(2,), status=Status.NEW, reason=Reason.RETRY, note="busy"),
+        Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY, winner=(2,)),
+    ]
+    ended = given_up(outcomes, {(2,): attempts, (1,): attempts}, 3)
+    assert "".join(outcome.status for outcome in ended) == expected
+    assert given_up(outcomes, {(2,): attempts}, 0) == outcomes
+    if expected == "ES":
+        assert ended[0].note == "Given up after 3 attempts. busy"
+
+
+@pytest.mark.parametrize("positions", [[], [(3,), (1,), (2,), (9,)], [(1, 2), (1, 1)]])
+def test_positions_are_written_shortly_and_read_again(positions: list[Position]) -> None:
+    assert read_positions(write_positions(positions)) == sorted(positions)
+
+
+def test_a_note_that_cannot_be_read_is_told_and_not_guessed() -> None:
+    with pytest.raises(DataError, match="batch in hand cannot be read"):
+        read_progress({"out": '{"planned": 7}'}, "out")

@@ -1,0 +1,193 @@
+"""One batch, all the way round, with a source, a format and a sink that live in memory."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from eventlog.core.errors import SinkError
+from eventlog.core.model import Kind, Outcome, Reason, RowId, Status
+from eventlog.core.rules import Options
+from eventlog.delivery import output as delivery
+from eventlog.delivery.final_outcomes import settled_outcomes
+from eventlog.delivery.pipeline import SEVERITY, Output, Pipeline, Report
+from tests.support.memory import Log, MemoryRows, MemorySink, MemorySource, OneEach, event, inserts
+from tests.support.strategies import CATALOG
+
+
+def around(source: MemorySource, *sinks: MemorySink, **facts: Any) -> Pipeline:
+    outputs = [Output(format=OneEach(), sink=sink, name=str(number)) for number, sink in enumerate(sinks)]
+    defaults = {"reader": None, "catalog": CATALOG, "outputs": outputs, "options": Options()}
+    return Pipeline(source=source, **(defaults | facts))
+
+
+def letters(source: MemorySource) -> str:
+    return "".join(outcome.status for _, outcome in sorted(source.settled.items()))
+
+
+def test_a_batch_is_settled_after_every_sink_has_it() -> None:
+    log: Log = []
+    source, first, second = MemorySource(log, inserts(2)), MemorySink(log), MemorySink(log)
+    report = around(source, first, second, limit=7).go_round()
+    assert log == ["read", "write", "write", "settle"]
+    assert first.taken == second.taken == {"1": b"add idu=1", "2": b"add idu=2"}
+    assert report == Report(events=2, changes=2, documents=4, statuses={Status.SUCCESS: 2})
+    assert (report.settled, report.fatal) == (2, False)
+    assert source.limits == [7]
+
+
+def test_an_empty_batch_goes_nowhere() -> None:
+    log: Log = []
+    sink = MemorySink(log)
+    assert around(MemorySource(log, ()), sink).go_round() == Report()
+    assert log == ["read"]
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_sink_that_fails_leaves_the_batch_unsettled_and_its_repeat_is_the_same(failing: int) -> None:
+    log: Log = []
+    source, sinks = MemorySource(log, inserts(3)), [MemorySink(log), MemorySink(log)]
+    sinks[failing].fails_at = "2"
+    with pytest.raises(SinkError):
+        around(source, *sinks).go_round()
+    assert "settle" not in log
+    sinks[failing].fails_at = None
+    around(source, *sinks).go_round()
+    assert letters(source) == "SSS"
+    assert sinks[0].taken == sinks[1].taken
+    assert len(sinks[0].taken) == 3
+
+
+def test_a_format_goes_on_from_the_last_document_of_its_sink() -> None:
+    log: Log = []
+    sink, form = MemorySink(log), OneEach()
+    sink.taken["0815"] = b""
+    around(MemorySource(log, inserts(1)), outputs=[Output(format=form, sink=sink)]).go_round()
+    assert form.after == ["0815"]
+
+
+def test_what_a_format_refuses_ends_as_an_error_and_the_rest_goes_on() -> None:
+    log: Log = []
+    events = [*inserts(3), event(4, key="idu=2", column="lname")]
+    source, sink = MemorySource(log, events), MemorySink(log)
+    report = around(source, outputs=[Output(format=OneEach("idu=2"), sink=sink)]).go_round()
+    assert letters(source) == "SESE"
+    assert source.settled[(4,)].note == "cannot be said."
+    assert source.settled[(4,)].reason is Reason.REFUSED
+    assert list(sink.taken) == ["1", "3"]
+    assert (report.documents, report.statuses) == (2, {Status.SUCCESS: 2, Status.ERROR: 2})
+
+
+def test_when_everything_is_refused_nothing_is_written() -> None:
+    log: Log = []
+    source, sink = MemorySource(log, inserts(1)), MemorySink(log)
+    around(source, outputs=[Output(format=OneEach("idu=1"), sink=sink)]).go_round()
+    assert log == ["read", "settle"]
+    assert letters(source) == "E"
+
+
+@pytest.mark.parametrize("worse", SEVERITY)
+@pytest.mark.parametrize("better", SEVERITY)
+def test_of_several_answers_the_worst_counts_whoever_gives_it_first(worse: Status, better: Status) -> None:
+    worst = max(worse, better, key="SWENF".index)
+    for first, second in [(worse, better), (better, worse)]:
+        log: Log = []
+        source = MemorySource(log, inserts(1))
+        around(source, MemorySink(log, {1: first}), MemorySink(log, {1: second})).go_round()
+        assert letters(source) == worst
+
+
+def test_answers_count_for_their_events_only() -> None:
+    log: Log = []
+    source = MemorySource(log, inserts(5))
+    answers = dict(enumerate([Status.WARNING, Status.ERROR, Status.FATAL, Status.NEW], 1))
+    report = around(source, MemorySink(log, answers)).go_round()
+    assert letters(source) == "WEFNS"
+    assert (report.fatal, report.settled, report.events) == (True, 4, 5)
+    assert source.settled[(1,)].note == "said the receiver."
+
+
+@pytest.mark.parametrize("answer, letter", [(Status.NEW, "N"), (Status.ERROR, "S"), (Status.FATAL, "S")])
+def test_a_superseded_event_waits_as_long_as_its_winner(answer: Status, letter: str) -> None:
+    log: Log = []
+    events = [event(1), event(2, Kind.UPDATE_ROW_BACK, column=None), event(3, key="idu=2")]
+    source, rows = MemorySource(log, events), MemoryRows({RowId(None, "usr", "idu=1"): {"fname": "Jack"}})
+    around(source, MemorySink(log, {2: answer}), reader=rows).go_round()
+    assert letters(source) == f"{letter}{answer}S"
+    waiting = source.settled[(1,)]
+    assert waiting.reason is (Reason.RETRY if letter == "N" else Reason.SUPERSEDED)
+    assert waiting.winner == (2,)
+    assert waiting.note == "superseded by event 2, which reads the whole row back."
+
+
+def test_without_an_answer_the_rules_have_the_last_word() -> None:
+    decided = [Outcome(position=(1,)), Outcome(position=(2,), status=Status.ERROR, reason=Reason.INVALID)]
+    assert settled_outcomes(decided, {}) == decided
+    assert settled_outcomes(decided, {(9,): Outcome(position=(9,), status=Status.FATAL)}) == decided
+
+
+@pytest.mark.parametrize("count, sizes", [(1, [1]), (3, [3]), (4, [3, 1]), (6, [3, 3]), (7, [3, 3, 1])])
+def test_documents_come_in_chunks_and_in_order(monkeypatch: pytest.MonkeyPatch, count: int, sizes: list[int]) -> None:
+    monkeypatch.setattr(delivery, "CHUNK", 3)
+    log: Log = []
+    sink = MemorySink(log)
+    report = around(MemorySource(log, inserts(count)), sink).go_round()
+    assert sink.sizes == sizes
+    assert list(sink.taken) == [str(number) for number in range(1, count + 1)]
+    assert report.documents == count
+
+
+def test_rows_are_read_back_once_and_only_for_those_who_ask() -> None:
+    log: Log = []
+    row = RowId(None, "usr", "idu=1")
+    rows = MemoryRows({row: {"fname": "Jack"}})
+    events = [event(1, Kind.UPDATE_FIELD_BACK), event(2, key="idu=2"), event(3, Kind.UPDATE_FIELD_BACK, key="idu=3")]
+    source = MemorySource(log, events)
+    around(source, MemorySink(log), reader=rows).go_round()
+    assert rows.asked == [{row: {"fname"}, RowId(None, "usr", "idu=3"): {"fname"}}]
+    assert letters(source) == "SSW"
+
+
+def test_nobody_is_asked_when_nothing_is_to_be_read_back() -> None:
+    log: Log = []
+    rows = MemoryRows({})
+    source = MemorySource(log, inserts(1))
+    around(source, MemorySink(log), reader=rows).go_round()
+    assert (rows.asked, letters(source)) == ([], "S")
+
+
+def test_without_a_reader_read_backs_are_errors_and_not_vanished() -> None:
+    log: Log = []
+    source = MemorySource(log, [event(1, Kind.UPDATE_ROW_BACK, column=None), event(2)])
+    around(source, MemorySink(log)).go_round()
+    assert letters(source) == "ES"
+    assert "no database or snapshot" in str(source.settled[(1,)].note)
+
+
+def test_the_clock_is_the_batchs_own() -> None:
+    log: Log = []
+    events = [event(1), replace(event(2, key="idu=2"), time="2026-01-03 00:00:00")]
+    source = MemorySource(log, events, now=dt.datetime(2026, 1, 2))
+    late = Options(future=True, now=dt.datetime(2030, 1, 1))
+    around(source, MemorySink(log), options=late).go_round()
+    assert letters(source) == "SN"
+    assert source.settled[(2,)].reason is Reason.NOT_DUE
+
+
+def test_what_an_old_catalog_does_not_know_is_not_settled() -> None:
+    log: Log = []
+    source, sink = MemorySource(log, [event(1), event(2, column="since_today")]), MemorySink(log)
+    report = around(source, sink, fresh=False).go_round()
+    assert (report.stale, report.settled, log) == (True, 0, ["read"])
+    report = around(source, sink, fresh=True).go_round()
+    assert (report.stale, letters(source)) == (False, "SE")
+
+
+def test_an_old_catalog_that_knows_everything_is_as_good_as_a_new_one() -> None:
+    log: Log = []
+    source = MemorySource(log, inserts(1))
+    assert not around(source, MemorySink(log), fresh=False).go_round().stale
+    assert letters(source) == "S"

@@ -1,0 +1,181 @@
+"""Batches hand in hand: nothing reaches a sink before everything ahead of it is settled, whatever goes wrong."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from eventlog.core.errors import DataError, SinkError
+from eventlog.core.model import Event, Kind, Outcome, Row, RowId, Status
+from eventlog.core.rules import Options
+from eventlog.core.seams import Batch
+from eventlog.delivery.pipeline import Output, Pipeline, Report
+from eventlog.delivery.read_ahead import Relay
+from tests.support.memory import Log, MemorySink, OneEach, event, inserts
+from tests.support.strategies import CATALOG
+
+LIMIT = 2
+
+
+class Queue:
+    """A source that hands out the next two events of a list and can look ahead; what is settled is gone."""
+
+    def __init__(self, log: Log, events: Sequence[Event]) -> None:
+        self.log = log
+        self.waiting = list(events)
+        self.in_hand: Sequence[Event] = ()
+        self.looks = 0
+
+    def read(self, limit: int) -> Batch:
+        self.log.append("read")
+        self.in_hand = self.in_hand or self.waiting[:limit]
+        return Batch(events=self.in_hand)
+
+    def read_ahead(self, limit: int, handed_out: Sequence[Batch]) -> Batch:
+        self.looks += 1
+        out = {event.position for batch in handed_out for event in batch.events}
+        return Batch(events=[event for event in self.waiting if event.position not in out][:limit])
+
+    def note(self, notes: Mapping[str, str]) -> None:
+        assert self.in_hand
+
+    def settle(
+        self,
+        batch: Batch,
+        outcomes: Sequence[Outcome],
+        notes: Mapping[str, str] | None = None,
+        following: Batch | None = None,
+    ) -> None:
+        assert batch.events == self.in_hand
+        self.log.append(f"settle {batch.events[0].position[0]}")
+        gone = {outcome.position for outcome in outcomes if outcome.status is not Status.NEW}
+        self.waiting = [event for event in self.waiting if event.position not in gone]
+        staying = [event for event in batch.rows if event.position not in gone]
+        self.in_hand = staying or (following.rows if following else ())
+
+
+class Noting(MemorySink):
+    """Notes which document it takes."""
+
+    def write(self, documents: Sequence[object], plan: str = "") -> Sequence[Outcome]:
+        self.log.extend(f"write {document.id}" for document in documents)  # type: ignore[attr-defined]  # documents
+        return super().write(documents, plan)  # type: ignore[arg-type]  # as above
+
+
+def relay(source: Queue, sink: MemorySink, *, answers: bool = False, **facts: object) -> Relay:
+    output = Output(format=OneEach(), sink=sink, answers=answers)
+    defaults: dict[str, object] = {"reader": None, "catalog": CATALOG, "options": Options(), "limit": LIMIT}
+    return Relay(Pipeline(source=source, outputs=[output], **(defaults | facts)))  # type: ignore[arg-type]  # as given
+
+
+def rounds(relay: Relay) -> Iterator[Report]:
+    while (report := relay.go_round(ahead=True)).settled:
+        yield report
+
+
+def test_each_batch_is_written_when_all_ahead_of_it_is_settled() -> None:
+    log: Log = []
+    source, sink = Queue(log, inserts(7)), Noting([])
+    sink.log = log
+    assert [report.events for report in rounds(relay(source, sink))] == [2, 2, 2, 1]
+    told = [entry for entry in log if entry not in ("read", "write")]
+    assert told == [
+        *("write 1", "write 2", "settle 1", "write 3", "write 4", "settle 3"),
+        *("write 5", "write 6", "settle 5", "write 7", "settle 7"),
+    ]
+    assert source.waiting == []
+    assert log.count("read") == 2, "one to begin with, and one that finds nothing"
+
+
+def test_what_follows_is_only_read_ahead_when_more_is_to_be_expected() -> None:
+    source = Queue([], inserts(1))
+    assert len(list(rounds(relay(source, MemorySink([]))))) == 1
+    assert source.looks == 0
+
+
+def test_one_round_alone_reads_nothing_ahead() -> None:
+    source = Queue([], inserts(9))
+    assert relay(source, MemorySink([])).go_round(ahead=False).events == LIMIT
+    assert (source.looks, source.in_hand) == (0, ())
+
+
+def test_behind_a_receiver_that_judges_nothing_is_made_ready() -> None:
+    source = Queue([], inserts(4))
+    assert len(list(rounds(relay(source, MemorySink([]), answers=True)))) == 2
+    assert source.looks == 0
+
+
+def test_when_a_sink_fails_what_was_made_ready_is_forgotten() -> None:
+    log: Log = []
+    source, sink = Queue(log, inserts(6)), MemorySink(log)
+    runner = relay(source, sink)
+    runner.go_round(ahead=True)
+    sink.fails_at = "4"
+    with pytest.raises(SinkError):
+        runner.go_round(ahead=True)
+    assert list(sink.taken) == ["1", "2", "3"]
+    sink.fails_at = None
+    assert [report.events for report in rounds(runner)] == [2, 2]
+    assert list(sink.taken) == ["1", "2", "3", "4", "5", "6"]
+
+
+@pytest.mark.parametrize("facts", [{"repeated": True}, {"notes": {"output": "{}"}}, {"attempts": {(1,): 1}}], ids=min)
+def test_nothing_is_read_ahead_of_a_batch_that_is_offered_again(facts: dict[str, Any]) -> None:
+    class Again(Queue):
+        def read(self, limit: int) -> Batch:
+            return replace(super().read(limit), **facts)
+
+    source, sink = Again([], inserts(4)), MemorySink([])
+    report = relay(source, sink).go_round(ahead=True)
+    assert (report.settled, source.looks, source.in_hand) == (2, 0, ())
+    assert list(sink.taken) == ["1", "2"]
+
+
+@pytest.mark.parametrize("status,goes_on", [(Status.WARNING, True), (Status.ERROR, True), (Status.NEW, False)])
+def test_only_what_stays_holds_up_what_follows(status: Status, *, goes_on: bool) -> None:
+    source, sink = Queue([], inserts(4)), MemorySink([], {2: status})
+    runner = relay(source, sink)
+    assert runner.go_round(ahead=True).events == 2
+    assert [event.position[0] for event in source.in_hand] == ([3, 4] if goes_on else [2])
+    assert list(sink.taken) == ["1", "2"]
+
+
+def test_an_error_halts_what_follows_where_that_is_wanted() -> None:
+    from eventlog.delivery.output import Strictness
+
+    source, sink = Queue([], inserts(4)), MemorySink([], {1: Status.ERROR})
+    runner = relay(source, sink, strictness=Strictness(on_error="halt"))
+    assert runner.go_round(ahead=True).errors == 1
+    assert source.in_hand == ()
+
+
+class BrokenRows:
+    """Finds no table."""
+
+    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row]:
+        raise DataError("there is no table.")
+
+
+def test_what_is_wrong_with_the_next_batch_is_said_when_its_turn_comes() -> None:
+    events = [*inserts(2), *[event(number, Kind.UPDATE_ROW_BACK, column=None) for number in (3, 4)]]
+    source, sink = Queue([], events), MemorySink([])
+    runner = relay(source, sink, reader=BrokenRows())
+    assert runner.go_round(ahead=True).settled == 2
+    with pytest.raises(DataError, match="no table"):
+        runner.go_round(ahead=True)
+    assert list(sink.taken) == ["1", "2"]
+
+
+def test_a_backlog_leaves_the_interpreter_as_it_was() -> None:
+    before = sys.getswitchinterval(), gc.get_threshold()
+    runner = relay(Queue([], inserts(6)), MemorySink([]))
+    runner.go_round(ahead=True)
+    assert sys.getswitchinterval() < before[0]
+    assert gc.get_threshold() > before[1]
+    list(rounds(runner))
+    assert (sys.getswitchinterval(), gc.get_threshold()) == before

@@ -1,0 +1,100 @@
+"""The house rules that a machine can check: sizes, docstrings, names, reasons beside exceptions."""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+FOLDERS = ("eventlog", "tests", "bench", "docs", "requirements", "spark")
+FILES = sorted(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
+PROGRAM = [file for file in FILES if file.is_relative_to(ROOT / "eventlog")]
+SQL = sorted((ROOT / "eventlog").rglob("*.sql"))
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+@cache
+def definitions(file: Path) -> list[Function | ast.ClassDef]:
+    return [node for node in ast.walk(tree(file)) if isinstance(node, Function | ast.ClassDef)]
+
+
+def functions(file: Path) -> list[Function]:
+    return [node for node in definitions(file) if isinstance(node, Function)]
+
+
+def length(function: Function) -> int:
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def faulty(is_fault: Callable[[Path], object], files: list[Path] = FILES) -> list[str]:
+    """The files in which something is wrong. One test asks for all of them: thousands of tests would cost half a minute."""
+    return [str(file.relative_to(ROOT)) for file in files if is_fault(file)]
+
+
+def test_a_file_begins_with_what_it_is_for() -> None:
+    def says_nothing(file: Path) -> bool:
+        empty = file.name == "__init__.py" and not file.read_text()
+        return not empty and not ast.get_docstring(tree(file))
+
+    assert faulty(says_nothing) == [], "the first line says what the file is for"
+
+
+def test_a_file_fits_into_a_head() -> None:
+    assert faulty(lambda file: len(file.read_text().splitlines()) > 500) == []
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    long = {function.name for file in FILES for function in functions(file) if length(function) > 60}
+    assert long == set()
+
+
+def test_functions_and_files_are_small_as_a_rule() -> None:
+    assert statistics.median(length(function) for file in PROGRAM for function in functions(file)) <= 8
+    assert statistics.median(len(file.read_text().splitlines()) for file in PROGRAM) <= 150
+
+
+def test_names_are_the_words_of_the_domain() -> None:
+    classes = {node.name for file in FILES for node in definitions(file) if isinstance(node, ast.ClassDef)}
+    assert not [name for name in classes if re.search(r"Manager|Helper|Util|^Base|Base$", name)]
+    assert faulty(lambda file: re.search(r"util|helper|manager|misc|common", file.stem)) == []
+
+
+def test_an_exception_to_a_check_has_its_reason_beside_it() -> None:
+    exception = re.compile(r"#\s*(?:type:\s*ignore\[[\w, -]+\]|noqa:\s*[A-Z]+\d+(?:,\s*[A-Z]+\d+)*|pragma: no \w+)(.*)")
+    bare = re.compile(r"#\s*(?:type:\s*ignore(?!\[)|noqa(?!:))")
+    lines = [line for file in FILES for line in file.read_text().splitlines() if "re.compile" not in line]
+    assert [line for line in lines if bare.search(line)] == []
+    found = [(line, exception.search(line)) for line in lines]
+    assert [line for line, match in found if match and not re.search(r"[a-z]{3}", match[1])] == []
+
+
+def test_every_test_can_fail() -> None:
+    tests = [
+        (file.name, function)
+        for file in FILES
+        if file.name.startswith("test_")
+        for function in functions(file)
+        if function.name.startswith("test_")
+    ]
+    assert [(name, test.name) for name, test in tests if not _can_fail(test)] == []
+
+
+def test_sql_begins_with_a_line_of_purpose() -> None:
+    assert faulty(lambda file: not file.read_text().startswith("-- "), SQL) == []
+
+
+def _can_fail(test: Function) -> bool:
+    """An assert, a `pytest.raises`, or a call of a function that says in its name that it asserts."""
+    calls = [node.func for node in ast.walk(test) if isinstance(node, ast.Call)]
+    names = {call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in calls}
+    asserting = any(re.match(r"raises$|warns$|assert|check|expect", name) for name in names)
+    return asserting or any(isinstance(node, ast.Assert) for node in ast.walk(test))

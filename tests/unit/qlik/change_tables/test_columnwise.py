@@ -1,0 +1,203 @@
+"""Column by column comes what one by one comes: the same documents, numbers and refusals, whatever the changes are."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.core.errors import DataError
+from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId, Transaction
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.qlik.change_seq import Sequencer
+from eventlog.qlik.change_tables.format import ChangeTableFormat, ChangeTables, Gathered
+from eventlog.qlik.change_tables.rows import RowsDocument
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.qlik.change_tables.whole import WholeRows
+from eventlog.qlik.values import TableValues
+from tests.support.shares import met, shares
+
+USR = Table(
+    name="usr",
+    columns=(
+        Column(name="idu", type="integer", key=1),
+        Column(name="fname", type="text"),
+        Column(name="pay", type="bigint"),
+        Column(name="since", type="timestamp"),
+    ),
+)
+PAIR = Table(
+    name="pair", columns=(Column(name="a", key=2), Column(name="x", type="text"), Column(name="b", type="int", key=1))
+)
+LOOSE = Table(name="loose", columns=(Column(name="x", type="text"),))
+CATALOG = Catalog([USR, PAIR, LOOSE])
+AT = dt.datetime(2026, 1, 1)
+CELLS: dict[str, st.SearchStrategy[Any]] = {
+    "fname": st.sampled_from(["Jack", "Jill", None]),
+    "pay": st.sampled_from([1, 2, None]),
+    "since": st.sampled_from([AT, AT + dt.timedelta(days=1), None]),
+    "x": st.sampled_from(["x", "y", None]),
+}
+ODD: st.SearchStrategy[Any] = st.sampled_from([ABSENT, "2026-01-01", 7, AT.replace(tzinfo=dt.UTC)])
+TRANSACTIONS = [None, *[Transaction(id=n, time=AT + dt.timedelta(minutes=7 * (n % 3))) for n in range(4)]]
+TABLES = {
+    "usr": (["fname", "pay", "since"], ["idu=1", "idu=23", "idu=-4", 'idu="1"']),
+    "pair": (["x"], ["b=1+a=k", "a=l+b=2"]),
+    "loose": (["x"], [""]),
+    "unknown": (["x"], ["x=1"]),
+}
+
+
+@st.composite
+def changes_of(draw: st.DrawFn, tables: list[str], *, odd: bool) -> Change:
+    """An image of a row; sometimes it is none, or holds what the schema does not say."""
+    table = draw(st.sampled_from(tables))
+    names, keys = TABLES[table]
+    edits = []
+    for name in names[: draw(st.integers(0, 3)) if odd else 3]:
+        one = CELLS[name] | ODD if odd else CELLS[name]
+        edits.append(Edit(column=name, old=draw(one), new=draw(one)))
+    return Change(
+        row=RowId(None, table, draw(st.sampled_from(keys if odd else keys[:2]))),
+        op=draw(st.sampled_from(list(Op) if odd else list(Op)[:3])),
+        edits=tuple(edits),
+        positions=((draw(st.integers(1, 99)),),),
+        time=draw(st.sampled_from([AT, AT.replace(tzinfo=dt.UTC), None, "2026-02-03"])),
+        whole=not odd or draw(st.booleans()),
+        transaction=draw(st.sampled_from(TRANSACTIONS)),
+        stream=draw(st.sampled_from([None, "here"])),
+        refresh=draw(st.booleans()),
+    )
+
+
+def runs(tables: list[str], *, odd: bool) -> st.SearchStrategy[list[Change]]:
+    return st.lists(changes_of(tables, odd=odd), min_size=8, max_size=12)
+
+
+settings_of = st.builds(
+    ChangeTableSettings,
+    mask=st.sampled_from(["bytes", "hex"]),
+    before_image=st.booleans(),
+    partition_every=st.sampled_from([0, 10]),
+    tables=st.sampled_from([(), ("usr",)]),
+    headers=st.sampled_from(
+        [ChangeTableSettings().headers, ("change_oper", "change_mask"), ("change_seq", "timestamp"), ("change_seq",)]
+    ),
+)
+
+
+def one_by_one(changes: list[Change], settings: ChangeTableSettings, size: int) -> Iterator[Document | Refusal]:
+    """What the format gives, without its quick way."""
+    tables, sequencer = ChangeTables(settings, CATALOG), Sequencer("")
+    gathered = Gathered(tables)
+    for change in changes:
+        yield from gathered.take_each([change], sequencer)
+        if gathered.count >= size:
+            yield gathered.document()
+            gathered = Gathered(tables)
+    if gathered.count:
+        yield gathered.document()
+
+
+@shares(rows=0.6, compound=0.15, quick=0.2, refused=0.05)
+@given(
+    runs(["usr"], odd=False)
+    | runs(["usr", "pair", "loose"], odd=False)
+    | runs([*TABLES], odd=True)
+    | st.tuples(runs(["usr", "pair"], odd=False), runs(["usr"], odd=True)).map(lambda both: both[0] + both[1]),
+    settings_of,
+    st.sampled_from([20, 30, 1000]),
+)
+def test_column_by_column_comes_what_one_by_one_comes(
+    changes: list[Change], settings: ChangeTableSettings, size: int
+) -> None:
+    quick = list(ChangeTableFormat(settings=settings, rows_of_a_document=size).encode(changes, CATALOG))
+    assert quick == list(one_by_one(changes, settings, size))
+    blocks = [block for one in quick if isinstance(one, RowsDocument) for block in one.blocks]
+    met(
+        rows=blocks,
+        compound=any(block.target == "pair__ct" for block in blocks),
+        quick=taken(changes) is not None,
+        refused=any(isinstance(one, Refusal) for one in quick),
+    )
+    assert all(len(column) == len(block.positions) for block in blocks for column in block.cells)
+
+
+def images(*pairs: tuple[Any, Any], table: str = "usr", column: str = "pay", key: str = "idu=1") -> list[Change]:
+    """Modifications of one column."""
+    return [
+        Change(
+            row=RowId(None, table, key),
+            op=Op.MODIFY,
+            edits=(Edit(column=column, old=old, new=new),),
+            positions=((number,),),
+            time=AT,
+            whole=True,
+        )
+        for number, (old, new) in enumerate(pairs, 1)
+    ]
+
+
+def taken(changes: list[Change], **chosen: Any) -> RowsDocument | None:
+    """What the quick way makes of the changes; None where it is not taken."""
+    gathered = Gathered(ChangeTables(ChangeTableSettings(**chosen), CATALOG))
+    return gathered.document() if gathered.take(changes, Sequencer("")) else None
+
+
+def test_the_quick_way_is_taken_and_leaves_out_what_did_not_change() -> None:
+    document = taken(images(*[(1, 2), (3, 3)] * 4))
+    assert document is not None
+    [block] = document.blocks
+    assert block.cells[1] == ["B", "U"] * 4
+    assert block.cells[block.headers :] == ([1] * 8, [None] * 8, [1, 2] * 4, [None] * 8)
+    assert [int(one[16:]) for one in document.covers] == [1, 2, 3, 4]
+    assert list(document.covers.values()) == [((1,),), ((3,),), ((5,),), ((7,),)]
+
+
+def test_nothing_changed_is_no_row() -> None:
+    gathered = Gathered(ChangeTables(ChangeTableSettings(), CATALOG))
+    assert gathered.take(images(*[(1, 1)] * 9), Sequencer(""))
+    assert gathered.count == 0
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        images((1, "2")),
+        images(("1", 2)),
+        images((1, 2), table="unknown"),
+        images((1, 2), column="nobody"),
+        images((1, 2), key="other=1"),
+        images((AT, AT.replace(tzinfo=dt.UTC)), column="since"),
+    ],
+    ids=["new", "old", "table", "column", "key", "zone"],
+)
+@pytest.mark.parametrize("before_image", [True, False])
+def test_whatever_is_unusual_is_asked_one_by_one(odd: list[Change], *, before_image: bool) -> None:
+    column = odd[0].edits[0].column
+    usual = images(*[(AT, None)] * 8, column=column) if column == "since" else images(*[(1, 2)] * 8)
+    assert taken(usual, before_image=before_image) is not None
+    assert taken([*usual, *odd], before_image=before_image) is None
+
+
+@pytest.mark.parametrize("keys", [["idu=1"] * 9, ["idu=007"] * 9, ["idu=-1"] * 9, ["idu=123456789012345678"] * 9])
+def test_keys_are_read_together_as_one_by_one(keys: list[str]) -> None:
+    [read] = WholeRows(TableValues(USR)).keys(keys)
+    assert list(read) == [int(key[4:]) for key in keys]
+
+
+@pytest.mark.parametrize("keys", [["x", "idu=1\nidu=2"], ["idu=1\nidu=2", ""], ["idu=1", "idu="], ["idu=1", "idd=2"]])
+def test_keys_that_only_look_like_numbers_together_are_none(keys: list[str]) -> None:
+    with pytest.raises(DataError):
+        WholeRows(TableValues(USR)).keys(keys)
+
+
+def test_numbers_go_on_past_a_thousand() -> None:
+    changes = images(*[(1, 2)] * 1100)
+    once, each = Sequencer("20270101000000000000000000000000955"), Sequencer("20270101000000000000000000000000955")
+    assert once.many(changes) == [each.next(change) for change in changes]
+    assert once.last == each.last == "20270101000000000000000000000002055"

@@ -1,0 +1,299 @@
+"""Messages as the reference shows them: data, beforeData, headers, masks, keys, topics, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import msgspec
+import pytest
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.model import Change, Edit, Op, Refusal, RowId
+from eventlog.core.schema import Catalog, Child, Column, Table
+from eventlog.qlik.messages.reader import MessageReader
+from eventlog.qlik.messages.render import Renderer
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.shape import shape_of
+from eventlog.qlik.messages.write import MessageFormat
+from tests.support.messages import ORDERS, change, documents, encoded, inserted, messages, refusals, updated
+
+BEFORE = {"order_id": 1001, "customer": "Ada", "amount": "19.90", "placed_on": "2024-05-05", "note": None}
+AFTER = {**BEFORE, "customer": "Ada L.", "placed_on": "2024-05-06"}
+EXAMPLE = updated(
+    1001,
+    customer=("Ada", "Ada L."),
+    amount=("19.90", "19.9"),
+    placed_on=(dt.date(2024, 5, 5), dt.date(2024, 5, 6)),
+    note=(None, None),
+)
+LAST = "20240506070809120000000000000004710"
+
+
+def told(one: Change, catalog: Catalog | None = None, **settings: Any) -> dict[str, Any]:
+    """The message of a change."""
+    [found] = messages([one], catalog or Catalog([ORDERS]), **settings)
+    content: dict[str, Any] = msgspec.json.decode(found.value or b"")
+    return content
+
+
+def test_the_example_of_the_reference() -> None:
+    [document] = documents([EXAMPLE], after=LAST)
+    [message] = document.messages
+    assert (message.topic, message.key, message.positions) == ("shop.orders", b"1001", ((1001,),))
+    assert document.id == "20240506070809120000000000000004711"
+    assert document.covers == {"1001": ((1001,),)}
+    assert msgspec.json.decode(message.value or b"") == {
+        "data": AFTER,
+        "beforeData": BEFORE,
+        "headers": {
+            "operation": "UPDATE",
+            "changeSequence": "20240506070809120000000000000004711",
+            "timestamp": "2024-05-06T07:08:08.950",
+            "streamPosition": "log:1001",
+            "transactionId": "000000000000000000000007000003E8",
+            "changeMask": "0A",
+            "columnMask": "1F",
+            "transactionEventCounter": 1,
+            "transactionLastEvent": True,
+        },
+    }
+
+
+def test_an_insert_has_no_before_and_changes_every_column_that_is_there() -> None:
+    found = told(inserted(7, customer="Ada", amount=None))
+    assert found["data"] == {"order_id": 7, "customer": "Ada", "amount": None, "placed_on": None, "note": None}
+    assert (found["beforeData"], found["headers"]["operation"]) == (None, "INSERT")
+    assert (found["headers"]["changeMask"], found["headers"]["columnMask"]) == ("07", "07")
+
+
+def test_a_delete_has_the_old_row_in_data_and_the_key_in_its_mask() -> None:
+    found = told(change(7, Op.DELETE, (Edit(column="customer", old="Ada"),)))
+    assert found["data"] == {"order_id": 7, "customer": "Ada", "amount": None, "placed_on": None, "note": None}
+    assert (found["beforeData"], found["headers"]["operation"]) == (None, "DELETE")
+    assert (found["headers"]["changeMask"], found["headers"]["columnMask"]) == ("01", "03")
+
+
+def test_a_column_that_was_not_captured_is_clear_in_the_column_mask() -> None:
+    found = told(updated(7, customer=("A", "B"), amount=("1", "1"), note=("x", "y")))
+    assert (found["headers"]["changeMask"], found["headers"]["columnMask"]) == ("12", "17")
+    assert found["data"]["placed_on"] is None
+
+
+def test_an_update_that_changes_nothing_is_told_with_an_empty_mask() -> None:
+    assert told(updated(7, customer=("A", "A")))["headers"]["changeMask"] == "00"
+
+
+def test_what_was_read_back_has_no_row_before() -> None:
+    edits = (Edit(column="customer", new="A", reset=True), Edit(column="note", new=None, reset=True))
+    found = told(change(7, Op.MODIFY, edits, whole=False))
+    assert found["beforeData"] is None
+    assert (found["headers"]["changeMask"], found["headers"]["columnMask"]) == ("12", "13")
+
+
+def test_the_masks_of_ten_columns() -> None:
+    table = Table(name="t", columns=tuple([Column(name=f"c{n:02d}", key=1 if n == 1 else None) for n in range(1, 11)]))
+    values = {f"c{n:02d}": ("a", "b" if n in (2, 3, 5, 10) else "a") for n in range(2, 11)}
+    edits = tuple([Edit(column=name, old=old, new=new) for name, (old, new) in values.items()])
+    row = RowId(None, "t", "c01=1")
+    update = told(change(1, Op.MODIFY, edits, row=row), Catalog([table]))
+    delete = told(change(1, Op.DELETE, row=row), Catalog([table]))
+    assert (update["headers"]["changeMask"], update["headers"]["columnMask"]) == ("0216", "03FF")
+    assert delete["headers"]["changeMask"] == "0001"
+
+
+def test_large_objects_are_in_the_data_and_never_in_the_change_mask() -> None:
+    table = Table(name="t", columns=(Column(name="id", type="integer", key=1), Column(name="photo", type="blob")))
+    found = told(
+        change(1, Op.ADD, (Edit(column="photo", new=b"\xaa"),), row=RowId(None, "t", "id=1")), Catalog([table])
+    )
+    assert (found["data"]["photo"], found["headers"]["changeMask"], found["headers"]["columnMask"]) == (
+        "AA",
+        "01",
+        "03",
+    )
+
+
+def test_what_only_a_log_knows_is_left_empty() -> None:
+    plain = change(7, Op.ADD, transaction=None, place=None, last=False, stream=None, time="2024-05-06 07:08:08.95")
+    headers = told(plain)["headers"]
+    assert headers["timestamp"] == "2024-05-06T07:08:08.950"
+    assert (headers["streamPosition"], headers["transactionId"]) == ("7", "")
+    assert (headers["transactionEventCounter"], headers["transactionLastEvent"]) == (None, None)
+    assert told(change(7, Op.ADD, time=None))["headers"]["timestamp"] == "2024-05-06T07:08:09.120"
+    assert told(change(7, Op.ADD, time="yesterday", transaction=None))["headers"]["timestamp"] == ""
+
+
+def test_numbers_go_on_and_refused_changes_take_none() -> None:
+    found = encoded([inserted(1), change(2, Op.TRUNCATE), inserted(3, amount="much"), inserted(4)], after=LAST)
+    notes = [one.note for one in found if isinstance(one, Refusal)]
+    assert "empties a table" in notes[0]
+    assert "'amount': 'much' is not a number" in notes[1]
+    assert [one.id[-4:] for one in found if not isinstance(one, Refusal)] == ["4712"]
+
+
+def test_documents_hold_so_many_messages() -> None:
+    sizes = [len(one.messages) for one in documents([inserted(n) for n in range(7)], batch_size=3)]
+    assert sizes == [3, 3, 1]
+
+
+def test_a_change_of_several_events_covers_them_all() -> None:
+    [document] = documents([change(7, Op.ADD, positions=((3,), (4,)))])
+    assert document.covers == {"3-4": ((3,), (4,))}
+    assert document.messages[0].positions == ((3,), (4,))
+
+
+@pytest.mark.parametrize(
+    "settings, key, expected",
+    [
+        ({}, "a=1+b=x", b"a=1+b=x"),
+        ({}, 'a=1+b="x+y"', b'a=1+b="x+y"'),
+        ({"key_separator": "|"}, 'a=1+b="x+y"', b"1|x+y"),
+        ({"key": "table"}, "a=1+b=x", b"s.t"),
+        ({"key": "none"}, "a=1+b=x", None),
+    ],
+)
+def test_keys(settings: dict[str, Any], key: str, expected: bytes | None) -> None:
+    table = Table(schema="s", name="t", columns=(Column(name="a", type="integer", key=1), Column(name="b", key=2)))
+    [found] = messages([change(1, Op.ADD, row=RowId("s", "t", key))], Catalog([table]), **settings)
+    assert found.key == expected
+
+
+def test_a_key_of_one_column_is_its_bare_value() -> None:
+    table = Table(name="t", columns=(Column(name="a", key=1),))
+    [found] = messages([change(1, Op.ADD, row=RowId(None, "t", 'a="x \\"y\\""'))], Catalog([table]))
+    assert (found.key, msgspec.json.decode(found.value or b"")["data"]) == (b'x "y"', {"a": 'x "y"'})
+
+
+def test_a_table_without_a_key_has_its_name_as_key_of_messages() -> None:
+    table = Table(schema="s", name="t", columns=(Column(name="a"),))
+    [found] = messages([change(1, Op.ADD, (Edit(column="a", new="x"),), row=RowId("s", "t", ""))], Catalog([table]))
+    assert found.key == b"s.t"
+
+
+def test_a_change_of_a_child_table_alone_is_no_message() -> None:
+    child = Child(name="tag", parent_key=("order_id",), columns=(Column(name="order_id"), Column(name="word")))
+    catalog = Catalog([Table(schema="shop", name="orders", columns=ORDERS.columns, children=(child,))])
+    tagged = change(1, Op.MODIFY, (Edit(column="tag.word", new=("a", "b"), reset=True),), whole=False)
+    assert encoded([tagged], catalog) == []
+    assert Renderer(MessageSettings(), catalog).render(tagged) is None
+    born = change(1, Op.ADD, (Edit(column="tag.word", new=("a",)), Edit(column="note", new="x")), whole=False)
+    assert told(born, catalog)["headers"]["columnMask"] == "11"
+    assert refusals([change(1, Op.ADD, (Edit(column="tag.wrod", new=None),))], catalog) == [
+        "'orders' 'order_id=1': 'tag.wrod' is no column of orders; is the schema up to date?."
+    ]
+
+
+def test_tombstones_come_only_when_they_are_wanted() -> None:
+    assert [one.value is None for one in messages([change(1, Op.DELETE)])] == [False]
+    found = messages([change(1, Op.DELETE)], tombstones=True, mode="registry", encoding="avro")
+    assert [(one.key, one.value is None, one.value_schema is None) for one in found] == [
+        (b"1", False, False),
+        (b"1", True, True),
+    ]
+
+
+def test_topics_are_made_from_a_template() -> None:
+    assert messages([inserted(1)], topic="{task}-{server}.{table}", task="t1", server="s1")[0].topic == "t1-s1.orders"
+    odd = Catalog([Table(name="Bestellungen ü", columns=(Column(name="a", key=1),))])
+    row = RowId(None, "Bestellungen ü", "a=1")
+    assert messages([change(1, Op.ADD, row=row)], odd, topic="all")[0].topic == "all"
+    assert "no topic can be called 'Bestellungen ü'" in refusals([change(1, Op.ADD, row=row)], odd)[0]
+
+
+def test_a_table_that_nobody_described_is_refused() -> None:
+    unknown = change(1, Op.ADD, row=RowId("shop", "nowhere", "a=1"))
+    assert "a schema that describes it" in refusals([unknown, unknown])[1]
+    [refused] = MessageFormat().encode([unknown], None)
+    assert isinstance(refused, Refusal)
+
+
+@pytest.mark.parametrize(
+    "key, problem",
+    [
+        ("a=x+b=y", "column 'a': 'x' is not a whole number"),
+        ("a=1+c=y", "the key names 'c', which is no column of t"),
+    ],
+)
+def test_a_key_that_fits_no_column_is_refused(key: str, problem: str) -> None:
+    table = Table(schema="s", name="t", columns=(Column(name="a", type="integer", key=1), Column(name="b", key=2)))
+    assert problem in refusals([change(1, Op.ADD, row=RowId("s", "t", key))], Catalog([table]))[0]
+    assert (
+        "'order_id': 'x' is not a whole number"
+        in refusals([change(1, Op.ADD, row=RowId("shop", "orders", "order_id=x"))])[0]
+    )
+
+
+def test_half_a_character_is_refused_wherever_it_stands() -> None:
+    assert "half a character" in refusals([change(1, Op.ADD, stream="\ud800")])[0]
+    assert "column 'note': '\\ud800' cannot be written" in refusals([inserted(1, customer="Ada", note="\ud800")])[0]
+    named = Table(name="t", columns=(Column(name="a", key=1), Column(name="\ud800")))
+    assert "the name of a column" in refusals([change(1, Op.ADD, row=RowId(None, "t", "a=1"))], Catalog([named]))[0]
+
+
+def test_a_name_that_json_escapes_is_a_name_too() -> None:
+    table = Table(name="t", columns=(Column(name="a", key=1), Column(name='b "c"\\')))
+    found = told(change(1, Op.ADD, (Edit(column='b "c"\\', new="x"),), row=RowId(None, "t", "a=1")), Catalog([table]))
+    assert found["data"] == {"a": "1", 'b "c"\\': "x"}
+
+
+def test_an_edit_without_a_new_value_adds_nothing() -> None:
+    assert told(change(7, Op.ADD, (Edit(column="note", old="x"),)))["headers"]["columnMask"] == "01"
+
+
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+def test_a_table_may_have_any_number_of_masks(encoding: Any) -> None:
+    columns = [Column(name=f"c{place}") for place in range(13)]
+    table = Table(name="t", columns=(Column(name="id", key=1), *columns))
+    changes = [
+        change(
+            n,
+            Op.ADD,
+            tuple([Edit(column=f"c{p}", new="") for p in range(13) if n >> p & 1]),
+            row=RowId(None, "t", "id=1"),
+        )
+        for n in range(5000)
+    ]
+    found = messages(changes, Catalog([table]), encoding=encoding)
+    reader = MessageReader(schema=shape_of(table, MessageSettings(encoding=encoding)).data_text)
+    assert [reader.read(one.value).present for one in found[-2:]] == [
+        ("id", *[f"c{place}" for place in range(13) if number >> place & 1]) for number in (4998, 4999)
+    ]
+
+
+def test_a_body_has_one_line_for_each_message() -> None:
+    [document] = MessageFormat().encode([inserted(1, customer="Ada"), inserted(2)], Catalog([ORDERS]))
+    lines = [msgspec.json.decode(line) for line in document.body.splitlines()]  # type: ignore[union-attr]  # none is refused
+    assert [(line["topic"], line["key"], line["value"]["data"]["order_id"]) for line in lines] == [
+        ("shop.orders", "1", 1),
+        ("shop.orders", "2", 2),
+    ]
+    assert MessageFormat().suffix == ".jsonl"
+
+
+def test_a_body_of_avro_is_in_base64_and_begins_with_metadata() -> None:
+    form = MessageFormat(settings=MessageSettings(encoding="avro", mode="metadata", tombstones=True))
+    [document] = form.encode([inserted(1), change(1, Op.DELETE)], Catalog([ORDERS]))
+    lines = [msgspec.json.decode(line) for line in document.body.splitlines()]  # type: ignore[union-attr]  # none is refused
+    assert [line["topic"] for line in lines] == ["eventlog.metadata", "shop.orders", "shop.orders", "shop.orders"]
+    assert all(line["value"].startswith("YXRNU0cE") for line in lines[:-1])
+    assert lines[-1]["value"] is None
+
+
+@pytest.mark.parametrize(
+    "settings, problem",
+    [
+        ({"mode": "registry"}, "Avro only"),
+        ({"avro_key": True}, "avro_key needs"),
+        ({"batch_size": 0}, "between 1 and 10000"),
+        ({"topic": "{database}"}, "names {database}; it knows {schema}"),
+        ({"topic": "{schema"}, "no template"),
+        ({"topic": ""}, "is empty"),
+        ({"metadata_topic": "a b"}, "which no topic can be called"),
+        ({"mode": "metadata", "topic": "x", "metadata_topic": "x"}, "one of their own"),
+    ],
+)
+def test_settings_that_fit_nothing_are_refused(settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        MessageSettings(**settings)
+    assert problem in str(caught.value)

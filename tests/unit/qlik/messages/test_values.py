@@ -1,0 +1,156 @@
+"""Types and values in messages: what each SQL type is called, how JSON and Avro write it, and what does not fit."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import re
+from decimal import Decimal
+from typing import Any
+
+import avro.io
+import avro.schema
+import fastavro
+import msgspec
+import pytest
+
+from eventlog.core.model import Edit, Op, RowId
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.shape import shape_of
+from eventlog.qlik.messages.typemap import MessageType, message_type
+from tests.support.messages import change, messages, refusals
+
+TYPES = {
+    "boolean": MessageType("BOOLEAN", 1),
+    "tinyint(1)": MessageType("BOOLEAN", 1),
+    "tinyint": MessageType("INT1", 3),
+    "smallint unsigned": MessageType("UINT2", 5),
+    "int(10) unsigned": MessageType("UINT4", 10),
+    "integer": MessageType("INT4", 10),
+    "bigint": MessageType("INT8", 19),
+    "BIGINT UNSIGNED": MessageType("UINT8", 20),
+    "NUMBER(10)": MessageType("NUMERIC", 0, 10, 0),
+    "numeric(10, 2)": MessageType("NUMERIC", 0, 10, 2),
+    "numeric": MessageType("NUMERIC"),
+    "NUMBER(*,0)": MessageType("NUMERIC", 0, 38, 0),
+    "NUMBER(*)": MessageType("NUMERIC"),
+    "NUMBER(5,-2)": MessageType("NUMERIC"),
+    "money": MessageType("NUMERIC", 0, 19, 4),
+    "real": MessageType("REAL4", 7),
+    "double precision": MessageType("REAL8", 14),
+    "varchar2(64 char)": MessageType("STRING", 64),
+    "text": MessageType("STRING"),
+    "uuid": MessageType("STRING"),
+    "clob": MessageType("CLOB"),
+    "nclob": MessageType("NCLOB"),
+    "longtext": MessageType("CLOB"),
+    "bytea": MessageType("BYTES"),
+    "varbinary(8)": MessageType("BYTES", 8),
+    "blob": MessageType("BLOB"),
+    "date": MessageType("DATE"),
+    "time": MessageType("TIME"),
+    "timestamp(3) without time zone": MessageType("DATETIME"),
+}
+WHEN = dt.datetime(1969, 12, 31, 23, 59, 58, 500_000)
+VALUES: list[tuple[str, Any, Any, Any]] = [
+    ("boolean", "t", True, True),
+    ("boolean", False, False, False),
+    ("integer", "-5", -5, -5),
+    ("integer", " 7", 7, 7),
+    ("bigint", 2**63 - 1, 2**63 - 1, 2**63 - 1),
+    ("bigint unsigned", 2**64 - 1, str(2**64 - 1), Decimal(2**64 - 1)),
+    ("numeric(10,2)", "19.9", "19.90", Decimal("19.90")),
+    ("numeric(10,2)", Decimal("-1E+2"), "-100.00", Decimal("-100.00")),
+    ("numeric(10,0)", "12", "12", Decimal(12)),
+    ("numeric", "1.250", "1.250", "1.250"),
+    ("real", "0.5", 0.5, 0.5),
+    ("double precision", 1e300, 1e300, 1e300),
+    ("varchar(9)", 'Ż"\0\n', 'Ż"\0\n', 'Ż"\0\n'),
+    ("varchar(9000)", "x" * 9000, "x" * 9000, "x" * 9000),
+    ("bytea", "qqo=", "AAAA", b"\xaa\xaa"),
+    ("date", "1969-12-31", "1969-12-31", dt.date(1969, 12, 31)),
+    ("time", "09:08:07", "09:08:07", dt.time(9, 8, 7)),
+    ("time", "09:08:07.25", "09:08:07.250000", dt.time(9, 8, 7, 250_000)),
+    ("timestamp", WHEN, "1969-12-31 23:59:58.500000", WHEN.replace(tzinfo=dt.UTC)),
+    ("timestamptz", "2024-05-06 09:00:00+02", "2024-05-06 07:00:00.000000", dt.datetime(2024, 5, 6, 7, tzinfo=dt.UTC)),
+]
+
+
+def catalog(sql_type: str) -> Catalog:
+    return Catalog(
+        [Table(name="t", columns=(Column(name="id", type="integer", key=1), Column(name="v", type=sql_type)))]
+    )
+
+
+def with_value(value: Any) -> Any:
+    return change(1, Op.ADD, (Edit(column="v", new=value),), row=RowId(None, "t", "id=1"))
+
+
+def avro_value(sql_type: str, value: Any, *, logical: bool) -> tuple[Any, Any]:
+    """The value as fastavro and as Avro's own library read it."""
+    [found] = messages([with_value(value)], catalog(sql_type), encoding="avro", logical_types=logical)
+    shape = shape_of(catalog(sql_type).tables[0], MessageSettings(encoding="avro", logical_types=logical))
+    content = found.value or b""
+    first: Any = fastavro.schemaless_reader(io.BytesIO(content), fastavro.parse_schema(shape.data_schema), None)
+    official = avro.io.DatumReader(avro.schema.parse(shape.data_text))
+    second: Any = official.read(avro.io.BinaryDecoder(io.BytesIO(content)))
+    return first["data"]["v"], second["data"]["v"]
+
+
+@pytest.mark.parametrize("sql_type, expected", TYPES.items())
+def test_types_are_called_as_documented(sql_type: str, expected: MessageType) -> None:
+    assert message_type(sql_type) == expected
+
+
+@pytest.mark.parametrize("sql_type, value, expected, _logical", VALUES)
+def test_values_in_json(sql_type: str, value: Any, expected: Any, _logical: Any) -> None:
+    [found] = messages([with_value(value)], catalog(sql_type))
+    assert msgspec.json.decode(found.value or b"")["data"] == {"id": 1, "v": expected}
+
+
+@pytest.mark.parametrize("sql_type, value, expected, logical", VALUES)
+def test_values_in_avro(sql_type: str, value: Any, expected: Any, logical: Any) -> None:
+    plain = bytes.fromhex(expected) if sql_type == "bytea" else expected
+    assert avro_value(sql_type, value, logical=False) == (plain, plain)
+    assert avro_value(sql_type, value, logical=True) == (logical, logical)
+
+
+@pytest.mark.parametrize("sql_type", TYPES)
+def test_null_is_null(sql_type: str) -> None:
+    [found] = messages([with_value(None)], catalog(sql_type))
+    assert msgspec.json.decode(found.value or b"")["data"]["v"] is None
+    assert avro_value(sql_type, None, logical=True) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "sql_type, value, problem",
+    [
+        ("integer", 2**31, "outside -2147483648 to 2147483647"),
+        ("bigint", -(2**63) - 1, "outside"),
+        ("numeric(4,2)", "100.00", r"does not fit into decimal\(4,2\)"),
+        ("numeric(4,2)", "1.005", r"does not fit into decimal\(4,2\)"),
+        ("numeric(4,2)", "NaN", "does not fit"),
+        ("numeric(4,2)", "1E+99999", "does not fit"),
+        ("real", 1e300, "too large for a float"),
+        ("varchar", "half \ud800", "half a character"),
+        ("date", "1969-02-30", "is not a"),
+    ],
+)
+def test_what_avro_cannot_hold_is_refused_with_its_column(sql_type: str, value: Any, problem: str) -> None:
+    [note] = refusals([with_value(value)], catalog(sql_type), encoding="avro", logical_types=True)
+    assert note.startswith("'t' 'id=1': column 'v': ")
+    assert re.search(problem, note), note
+
+
+@pytest.mark.parametrize(
+    "sql_type, value, problem",
+    [
+        ("double precision", float("nan"), "JSON cannot hold"),
+        ("varchar", "half \ud800", "cannot be written as JSON"),
+    ],
+)
+def test_what_json_cannot_hold_is_refused_with_its_column(sql_type: str, value: Any, problem: str) -> None:
+    [note] = refusals([with_value(value)], catalog(sql_type))
+    assert "column 'v'" in note
+    assert problem in note

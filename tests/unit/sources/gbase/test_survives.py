@@ -1,0 +1,168 @@
+"""What a GBase decoder must survive: a test for every row of the specification's table, in its order."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from eventlog.core.errors import DamageError, SourceError
+from eventlog.core.model import Image, Op, Status
+from eventlog.core.rules import Options, tell
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import Batch
+from eventlog.sources.gbase.encode import record, row_record, table_record
+from eventlog.sources.gbase.layout import layout_of
+from eventlog.sources.gbase.records import Record
+from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.stream import images
+from tests.support.gbase_streams import GOOD, OWN, T1, before_damage, begin, commit, insert, read, row, told
+
+
+@pytest.mark.parametrize("missing", [1, 20, 35])
+def test_a_stream_that_ends_inside_a_record(missing: int) -> None:
+    found, error = before_damage([GOOD + commit(9)[:-missing]])
+    assert (told(found), type(error)) == ([(Op.ADD, None, 1)], DamageError)
+    assert f"Byte {len(GOOD)}: " in str(error)
+    assert f"{missing if missing < 20 else 16 - (36 - missing) if missing > 20 else 20} byte(s)" in str(error)
+
+
+@pytest.mark.parametrize("size", [0, 15, 35])
+def test_a_header_that_is_too_short(size: int) -> None:
+    found, error = before_damage([GOOD + size.to_bytes(4, "big") + commit(9)[4:]])
+    assert isinstance(error, DamageError)
+    assert (len(found), error.offset) == (1, len(GOOD))
+
+
+def test_a_header_that_is_longer_than_known_is_accepted() -> None:
+    longer = (40).to_bytes(4, "big") + commit(3)[4:] + b"more"
+    assert len(read(table_record(T1), begin(1), insert(2, 1), longer)) == 1
+
+
+@pytest.mark.parametrize("surplus", [b"", b"\1", b"\0\0\0\1\0\0\0\1"])
+def test_sizes_that_do_not_fit_the_layout_end_the_row_and_nothing_else(surplus: bytes) -> None:
+    good = insert(2, 1)
+    bad = (36 + len(surplus)).to_bytes(4, "big") + good[4:36] + surplus + good[40:]
+    found = read(table_record(T1), begin(1), bad, insert(3, 2), commit(4))
+    assert told(found)[1] == (Op.ADD, None, 2)
+    assert "bytes of sizes" in str(found[0].fault)
+    assert good[40:].hex() in str(found[0].fault)
+    catalog = Catalog([Table(name="t1", schema="shop", columns=(Column(name="c1", key=1), Column(name="c2")))])
+    outcome = tell(found, catalog, Options()).others[found[0].position]
+    assert (outcome.status, outcome.note) == (Status.ERROR, found[0].fault)
+
+
+def test_another_packet_scheme_is_damage_or_skipped() -> None:
+    other = commit(9)[:8] + (67).to_bytes(4, "big") + commit(9)[12:]
+    found, error = before_damage([GOOD + other + begin(10) + insert(11, 2) + commit(12)])
+    assert (len(found), "packet scheme 67" in str(error)) == (1, True)
+    assert len(read(GOOD + other + begin(10) + insert(11, 2) + commit(12), own=GbaseSettings(skip_schemes=True))) == 2
+
+
+def test_an_unknown_record_is_skipped_and_told() -> None:
+    said: list[str] = []
+    unknown = commit(9)[:12] + (77).to_bytes(4, "big") + commit(9)[16:]
+    assert len(read(unknown, GOOD, said=said)) == 1
+    assert said == ["Byte 0: record number 77 is not known and is left out."]
+
+
+def test_a_row_without_bytes_is_one_only_without_columns() -> None:
+    empty = row_record(Record.INSERT, 2, 7, layout_of(6, ""), {})
+    [none] = read(table_record(layout_of(6, "")), begin(1), empty, commit(3))
+    assert (none.after, none.fault) == ({}, None)
+    [bad] = read(table_record(T1), begin(1), record(Record.INSERT, 2, 7, 5, 0, sizes=bytes(4)), commit(3))
+    assert "0 bytes" in str(bad.fault)
+
+
+def test_a_huge_record_is_refused_before_it_came() -> None:
+    huge = commit(9)[:4] + (2**31).to_bytes(4, "big") + commit(9)[8:]
+    assert "the limit is" in str(before_damage([GOOD + huge])[1])
+
+
+def test_rows_of_an_unknown_label_are_kept_or_end_everything() -> None:
+    [bare] = read(begin(1), insert(2, 1), commit(3))
+    assert "nothing has described the columns of label 5" in str(bare.fault)
+    assert insert(2, 1)[40:].hex() in str(bare.fault)
+    with pytest.raises(DamageError, match="Byte 40: a row of label 5"):
+        read(begin(1), insert(2, 1), commit(3), own=GbaseSettings(unknown_rows="fail"))
+
+
+def test_a_description_that_contradicts_its_header_is_told_with_the_rows_or_ends_everything() -> None:
+    wrong = bytearray(table_record(T1))
+    wrong[27] = 9
+    said: list[str] = []
+    [bare] = read(bytes(wrong), begin(1), insert(2, 1), commit(3), said=said)
+    assert "4 bytes in columns of fixed length, and the header says 9" in said[0]
+    assert "the header says 9" in str(bare.fault)
+    with pytest.raises(DamageError, match=r"Byte 0: .*says 9"):
+        read(bytes(wrong), own=GbaseSettings(unknown_rows="fail"))
+
+
+def test_a_table_described_anew_is_read_so_from_there_on() -> None:
+    other = layout_of(5, "c1 integer, c3 smallint")
+    later = row_record(Record.INSERT, 5, 7, other, {"c1": 2, "c3": 3})
+    stream = [table_record(T1), begin(1), insert(2, 1), table_record(other), later, table_record(T1), insert(6, 4)]
+    batches: list[Batch] = list(images([*stream, commit(7)], OWN))
+    seen = [
+        (one.after, [c.name for c in batch.catalog.tables[0].columns])
+        for batch in batches
+        if batch.catalog
+        for one in cast("list[Image]", batch.events)
+    ]
+    assert seen == [
+        ({"c1": 1, "c2": "a"}, ["c1", "c2"]),
+        ({"c1": 2, "c3": 3}, ["c1", "c3"]),
+        ({"c1": 4, "c2": "a"}, ["c1", "c2"]),
+    ]
+
+
+def test_transactions_that_begin_twice_or_never() -> None:
+    said: list[str] = []
+    found = read(table_record(T1), begin(1), insert(2, 1), begin(3), insert(4, 2), commit(5), commit(6), said=said)
+    assert (told(found), len(said)) == ([(Op.ADD, None, 2)], 2)
+    assert told(read(table_record(T1), insert(2, 1), commit(3))) == [(Op.ADD, None, 1)]
+    assert read(table_record(T1), insert(2, 1), commit(3), own=GbaseSettings(orphans="skip")) == []
+
+
+def test_updates_without_their_other_half() -> None:
+    other = layout_of(6, "c1 integer")
+    foreign = row_record(Record.UPDAFT, 4, 7, other, {"c1": 9})
+    stream = [row(Record.UPDAFT, 2, 1), row(Record.UPDBEF, 3, 2), foreign, row(Record.UPDBEF, 5, 3), insert(6, 4)]
+    stream += [row(Record.UPDAFT, 7, 4), row(Record.UPDBEF, 8, 5)]
+    found = read(table_record(T1), table_record(other), begin(1), *stream, commit(9))
+    assert told(found) == [
+        (Op.MODIFY, None, 1),
+        (Op.MODIFY, 2, None),
+        (Op.MODIFY, None, 9),
+        (Op.MODIFY, 3, None),
+        (Op.ADD, None, 4),
+        (Op.MODIFY, None, 4),
+        (Op.MODIFY, 5, None),
+    ]
+    assert [one.last for one in found] == [False] * 6 + [True]
+
+
+def test_the_end_of_an_unknown_transaction_is_only_told() -> None:
+    said: list[str] = []
+    assert len(read(record(Record.DISCARD, 1, 3), record(Record.RBTX, 1, 3), GOOD, said=said)) == 1
+    assert len(said) == 2
+
+
+def test_errors_of_the_server_are_told_or_end_the_stream() -> None:
+    said: list[str] = []
+    mild = record(Record.ERROR, 0, -83705, payload=b"t1\0")
+    assert len(read(mild, GOOD, said=said)) == 1
+    assert "-83705 (CDC_E_NOTAB): there is no such table." in said[0]
+    assert "'t1'" in said[0]
+    found, error = before_damage([GOOD, record(Record.ERROR, 1, -12345), GOOD])
+    assert (len(found), isinstance(error, SourceError), "-12345" in str(error)) == (1, True, True)
+
+
+def test_heartbeats_are_no_changes() -> None:
+    assert len(read(record(Record.TIMEOUT, 0), GOOD, record(Record.TIMEOUT, 3))) == 1
+
+
+def test_text_that_is_none_ends_its_row_only() -> None:
+    bad = insert(2, 1)[:-1] + b"\xff"
+    found = read(table_record(T1), begin(1), bad, insert(3, 2), commit(4))
+    assert ("utf-8" in str(found[0].fault), told(found)[1]) == (True, (Op.ADD, None, 2))

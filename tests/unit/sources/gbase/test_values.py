@@ -1,0 +1,214 @@
+"""GBase values: every example of the specification, and what was written is read again, of every type."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog.core.errors import ConfigError, DataError
+from eventlog.sources.gbase.compiled import compiled
+from eventlog.sources.gbase.encode import GBASE, INFORMIX, Dialect, row_record, table_record
+from eventlog.sources.gbase.layout import Layout, layout_of, read_layout
+from eventlog.sources.gbase.records import Record
+from eventlog.sources.gbase.rows import SlowReader
+from eventlog.sources.gbase.types import read_type
+from eventlog.sources.gbase.values import TextRules, codec
+from tests.support.shares import met, shares
+from tests.support.strategies_gbase import rows, tables
+
+EXAMPLES: list[tuple[str, Any, str]] = [
+    ("int8", 5_000_000_000, "0001 2A05F200 00000001"),
+    ("date", dt.date(2025, 3, 23), "0000B2AA"),
+    ("date", dt.date(1899, 12, 30), "FFFFFFFF"),
+    ("decimal(8,2)", Decimal("1234.56"), "C20C223800"),
+    ("decimal(8,2)", Decimal("-1234.56"), "3D57412C00"),
+    ("decimal(8,2)", Decimal("-100.00"), "3D63000000"),
+    ("decimal(8,2)", Decimal("0.05"), "C005000000"),
+    ("decimal(8,2)", Decimal("0.00"), "8000000000"),
+    ("datetime year to second", dt.datetime(2025, 3, 23, 10, 57, 19), "C7141903170A3913"),
+    ("datetime year to fraction(2)", dt.datetime(2025, 3, 23, 10, 57, 19, 250_000), "C7141903170A391319"),
+    ("datetime year to day", dt.date(99, 12, 31), "C6630C1F00"),
+    ("datetime hour to minute", dt.time(0, 9), "C20900"),
+    ("interval hour to second", "-1:02:03", "3C626161"),
+    ("interval day(3) to hour", "250 06", "C5023206"),
+    ("interval minute(5) to minute", "54321", "C4052B15"),
+    ("smallint", None, "8000"),
+    ("integer", None, "80000000"),
+    ("bigserial", None, "8000000000000000"),
+    ("int8", None, "00000000000000000000"),
+    ("float", None, "FFFFFFFFFFFFFFFF"),
+    ("real", None, "FFFFFFFF"),
+    ("decimal(8,2)", None, "0000000000"),
+    ("date", None, "80000000"),
+    ("interval day(3) to hour", None, "00000000"),
+    ("boolean", None, "0100"),
+    ("boolean", True, "0001"),
+    ("char(3)", None, "002020"),
+    ("char(3)", "   ", "202020"),
+    ("varchar(10)", None, "000100"),
+    ("varchar(10)", "", "0000"),
+    ("lvarchar(10)", None, "000101"),
+    ("lvarchar(10)", "", "000100"),
+    ("blob", None, "00" * 76),
+]
+
+
+@pytest.mark.parametrize("kind, value, written", EXAMPLES)
+def test_the_examples_of_the_specification(kind: str, value: Any, written: str) -> None:
+    own = codec(read_type(kind), TextRules())
+    data = bytes.fromhex(written)
+    assert own.decode(data) == value
+    assert own.encode(value) == data
+
+
+def test_a_varchar_of_informix_has_one_byte_for_its_length() -> None:
+    own = codec(read_type("varchar(10)"), TextRules(), wide=False)
+    assert [own.encode(value) for value in ("", None, "a")] == [b"\0", b"\1\0", b"\1a"]
+    assert [own.decode(data) for data in (b"\0", b"\1\0", b"\1a")] == ["", None, "a"]
+
+
+@pytest.mark.parametrize("written", ["0100", "01FF", "00FF"])
+def test_a_boolean_is_null_by_its_flag_or_by_its_value(written: str) -> None:
+    layout = layout_of(1, "c1 boolean")
+    row = row_record(Record.INSERT, 1, 1, layout, {"c1": True})[:36] + bytes.fromhex(written)
+    assert SlowReader(layout, TextRules(), "auto")(row, 36) == compiled(layout, TextRules())(row, 36) == {"c1": None}
+
+
+@pytest.mark.parametrize(
+    "kind, written, told",
+    [
+        ("decimal(8,2)", "C20C226400", "64 is no pair"),
+        ("decimal(4,2)", "C30C22", "exponent"),
+        ("datetime year to day", "C60D0C1F01", "exponent"),
+        ("datetime year to second", "C71419032D0A3913", "day"),
+        ("datetime hour to minute", "3D6261", "negative"),
+        ("interval day(3) to hour", "C50B3206", "more digits"),
+        ("datetime year to fraction(1)", "C7141903170A391319", "more digits"),
+        ("int8", "00020000000000000000", "sign"),
+        ("boolean", "0200", "null flag"),
+        ("date", "7FFFFFFF", "greater than maximum"),
+        ("varchar(9)", "05616263", "length"),
+        ("lvarchar(9)", "000902616263", "length"),
+        ("lvarchar(9)", "00020261", "null flag"),
+        ("char(2)", "C3C3", "utf-8"),
+    ],
+)
+def test_bytes_that_are_no_value_are_told_with_their_column(kind: str, written: str, told: str) -> None:
+    layout = layout_of(1, f"c1 {kind}")
+    data = bytes.fromhex(written)
+    good = row_record(Record.INSERT, 1, 1, layout, {"c1": None})
+    sizes = b"" if layout.fixed else len(data).to_bytes(4, "little")
+    record = good[:4] + len(data).to_bytes(4, "big") + good[8:36] + sizes + data
+    for reader in (SlowReader(layout, TextRules(), "auto"), compiled(layout, TextRules())):
+        with pytest.raises(DataError, match=f"column c1 holds no .*{told}"):
+            reader(record, 36 + len(sizes))
+
+
+def test_a_float_that_is_no_number_and_not_null_stays() -> None:
+    layout = layout_of(1, "c1 float, c2 smallfloat")
+    data = row_record(Record.INSERT, 1, 1, layout, {"c1": math.nan, "c2": math.nan})
+    read = compiled(layout, TextRules())(data, 36)
+    assert [isinstance(value, float) and math.isnan(value) for value in read.values()] == [True, True]
+
+
+@pytest.mark.parametrize("invalid, value", [("replace", "\ufffd!"), ("bytes", b"\xff!")])
+def test_bytes_that_are_no_text_are_replaced_or_kept_if_that_is_wanted(invalid: Any, value: object) -> None:
+    layout = layout_of(1, "c1 varchar(9)")
+    data = row_record(Record.INSERT, 1, 1, layout, {"c1": "ü"}).replace("ü".encode(), b"\xff!")
+    assert compiled(layout, TextRules(invalid=invalid))(data, 40) == {"c1": value}
+
+
+@pytest.mark.parametrize("encoding, text", [("gb18030", "变更"), ("5488", "变更"), ("819", "Ärger"), ("1252", "€ 5")])
+def test_texts_come_in_the_code_set_of_the_database(encoding: str, text: str) -> None:
+    texts = TextRules(encoding=encoding, trim=True)
+    layout = layout_of(1, "c1 char(12), c2 lvarchar(20)")
+    data = row_record(Record.INSERT, 1, 1, layout, {"c1": text, "c2": text}, Dialect(texts=texts))
+    assert compiled(layout, texts)(data, 40) == SlowReader(layout, texts, "auto")(data, 40) == {"c1": text, "c2": text}
+
+
+def test_an_unknown_code_set_is_refused() -> None:
+    with pytest.raises(ConfigError, match="There is no code set klingon"):
+        TextRules(encoding="klingon")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), tables(), st.sampled_from([GBASE, INFORMIX, Dialect(sizes="little", wide=False)]))
+def test_a_row_is_read_as_it_was_written(data: st.DataObject, layout: Layout, dialect: Dialect) -> None:
+    row = data.draw(rows(layout))
+    record = row_record(Record.INSERT, 7, 8, layout, row, dialect)
+    header = 36 + 4 * len(layout.varying)
+    assert SlowReader(layout, TextRules(), "auto")(record, header) == row
+    quick = compiled(layout, TextRules())(record, header)
+    assert (quick, [type(value) for value in quick.values()]) == (row, [type(row[name]) for name in quick])
+
+
+@shares(read=0.2, refused=0.05)
+@settings(max_examples=60, deadline=None)
+@given(st.data(), tables(4))
+def test_damaged_rows_are_read_alike_or_refused_alike(data: st.DataObject, layout: Layout) -> None:
+    record = bytearray(row_record(Record.INSERT, 7, 8, layout, data.draw(rows(layout))))
+    header = 36 + 4 * len(layout.varying)
+    for _ in range(data.draw(st.integers(1, 3))):
+        record[data.draw(st.integers(36, len(record) - 1))] = data.draw(st.integers(0, 255))
+    results = []
+    for reader in (SlowReader(layout, TextRules(), "auto"), compiled(layout, TextRules())):
+        try:
+            results.append(repr(reader(bytes(record), header)))
+        except DataError as error:
+            results.append(str(error))
+    met(read=results[0].startswith("{"), refused=not results[0].startswith("{"))
+    assert results[0] == results[1]
+
+
+@given(tables())
+def test_a_layout_survives_its_record(layout: Layout) -> None:
+    assert read_layout(table_record(layout), 36) == layout
+
+
+def test_names_may_be_anything_in_quotes() -> None:
+    layout = layout_of(3, '"My, Col" integer, "say ""x""" decimal(8, 2), C3 VARCHAR(20,0)')
+    assert [column.name for column in layout.columns] == ["My, Col", 'say "x"', "C3"]
+    assert read_layout(table_record(layout), 36) == layout
+    row: dict[str, Any] = {"My, Col": 1, 'say "x"': Decimal("2.50"), "C3": "{x}"}
+    assert compiled(layout, TextRules())(row_record(Record.INSERT, 1, 1, layout, row), 40) == row
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("c1", "no name with a type"),
+        ("c1 integer, c1 date", "same name twice"),
+        ("c1 varchar(5), c2 integer", "comes behind others"),
+        ("c1 text", "not a type that can be captured"),
+        ("c1 set(integer not null)", "not the name of a type"),
+        ("c1 decimal(33,2)", "1 to 32 digits"),
+        ("c1 char(0)", "is not a type"),
+        ("c1 datetime day to year", "is not a type"),
+        ("c1 interval year to day", "months have no number of days"),
+        ("c1 interval day(0) to hour", "precision"),
+    ],
+)
+def test_descriptions_that_cannot_be_are_refused(text: str, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        layout_of(1, text)
+
+
+def test_a_value_without_room_is_refused() -> None:
+    for kind, value in [
+        ("smallint", -0x8000),
+        ("int8", 2**63),
+        ("char(2)", "abc"),
+        ("decimal(4,2)", Decimal("12345.5")),
+    ]:
+        with pytest.raises(OverflowError):
+            codec(read_type(kind), TextRules()).encode(value)
+    with pytest.raises(OverflowError, match="no number"):
+        codec(read_type("decimal"), TextRules()).encode(Decimal("NaN"))
+    with pytest.raises(ValueError, match="fields"):
+        codec(read_type("interval day to hour"), TextRules()).encode("5")

@@ -1,0 +1,131 @@
+"""Operations that go on over several queue rows: both readings of the lengths, every border, every contradiction."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.sources.linter.emulator import Lengths, spread
+from eventlog.sources.linter.parts import Operation, operation
+from eventlog.sources.linter.rows import CAPACITY, QueueRow
+from tests.support.linter import NEW, OLD, row
+
+
+def continued(first: bytes, second: bytes, lengths: Lengths, **other: object) -> list[QueueRow]:
+    pieces = spread(first, second, lengths)
+    return [
+        row(extdata=number, len1=one, len2=two, data=data, **other) for number, (one, two, data) in enumerate(pieces)
+    ]
+
+
+def fault(rows: list[QueueRow], *, pad: bool = False) -> str:
+    found = operation(rows, pad=pad)
+    assert found.fault is not None
+    assert found.first == b"".join([one.data for one in sorted(rows, key=lambda one: one.extdata)])  # the raw is kept
+    return found.fault
+
+
+FIRST, SECOND = bytes(range(1, 251)) * 16, bytes(reversed(range(1, 251))) * 16
+
+
+@pytest.mark.parametrize("lengths", ["rows", "totals"])
+def test_the_update_of_the_specification_with_images_of_4000_bytes(lengths: Lengths) -> None:
+    rows = continued(FIRST, SECOND, lengths)
+    expected = {"rows": [(3400, 0), (600, 2800), (0, 1200)], "totals": [(4000, 4000)] * 3}
+    assert [(one.len1, one.len2) for one in rows] == expected[lengths]
+    for order in permutations(rows):
+        assert operation(order, pad=False) == Operation(rows[0], FIRST, SECOND)
+
+
+@given(
+    st.sampled_from([0, 1, 3399, 3400, 3401, 4096]),
+    st.sampled_from([0, 1, 3399, 3400, 4096]),
+    st.sampled_from(["rows", "totals"]),
+)
+def test_parts_of_any_size_come_back(first: int, second: int, lengths: Lengths) -> None:
+    one, two = (FIRST * 2)[:first], (SECOND * 2)[:second]
+    found = operation(continued(one, two, lengths), pad=False)
+    assert (found.first, found.second, found.fault) == (one, two, None)
+
+
+def test_what_lies_past_the_lengths_is_never_looked_at() -> None:
+    assert operation([row(data=OLD + NEW + b"\xff" * 100)], pad=False).second == NEW
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_gap_is_an_error(gone: int) -> None:
+    rows = continued(FIRST, SECOND, "rows")
+    del rows[gone]
+    assert fault(rows) == f"The row with EXTDATA {gone} is missing."
+
+
+def test_a_last_row_that_is_missing_shows_in_the_totals() -> None:
+    assert "LEN1 + LEN2 is 8000, and 2 row(s) hold 6800" in fault(continued(FIRST, SECOND, "totals")[:2])
+
+
+def test_a_row_that_continues_nothing_is_an_error() -> None:
+    assert fault([row(extdata=1)]) == "The row with EXTDATA 0 is missing."
+    assert fault([row(extdata=-1)]) == "The row with EXTDATA 0 is missing."
+
+
+def test_an_equal_duplicate_is_dropped_and_a_different_one_an_error() -> None:
+    rows = continued(FIRST, SECOND, "rows")
+    assert operation([*rows, rows[1]], pad=False).second == SECOND
+    other = row(extdata=1, len1=600, len2=2800, data=b"x" * 3400)
+    assert fault([*rows, other]) == "Two rows with EXTDATA 1 say different things."
+
+
+def test_an_operation_of_four_rows_is_read() -> None:
+    assert operation(continued(FIRST * 2, SECOND, "rows"), pad=False).first == FIRST * 2
+
+
+@pytest.mark.parametrize("column", ["typ", "rowid_src", "tabnum_src"])
+def test_rows_must_agree_on_what_they_are(column: str) -> None:
+    first, second, third = continued(FIRST, SECOND, "rows")
+    changed = row(**{"extdata": 1, "len1": second.len1, "len2": second.len2, "data": second.data, column: 99})
+    assert "of the row with EXTDATA 1 differ from the first" in fault([first, changed, third])
+
+
+def test_totals_must_agree() -> None:
+    first, second, third = continued(FIRST, SECOND, "totals")
+    changed = row(extdata=1, len1=4000, len2=3999, data=second.data)
+    assert "differ between the operation's rows" in fault([first, changed, third])
+
+
+@pytest.mark.parametrize("len1, len2", [(-1, 5), (5, -1), (-5, -5)])
+def test_negative_lengths_are_damage(len1: int, len2: int) -> None:
+    assert fault([row(len1=len1, len2=len2)]) == "LEN1 or LEN2 is negative."
+
+
+@pytest.mark.parametrize("len1", [3401, 2**31 - 1])
+def test_lengths_that_no_row_can_hold_are_damage(len1: int) -> None:
+    assert "1 row(s) hold 3400 bytes at most" in fault([row(len1=len1, len2=0, data=bytes(CAPACITY))])
+
+
+def test_truncated_data_is_an_error_unless_zeros_may_be_put_back() -> None:
+    cut = row(data=(OLD + NEW).removesuffix(b"\0"))
+    assert "DATA is truncated: it has 57 bytes and the lengths say 58." in fault([cut])
+    assert operation([cut], pad=True).second == NEW
+    assert "truncated: it has 0 bytes" in fault([row(data=b"")])
+
+
+@pytest.mark.parametrize("lengths", ["rows", "totals"])
+def test_zeros_are_put_back_in_the_middle_of_an_operation_too(lengths: Lengths) -> None:
+    first, second = b"a" * 3390 + bytes(10), b"b" * 3390 + bytes(10)
+    rows = [
+        row(extdata=one.extdata, len1=one.len1, len2=one.len2, data=one.data.rstrip(b"\0"))
+        for one in continued(first, second, lengths)
+    ]
+    assert "truncated" in fault(rows)
+    found = operation(rows, pad=True)
+    assert (found.first, found.second, found.fault) == (first, second, None)
+
+
+def test_rows_for_several_destinations_are_one_operation() -> None:
+    rows = continued(FIRST, SECOND, "rows") + continued(FIRST, SECOND, "rows", dst_server="OTHER")
+    assert operation(rows, pad=False).second == SECOND
+    assert operation(rows[1:], pad=False) == Operation(rows[3], FIRST, SECOND)  # one of them is whole
+    assert fault([*rows[1:3], *rows[4:]]) == "The row with EXTDATA 0 is missing."

@@ -1,0 +1,43 @@
+"""A property of which too few examples take part is no property."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.shares import met, shares
+
+
+def test_too_few_are_told_with_their_number() -> None:
+    @shares(even=0.1, large=0.9)
+    @settings(max_examples=50, database=None)
+    @given(st.integers(0, 9999))
+    def a_property(number: int) -> None:
+        met(even=number % 2 == 0, large=number > 9998)
+
+    with pytest.raises(AssertionError, match=r"large: \d+ of \d+ examples, less than 90%"):
+        a_property()
+
+
+def test_what_is_asked_for_and_never_said_is_not_met() -> None:
+    @shares(odd=0.1)
+    @settings(max_examples=50, database=None)
+    @given(st.integers(0, 9999))
+    def a_property(number: int) -> None:
+        met(even=number % 2 == 0)
+
+    with pytest.raises(AssertionError, match="odd: 0 of"):
+        a_property()
+
+
+@shares(even=0.1)
+@given(st.integers(0, 9999))
+def test_enough_are_enough(number: int) -> None:
+    met(even=number % 2 == 0)
+    assert number >= 0
+
+
+def test_who_says_it_and_is_not_asked_is_told() -> None:
+    with pytest.raises(AssertionError, match="no @shares"):
+        met(even=True)

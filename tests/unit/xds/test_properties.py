@@ -1,0 +1,147 @@
+"""Properties of the XDS writer: equal to a tree built by lxml, well-formed, read back unchanged, nothing lost."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId
+from eventlog.core.schema import Catalog
+from eventlog.xds.events import read_events
+from eventlog.xds.text import attribute, check, escaped
+from eventlog.xds.validate import validate
+from eventlog.xds.write import XdsFormat
+from tests.support.shares import met, shares
+from tests.support.strategies_xds import CATALOG, any_text, changes, xml_text
+from tests.support.xds_tree import TreeWriter
+
+formats = st.builds(
+    XdsFormat,
+    batch_size=st.integers(1, 4),
+    time_syntax=st.sampled_from([1, 2, 3]),
+    enable_refs=st.booleans(),
+    schema_name=st.none() | st.just("dflt,"),
+    instance=xml_text,
+    envelope=st.booleans(),
+)
+catalogs = st.sampled_from([CATALOG, None])
+
+
+def many(*, fit: bool) -> st.SearchStrategy[list[Change]]:
+    return st.integers(0, 5).flatmap(lambda count: st.tuples(*(changes(n, fit=fit) for n in range(count))).map(list))
+
+
+def canonical(element: etree._Element) -> bytes:
+    """The canonical form; what stands between the elements of an event is layout."""
+    for inner in element.iter():
+        if inner.tag not in ("association", "value"):
+            inner.text = None
+        inner.tail = None
+    return etree.tostring(element, method="c14n")
+
+
+def as_tree(writer: TreeWriter, change: Change) -> bytes | None:
+    try:
+        return canonical(writer.element(change))
+    except (ValueError, ExpressionError):  # lxml answers with ValueError to what XML cannot carry
+        return None
+
+
+def as_text(settings: XdsFormat, change: Change, catalog: Catalog | None) -> bytes | None:
+    try:
+        text = settings.fragment(change, catalog)
+    except ExpressionError:
+        return None
+    return canonical(etree.fromstring(text.encode(), etree.XMLParser(huge_tree=True)))
+
+
+@shares(written=0.4, refused=0.03)
+@given(formats, st.booleans().flatmap(lambda fit: changes(fit=fit)), catalogs)
+def test_the_text_is_what_lxml_would_write(settings: XdsFormat, change: Change, catalog: Catalog | None) -> None:
+    text = as_text(settings, change, catalog)
+    met(written=text, refused=text is None)
+    assert text == as_tree(TreeWriter(settings, catalog), change)
+
+
+@shares(kept=0.5)
+@given(formats, many(fit=True), catalogs)
+def test_documents_hold_all_changes_in_order_and_are_valid(
+    settings: XdsFormat, told: list[Change], catalog: Catalog | None
+) -> None:
+    made = list(settings.encode(told, catalog, ""))
+    documents = [each for each in made if isinstance(each, Document)]
+    refused = {each.positions for each in made if isinstance(each, Refusal)}
+    kept = [change for change in told if change.positions not in refused]
+    met(kept=kept)
+    ids = [each.event_id for document in documents for each in read_events(document.body)]
+    assert ids == [change.event_id for change in kept]
+    assert [key for document in documents for key in document.covers] == ids
+    assert all(change.op is Op.MODIFY for change in told if change.positions in refused)  # those that say nothing
+    for document in documents:
+        assert validate(document.body) == []
+
+
+@shares(covered=0.2, refused=0.2)
+@given(formats, many(fit=False), catalogs)
+def test_every_change_is_covered_or_refused_once(
+    settings: XdsFormat, told: list[Change], catalog: Catalog | None
+) -> None:
+    made = list(settings.encode(told, catalog, ""))
+    covered = [each for document in made if isinstance(document, Document) for each in document.covers.values()]
+    refused = [each.positions for each in made if isinstance(each, Refusal)]
+    met(covered=covered, refused=refused)
+    assert sorted(covered + refused) == sorted(change.positions for change in told)
+    for each in made:
+        if isinstance(each, Document):
+            assert etree.fromstring(each.body, etree.XMLParser(huge_tree=True)).tag in ("nds", "input")
+        else:
+            assert each.note.encode().decode() == each.note  # a note can be stored and printed anywhere
+            assert len(each.note) < 600
+
+
+@shares(documents=0.1)
+@given(formats, many(fit=False), catalogs)
+def test_a_repeated_batch_gives_the_same_documents(
+    settings: XdsFormat, told: list[Change], catalog: Catalog | None
+) -> None:
+    first = list(settings.encode(told, catalog, ""))
+    assert list(settings.encode(told, catalog, "later")) == first
+    ids = [each.id for each in first if isinstance(each, Document)]
+    met(documents=ids)
+    assert ids == sorted(set(ids))
+
+
+@given(xml_text, xml_text)
+def test_text_comes_back_from_a_parser_unchanged(content: str, value: str) -> None:
+    root = etree.fromstring(f'<a b="{attribute(value)}">{escaped(content)}</a>'.encode())
+    assert (root.text or "", root.get("b")) == (content, value)
+
+
+@given(xml_text)
+def test_a_value_comes_back_unchanged(value: str) -> None:
+    change = Change(
+        row=RowId(None, "t", "k=1"), op=Op.MODIFY, edits=(Edit(column="c", old=value, new=value),), positions=((1,),)
+    )
+    [event] = read_events(XdsFormat().fragment(change).encode())
+    assert [step.values[0].text for step in event.attributes[0].steps] == [value, value]
+
+
+@shares(carried=0.1, refused=0.1)
+@given(any_text)
+def test_exactly_what_lxml_cannot_carry_is_refused(text: str) -> None:
+    element = etree.Element("a")
+    try:
+        element.text = text
+    except ValueError:
+        carried = False
+    else:
+        carried = True
+    met(carried=carried, refused=not carried)
+    try:
+        check(text)
+    except ExpressionError:
+        assert not carried
+    else:
+        assert carried
