@@ -42,7 +42,7 @@ AREAS = (
     Area(
         name="rules",
         files=("eventlog/core/rules/*.py",),
-        tests=("tests/unit/test_rules_[!g]*.py", "tests/unit/test_golden.py"),
+        tests=("tests/unit/core/rules/test_[!g]*.py", "tests/unit/test_golden.py"),
     ),
     Area(
         name="table_key",
@@ -52,22 +52,22 @@ AREAS = (
     Area(
         name="XDS",
         files=("eventlog/xds/*.py",),
-        tests=("tests/unit/test_xds_*.py", "tests/unit/test_golden.py"),
+        tests=("tests/unit/xds/test_*.py", "tests/unit/test_golden.py"),
     ),
     Area(
         name="change tables and messages",
-        files=("eventlog/qlik/*.py", "eventlog/qlik/messages/*.py"),
-        tests=("tests/unit/test_qlik_*.py", "tests/unit/test_messages_*.py", "tests/unit/test_golden.py"),
+        files=("eventlog/qlik/*.py", "eventlog/qlik/change_tables/*.py", "eventlog/qlik/messages/*.py"),
+        tests=(
+            "tests/unit/qlik/test_*.py",
+            "tests/unit/qlik/change_tables/test_*.py",
+            "tests/unit/qlik/messages/test_*.py",
+            "tests/unit/test_golden.py",
+        ),
     ),
     Area(
         name="delivery",
-        files=tuple(
-            f"eventlog/{one}.py" for one in ("delivery", "endings", "pipeline", "progress", "relay", "verdicts")
-        ),
-        tests=tuple(
-            f"tests/unit/test_{one}.py"
-            for one in ("delivery", "delivery_abreast", "delivery_crashes", "delivery_plans", "pipeline", "relay")
-        ),
+        files=("eventlog/delivery/*.py",),
+        tests=("tests/unit/delivery/test_[!m]*.py",),
     ),
     Area(
         name="marks",
