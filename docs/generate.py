@@ -71,12 +71,13 @@ path = "out/"
 def pages() -> dict[Path, str]:
     """Every generated page: where it stands and what it should say."""
     sys.path.insert(0, str(DOCS.parent))  # this is run as a script, and its neighbours are modules
-    from docs import derived, grammars
+    from docs import derived, grammars, layers
 
     made = {FOLDER / "rules.md": rules_page(), FOLDER / "configuration.md": configuration_page()}
     for name in ("errors", "metrics", "grammars"):
         made[FOLDER / f"{name}.md"] = f"{MADE}\n{getattr(derived, f'{name}_page')()}"
     made |= grammars.pictures(FOLDER / "grammar")
+    made[layers.PAGE] = layers.page_with_layers()
     if find_spec("eventlog.cli.main"):
         made[FOLDER / "cli.md"] = commands_page()
     return made
@@ -203,7 +204,7 @@ def differences() -> list[str]:
     found: list[str] = []
     for path in outdated():
         said = path.read_text().splitlines() if path.exists() else []
-        found += unified_diff(said, pages()[path].splitlines(), str(path.relative_to(DOCS)), "now", lineterm="", n=1)
+        found += unified_diff(said, pages()[path].splitlines(), str(path.relative_to(DOCS.parent)), "now", lineterm="", n=1)
     return found
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from eventlog.config.assembly import pipeline_of
-from eventlog.config.destinations import xds_of
+from eventlog.config.build import pipeline_of, xds_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Change, Event, Outcome, Status

@@ -1,0 +1,1 @@
+"""The command `eventlog`: a module for each group of commands."""

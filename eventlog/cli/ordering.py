@@ -173,7 +173,7 @@ def _catalog(order: Order, config: Config, read_back: DatabaseRows | SnapshotRow
     url = read_back.url if isinstance(read_back, DatabaseRows) else order.inputs[0] if order.from_database else None
     if url is None:
         return _told_by_rows(order)
-    from eventlog.config.assembly import catalog_of
+    from eventlog.config.build import catalog_of
     from eventlog.sql.connect import connect
     from eventlog.sql.names import read_log_name
 

@@ -54,7 +54,7 @@ def run(
 
     Example: eventlog run --database sqlite:///app.db --until-empty --out documents
     """
-    from eventlog.core.secret_settings import secrets_in
+    from eventlog.core.secrets import secrets_in
     from eventlog.daemon.systemd import Systemd
     from eventlog.daemon.vitals import Vitals
 

@@ -56,7 +56,7 @@ def target_of(order: Order, config: Config) -> Target:
         return _tables(order, config)
     if order.target == "messages":
         return _messages(order, config)
-    from eventlog.config.destinations import xds_of
+    from eventlog.config.build import xds_of
 
     return replace(xds_of(config), batch_size=1)  # parts have a size of their own
 

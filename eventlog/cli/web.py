@@ -24,7 +24,7 @@ def web(site: Site, address: str, read_only: bool) -> int:
     Example: eventlog web --database sqlite:///app.db
     """
     from eventlog.core.errors import ConfigError
-    from eventlog.core.secret_settings import secrets_in
+    from eventlog.core.secrets import secrets_in
     from eventlog.daemon.logging import journal
     from eventlog.daemon.signals import requests_by_signal
     from eventlog.web.door import open_page, watched_only

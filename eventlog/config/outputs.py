@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from eventlog.core.secret_settings import Discreet
+from eventlog.core.secrets import SecretSettings
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.sink import DatabaseSettings
@@ -12,7 +12,7 @@ from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
 
 
-class FilesOutput(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):
+class FilesOutput(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):
     """Documents as files in a folder."""
 
     path: str
@@ -24,7 +24,9 @@ class FilesOutput(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     messages: MessageSettings = MessageSettings()
 
 
-class StdoutOutput(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="stdout"):
+class StdoutOutput(
+    SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="stdout"
+):
     """Documents on standard output."""
 
     format: Literal["xds", "messages"] = "xds"

@@ -23,7 +23,7 @@ from eventlog.config.timetable import read_times
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
-from eventlog.core.secret_settings import Discreet
+from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.linter.settings import LinterSettings
@@ -49,7 +49,7 @@ def within(name: str, value: float, low: float, high: float) -> None:
         raise ConfigError(f"{name} is {value}; it must be between {low} and {high}.")
 
 
-class SourceConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where changes come from. `tables` are the captured ones, by default every table and view of the schema.
 
     `schema` is where the tables stand; a database without schemas only gets it as a name in associations.
@@ -89,7 +89,7 @@ class SourceConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 within(f"source.{name}", getattr(self, name), 0.001, 86_400)
 
 
-class PublisherConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the publisher goes about it; names, defaults and meaning are those of the product's Publisher channel.
 
     Beyond it: `query_bytes` bounds what the values of the rows on their way have together, `value_limit` what those of one

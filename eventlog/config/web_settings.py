@@ -6,13 +6,13 @@ from ipaddress import ip_address, ip_network
 from typing import Final
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.secret_settings import Discreet
+from eventlog.core.secrets import SecretSettings
 
 SHORTEST: Final = 16
 """Characters of a token that nobody finds by trying."""
 
 
-class WebConfig(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WebConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who may see the page: this machine alone, unless a `token` or the `user_header` of a proxy says who asks.
 
     The header is believed when it comes from one of the `proxies`, addresses or networks, and asks for one of the

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from structlog.stdlib import BoundLogger
 
-from eventlog.config.assembly import pipeline_of
+from eventlog.config.build import pipeline_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.seams import Tenure

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Self
 from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
-from eventlog.config.destinations import outputs_of
+from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config, load
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import MachineError, OccupiedError, SinkError, SourceError
@@ -28,7 +28,7 @@ from eventlog.daemon.rest import Rest
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Report
-from eventlog.delivery.read_ahead import Relay
+from eventlog.delivery.read_ahead import ReadAhead
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -69,7 +69,7 @@ class Publisher:
         settings = config.publisher
         self._rest = Rest(settings, self.post.wakeup, self.stopped, self.vitals.moved)
         self._heartbeat = Heartbeat(self._outputs, settings.heartbeat_interval * 60)
-        self._relay: Relay | None = None
+        self._read_ahead: ReadAhead | None = None
         self._opened: Tenure | None = None
         self._failures = 0
 
@@ -88,7 +88,7 @@ class Publisher:
 
     def close(self) -> None:
         """Gives back the post, connections and files."""
-        self._end_relay()
+        self._end_read_ahead()
         with suppress(MachineError):  # a database that is away has given the seat to nobody, or to somebody else
             self.post.leave(self.vitals)
         self._close_outputs()
@@ -112,7 +112,7 @@ class Publisher:
         began = monotonic()
         report, looks = self._tried(ahead=ahead, looks=LOOKS), LOOKS
         while report.stale:
-            self._relay = self._new_relay(self._relay)
+            self._read_ahead = self._new_read_ahead(self._read_ahead)
             looks -= 1
             report = self._tried(ahead=ahead, looks=looks)
         self._finish(report, monotonic() - began)
@@ -179,8 +179,8 @@ class Publisher:
     def _round(self, *, ahead: bool) -> Report:
         with self.post.guarded():
             self._open_outputs()
-            self._relay = self._relay or self._new_relay()
-            return self._relay.go_round(ahead=ahead)
+            self._read_ahead = self._read_ahead or self._new_read_ahead()
+            return self._read_ahead.go_round(ahead=ahead)
 
     def _open_outputs(self) -> None:
         """Takes the outputs over whenever the lock was taken: how far they are now, nobody knew before that."""
@@ -188,7 +188,7 @@ class Publisher:
         if tenure is None or tenure == self._opened:
             return
         self._opened = None
-        self._end_relay()  # what it read under a former lock others may have published since
+        self._end_read_ahead()  # what it read under a former lock others may have published since
         for output in self._outputs:
             try:
                 output.sink.open(tenure)
@@ -268,22 +268,22 @@ class Publisher:
 
     def _let_go(self) -> None:
         """Forgets what depends on connections that may be broken."""
-        self._end_relay()
+        self._end_read_ahead()
         self._opened = None
         self.post.drop()
 
-    def _new_relay(self, former: Relay | None = None) -> Relay:
+    def _new_read_ahead(self, former: ReadAhead | None = None) -> ReadAhead:
         """The way of batches with the tables as they look now; nothing is left that was made ready by the former look."""
         if former is not None:
             former.forget()
         pipeline = None if former is None else former.pipeline
         made = self.post.pipeline(self._outputs, self.vitals.moved, pipeline)
-        return Relay(replace(made, told=self.vitals.delivered, confirm=self.post.confirm), former)
+        return ReadAhead(replace(made, told=self.vitals.delivered, confirm=self.post.confirm), former)
 
-    def _end_relay(self) -> None:
-        relay, self._relay = self._relay, None
-        if relay is not None:
-            relay.close()
+    def _end_read_ahead(self) -> None:
+        ahead, self._read_ahead = self._read_ahead, None
+        if ahead is not None:
+            ahead.close()
 
     def _close_outputs(self) -> None:
         for output in self._outputs:

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 from structlog.stdlib import BoundLogger
 
+from eventlog.config.build import stream_of, stream_pipeline_of
 from eventlog.config.settings import Config
-from eventlog.config.streams import stream_of, stream_pipeline_of
 from eventlog.core.errors import OccupiedError
 from eventlog.core.file_lock import Claim
 from eventlog.core.seams import Stream, Tenure

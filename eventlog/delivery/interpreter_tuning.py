@@ -1,4 +1,4 @@
-"""The interpreter's settings while batches go hand in hand: they belong to the process, and several relays may share it."""
+"""The interpreter's settings while batches go hand in hand: they belong to the process, and several publishers may share it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Pace(Struct, frozen=True, kw_only=True):
 
 _lock = Lock()
 _before: list[Pace] = []
-"""What each relay in haste found; only the first found how things were, so that one is kept until the last ends."""
+"""What each that hurries found; only the first found how things were, so that one is kept until the last ends."""
 
 
 @contextmanager

@@ -8,17 +8,51 @@ what was made ready behind it is forgotten and read again, so that no later chan
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from time import monotonic
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import EventlogError
+from eventlog.core.model import Event, Outcome, Reason, exceptional
 from eventlog.core.seams import Batch, Foresight, Watchful
 from eventlog.delivery.interpreter_tuning import haste
-from eventlog.delivery.looks import Looks, causes_of
 from eventlog.delivery.pipeline import Pipeline, Report, Work
+
+AGAIN: Final = 30.0
+"""Seconds for which a look holds: reading what every table looks like may take seconds where there are thousands."""
+
+Cause = tuple[str | None, str | None]
+"""The table_name and the column_name of a row that could not be read."""
+
+
+class Looks:
+    """When tables were looked at because of what."""
+
+    def __init__(self) -> None:
+        self._at: dict[Cause, float] = {}
+
+    def cover(self, causes: AbstractSet[Cause]) -> bool:
+        """Whether there was a look because of each of these not long ago: what they name is not there."""
+        since = monotonic() - AGAIN
+        return bool(causes) and all(self._at.get(cause, since) > since for cause in causes)
+
+    def note(self, causes: AbstractSet[Cause]) -> None:
+        """Tables are looked at now because of these."""
+        now = monotonic()
+        self._at = {cause: at for cause, at in self._at.items() if at > now - AGAIN} | dict.fromkeys(causes, now)
+
+
+def causes_of(events: Sequence[Event], outcomes: Sequence[Outcome]) -> frozenset[Cause]:
+    """What the rows name that could not be read."""
+    invalid = {outcome.position for outcome in exceptional(outcomes) if outcome.reason is Reason.INVALID}
+    if not invalid:
+        return frozenset()
+    return frozenset((event.table, event.column) for event in events if event.position in invalid)
 
 
 class Ready(Struct, frozen=True, kw_only=True):
@@ -28,10 +62,10 @@ class Ready(Struct, frozen=True, kw_only=True):
     following: Future[Batch] | None = None
 
 
-class Relay:
+class ReadAhead:
     """Takes batches round a pipeline, one after the other or hand in hand; it follows the `former` one, if there was one."""
 
-    def __init__(self, pipeline: Pipeline, former: Relay | None = None) -> None:
+    def __init__(self, pipeline: Pipeline, former: ReadAhead | None = None) -> None:
         self.pipeline = pipeline
         self.looks: Looks = Looks() if former is None else former.looks
         self._ready: Ready | None = None
@@ -127,7 +161,7 @@ class Relay:
         if any(output.answers for output in pipeline.outputs):
             return None  # what a receiver says of one batch may hold the next
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(2, thread_name_prefix="eventlog-relay")
+            self._threads = ThreadPoolExecutor(2, thread_name_prefix="eventlog-read-ahead")
             self._hurrying.enter_context(haste())
         return self._threads.submit(self._read_ahead, source, limit, handed_out)
 

@@ -1,0 +1,1 @@
+"""Where Documents go: files, standard output, HTTP, databases, Kafka."""

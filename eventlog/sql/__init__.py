@@ -1,0 +1,1 @@
+"""Databases: dialects, queries, migrations, triggers, and what tables look like."""

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from eventlog.config.destinations import name_of
+from eventlog.config.build import name_of
 from eventlog.config.outputs import KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.config.destinations import outputs_of
+from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config, FilesOutput
 from eventlog.core.durable_files import make_empty, make_folder, write_file
 from eventlog.daemon.publisher import Publisher

@@ -29,7 +29,7 @@ LOADED = (
     "eventlog.cli.run",
     "eventlog.daemon.publisher",
     "eventlog.daemon.service",
-    "eventlog.config.destinations",
+    "eventlog.config.build",
     "eventlog.qlik.change_tables.format",
     "eventlog.qlik.messages.write",
     "eventlog.sinks.change_files.sink",

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 
 from eventlog.admin.mirror.apply import Mirrors
-from eventlog.config.assembly import catalog_of
+from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.rules import Options
 from eventlog.delivery.output import Output

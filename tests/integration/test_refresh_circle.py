@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.mirror.apply import Mirrors
 from eventlog.admin.refresh import Pace, Refresh, Stand, loads
-from eventlog.config.assembly import catalog_of
+from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import Document, Outcome
 from eventlog.core.rules import Options

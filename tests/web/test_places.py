@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.config.destinations import LONGEST_NAME, outputs_of
+from eventlog.config.build import LONGEST_NAME, outputs_of
 from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.config.settings import Config
 from eventlog.delivery.notes import Planned, Progress, write_note

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from eventlog.admin.check.point import Point, failure, ok, warning
-from eventlog.config.destinations import require_packages
+from eventlog.config.build import require_packages
 from eventlog.config.settings import Config, FilesOutput, HttpOutput
 from eventlog.core.errors import ConfigError, EventlogError, SinkError
 from eventlog.sinks.http.address import trust

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError, ExpressionError, OccupiedError, SinkError, SourceError
 from eventlog.core.model import Document, Outcome, Position
 from eventlog.core.seams import Tenure
-from eventlog.core.secret_settings import Discreet
+from eventlog.core.secrets import SecretSettings
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.change_files.fitting import SET_ASIDE
 from eventlog.sinks.database.control import Control, Standing, refusal
@@ -33,7 +33,7 @@ HELD_SECONDS = 60.0
 Refusals = list[tuple[str, Position, str]]
 
 
-class DatabaseSettings(Discreet, frozen=True, kw_only=True):
+class DatabaseSettings(SecretSettings, frozen=True, kw_only=True):
     """Where change tables stand. `task` names the position there: two publishers into one schema have two.
 
     `ddl` says whether change tables follow their sources; `on_refused` whether a row that the target does not take is

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Literal
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.secret_settings import Discreet
+from eventlog.core.secrets import SecretSettings
 from eventlog.sources.gbase.frames import LARGEST
 from eventlog.sources.gbase.rows import Order
 from eventlog.sources.gbase.values import TextRules
 
 
-class GbaseSettings(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GbaseSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a stream is read, and where it comes from.
 
     `tables` gives the labels of the stream (userdata) their tables: `{"111" = "shop.t1"}`, for a server with the

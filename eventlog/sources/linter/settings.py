@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Literal
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.secret_settings import Discreet
+from eventlog.core.secrets import SecretSettings
 from eventlog.sources.linter.coding import Coding
 from eventlog.sources.linter.layouts import ByteOrder, checked_code_page
 
 Variant = Literal["dispatch", "receiving"]
 
 
-class ReadingSettings(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReadingSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How rows are read, wherever they come from.
 
     `coding` says which operation a TYP is, and `unknown_end` what is done where it leaves open whether a transaction

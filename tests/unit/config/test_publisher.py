@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventlog.config.assembly import log_settings_of
-from eventlog.config.destinations import outputs_of
+from eventlog.config.build import log_settings_of, outputs_of
 from eventlog.config.settings import Config, FilesOutput, HttpOutput, PublisherConfig, StdoutOutput, from_settings
 from eventlog.core.errors import ConfigError
 

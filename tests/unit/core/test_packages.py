@@ -11,7 +11,7 @@ import pytest
 
 from eventlog.admin.check import Level, check
 from eventlog.cli.main import exit_code
-from eventlog.config.destinations import outputs_of
+from eventlog.config.build import outputs_of
 from eventlog.config.outputs import FilesOutput, KafkaOutput, OutputConfig
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, ConfigError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventlog.config.settings import from_settings
-from eventlog.core.secret_settings import secrets_in
+from eventlog.core.secrets import secrets_in
 
 SETTINGS = {
     "source": {"url": "postgresql://idm:p%40ss@db/app", "linter": {"connect": {"user": "x", "password": "linter"}}},

@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.config.destinations import name_of
+from eventlog.config.build import name_of
 from eventlog.config.outputs import DatabaseOutput, HttpOutput
 from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.model import Outcome, Reason, Status
-from eventlog.core.secret_settings import secrets_in
-from eventlog.core.secrets import is_secret, masked, shown, visible
+from eventlog.core.secrets import is_secret, masked, secrets_in, shown, visible
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery.output_state import Standing, read_standings, stands, write_standings

@@ -6,9 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.core.model import Event, Outcome, Outcomes, Reason, Status
-from eventlog.delivery import looks
-from eventlog.delivery.looks import AGAIN, Looks, causes_of
-from eventlog.delivery.read_ahead import Relay
+from eventlog.delivery import read_ahead
+from eventlog.delivery.read_ahead import AGAIN, Looks, ReadAhead, causes_of
 from tests.support.memory import MemorySink, event, inserts
 from tests.unit.delivery.test_read_ahead import Queue, relay
 
@@ -23,7 +22,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(looks, "monotonic", clock)
+    monkeypatch.setattr(read_ahead, "monotonic", clock)
     return clock
 
 
@@ -64,6 +63,6 @@ def test_batch_after_batch_of_bad_rows_asks_for_one_look(clock: Clock) -> None:
         stale.append(report.stale)
         if report.stale:  # as the publisher does: the tables are looked at, and another relay follows this one
             runner.forget()
-            runner = Relay(replace(runner.pipeline, fresh=True), runner)
+            runner = ReadAhead(replace(runner.pipeline, fresh=True), runner)
     assert stale == [False, True, False, False, False, False]
     assert source.waiting == []

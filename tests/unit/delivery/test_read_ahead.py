@@ -15,7 +15,7 @@ from eventlog.core.model import Event, Kind, Outcome, Row, RowId, Status
 from eventlog.core.rules import Options
 from eventlog.core.seams import Batch
 from eventlog.delivery.pipeline import Output, Pipeline, Report
-from eventlog.delivery.read_ahead import Relay
+from eventlog.delivery.read_ahead import ReadAhead
 from tests.support.memory import Log, MemorySink, OneEach, event, inserts
 from tests.support.strategies import CATALOG
 
@@ -67,13 +67,13 @@ class Noting(MemorySink):
         return super().write(documents, plan)  # type: ignore[arg-type]  # as above
 
 
-def relay(source: Queue, sink: MemorySink, *, answers: bool = False, **facts: object) -> Relay:
+def relay(source: Queue, sink: MemorySink, *, answers: bool = False, **facts: object) -> ReadAhead:
     output = Output(format=OneEach(), sink=sink, answers=answers)
     defaults: dict[str, object] = {"reader": None, "catalog": CATALOG, "options": Options(), "limit": LIMIT}
-    return Relay(Pipeline(source=source, outputs=[output], **(defaults | facts)))  # type: ignore[arg-type]  # as given
+    return ReadAhead(Pipeline(source=source, outputs=[output], **(defaults | facts)))  # type: ignore[arg-type]  # as given
 
 
-def rounds(relay: Relay) -> Iterator[Report]:
+def rounds(relay: ReadAhead) -> Iterator[Report]:
     while (report := relay.go_round(ahead=True)).settled:
         yield report
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.config.destinations import outputs_of
+from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config, HttpOutput, from_settings
 from eventlog.core.errors import ConfigError
 from eventlog.sinks.http.address import HttpSettings, trust
