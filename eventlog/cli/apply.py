@@ -20,7 +20,7 @@ from eventlog.core.errors import OK
 def apply(
     tables: tuple[str, ...], url: str, schema: str | None, into: str | None, suffix: str, adopt: bool, as_json: bool
 ) -> int:
-    """Brings mirrors up to date: applies to them what change tables hold and they do not show yet.
+    """Brings mirrors up to date: applies the rows of change tables that they do not have yet.
 
     Example: eventlog apply usr --database postgresql+psycopg://idm@db/lake --into mirror
     """

@@ -12,7 +12,7 @@ from eventlog.cli.site import Site, json_option, site_options
 @json_option
 @site_options
 def check(site: Site, as_json: bool) -> int:
-    """Looks whether all is well: configuration, connection, log, rights, triggers, clock, outputs. Nothing is changed.
+    """Checks configuration, connection, log, rights, triggers, clock and outputs. Nothing is changed.
 
     One line a point, ok, warning or failure; the exit code is 0 only when nothing failed.
 

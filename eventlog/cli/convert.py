@@ -48,7 +48,7 @@ PART_EVENTS = 100_000
     type=click.Choice(["auto", "spark", "local"]),
     default="auto",
     show_default=True,
-    help="Who does it; auto takes Spark where it is installed and the input is large.",
+    help="The engine; auto takes Spark if it is installed and the input is large.",
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes of the local engine (default: all cores).")
 @click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
@@ -92,7 +92,7 @@ PART_EVENTS = 100_000
 )
 @json_option
 def convert(**given: Any) -> int:
-    """Converts a backlog at once: rows of an event log or a captured stream become XDS documents, change tables or
+    """Converts a whole backlog: rows of an event log or a captured stream become XDS documents, change tables or
     messages.
 
     Rows come from files (Parquet, JSON lines, CSV) or a database. INPUT is a file, a folder, a pattern or a database URL. DEST is complete when it holds _SUCCESS.

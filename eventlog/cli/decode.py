@@ -27,7 +27,7 @@ class Sources(LazyGroup):
 
 @click.group(cls=Sources)
 def decode() -> None:
-    """Shows what a stream or a topic holds: record by record, also where it is damaged.
+    """Shows a stream or a topic record by record, also where it is damaged.
 
     Example: eventlog decode gbase capture.bin
     """

@@ -14,7 +14,7 @@ sql_option = click.option("--sql", is_flag=True, help="Print the statements for 
 @sql_option
 @site_options
 def install(site: Site, columns: str, sql: bool) -> None:
-    """Makes the event log table and its companions. A log that is there already is adopted as it is.
+    """Creates the event log table and its companion tables. A log that exists already is adopted as it is.
 
     Example: eventlog install --database sqlite:///app.db
 
@@ -56,7 +56,7 @@ def upgrade(site: Site, sql: bool) -> None:
 @sql_option
 @site_options
 def uninstall(site: Site, purge: bool, sql: bool) -> None:
-    """Takes triggers and tables off again; refuses while rows wait. A log that was adopted stays.
+    """Removes triggers and tables; refuses while rows wait. A log that was adopted stays.
 
     Example: eventlog uninstall --database sqlite:///app.db
 

@@ -63,7 +63,7 @@ class Tally:
     metavar="N",
     help="Cut each table into ranges of its key and work on so many at once.",
 )
-@click.option("--again", is_flag=True, help="Begin anew even where a refresh was broken off.")
+@click.option("--again", is_flag=True, help="Start again from the beginning, even after an interrupted refresh.")
 @json_option
 @site_options
 def refresh(
@@ -76,9 +76,9 @@ def refresh(
     again: bool,
     as_json: bool,
 ) -> None:
-    """Has the publisher tell every row of tables as it is: a full load, while changes go on.
+    """Publishes every row that tables have now: a full load, while changes go on.
 
-    For each row it writes a row into the log; a refresh that was broken off goes on where it was.
+    It writes one row into the log for each row of the table. A refresh that was interrupted continues where it stopped.
 
     Example: eventlog refresh usr grp --backlog 50000 --database sqlite:///app.db
     """

@@ -27,7 +27,7 @@ def rights(
     reader: str | None,
     sql: bool,
 ) -> None:
-    """Gives roles the least that they need; TABLES are the captured ones, by default those that are tracked.
+    """Grants each role the least rights that it needs; TABLES are the captured ones, by default those that are tracked.
 
     Example for a DBA: eventlog rights --writer app --publisher idm --sql --database postgresql+psycopg://db/app
     """

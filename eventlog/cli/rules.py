@@ -15,7 +15,7 @@ KINDS = {kind: kind.name.lower().replace("_", " ") for kind in Kind}
 @click.command()
 @json_option
 def rules(as_json: bool) -> None:
-    """Prints the rules: what event types mean, what beats what, how rows end.
+    """Prints the rules: event types, precedence, and the outcomes of rows.
 
     Example: eventlog rules
     """

@@ -17,7 +17,7 @@ VARIABLE: Final = "_EVENTLOG_COMPLETE"
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Prints what makes a shell complete commands and options; its start-up file has to read it.
+    """Prints a script that completes commands and options; your shell's start-up file must read it.
 
     Example: eventlog completion bash >> ~/.bashrc
     """

@@ -12,7 +12,7 @@ from eventlog.cli.site import Site, json_option, site_options
 @json_option
 @site_options
 def status(site: Site, as_json: bool) -> None:
-    """Reports how things stand: rows by status, what waits longest, the rate, the last error, triggers not current.
+    """Shows the backlog by status, the oldest waiting row, the rate, the last error, and outdated triggers.
 
     Example: eventlog status --database sqlite:///app.db --json
     """

@@ -22,7 +22,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
     type=click.Choice(["row-back", "field", "field-replace", "field-back"]),
     default="row-back",
     show_default=True,
-    help="What a change is logged as: the row to read back, or its fields.",
+    help="How a change is logged: as a row to read back, or as its fields.",
 )
 @click.option("--columns", multiple=True, callback=_names, metavar="A,B", help="Only these columns.")
 @click.option("--exclude", multiple=True, callback=_names, metavar="C", help="All columns but these.")
@@ -44,7 +44,7 @@ def track(
     sql: bool,
     as_json: bool,
 ) -> None:
-    """Makes or replaces the triggers of tables and views; their child tables are captured with them.
+    """Creates or replaces the triggers of tables and views. Child tables are captured with them.
 
     Example: eventlog track usr grp --events field --database sqlite:///app.db
     """
@@ -70,7 +70,7 @@ def track(
 @json_option
 @site_options
 def untrack(site: Site, tables: tuple[str, ...], as_json: bool) -> None:
-    """Takes the triggers of tables and views off.
+    """Removes the triggers of tables and views.
 
     Example: eventlog untrack usr --database sqlite:///app.db
     """
@@ -111,7 +111,7 @@ def triggers(site: Site, as_json: bool) -> None:
 @click.option("--json", is_flag=True, expose_value=False, help="Report as JSON, as it does anyway.")
 @site_options
 def catalog(site: Site, tables: tuple[str, ...]) -> None:
-    """Prints what tables look like as JSON: the schema.json that `convert` takes. Without names, the tracked ones.
+    """Prints the schema of tables as JSON: the schema.json that `convert` takes. Without names, the tracked ones.
 
     Example: eventlog catalog --database sqlite:///app.db > schema.json
     """
