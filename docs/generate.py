@@ -204,7 +204,9 @@ def differences() -> list[str]:
     found: list[str] = []
     for path in outdated():
         said = path.read_text().splitlines() if path.exists() else []
-        found += unified_diff(said, pages()[path].splitlines(), str(path.relative_to(DOCS.parent)), "now", lineterm="", n=1)
+        found += unified_diff(
+            said, pages()[path].splitlines(), str(path.relative_to(DOCS.parent)), "now", lineterm="", n=1
+        )
     return found
 
 

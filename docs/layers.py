@@ -24,11 +24,9 @@ def page_with_layers() -> str:
 
 def table() -> str:
     """A row for each folder and module of the package, from the top of the contract to its bottom."""
-    lines = ["| layer | is | holds |", "| --- | --- | --- |"]
-    for floor in _floors():
-        for name in floor:
-            lines.append(f"| `{name}` | {_purpose(name)} | {', '.join(_inside(name))} |")
-    return "\n".join(lines) + "\n"
+    names = [name for floor in _floors() for name in floor]
+    rows = [f"| `{name}` | {_purpose(name)} | {', '.join(_inside(name))} |" for name in names]
+    return "\n".join(["| layer | is | holds |", "| --- | --- | --- |", *rows, ""])
 
 
 def _floors() -> Iterator[list[str]]:
