@@ -68,10 +68,11 @@ class Decided(Struct, frozen=True, kw_only=True, omit_defaults=True):
             note = f"superseded by event {written(winner)}."
             yield Outcome(position=position, reason=Reason.SUPERSEDED, winner=winner, note=note)
 
-    def of(self, left: Iterable[Position]) -> Decided:
-        """What of it concerns events that are still to come."""
-        wanted = set(left)
-        return Decided(superseded=tuple(pair for pair in self.superseded if pair[0] in wanted))
+    def of(self, left: Iterable[Position], noted: Iterable[Position] = ()) -> Decided:
+        """What of it concerns events that are still to come, and those that were superseded by one that is `noted`."""
+        losers, winners = set(left), set(noted)
+        pairs = [(loser, winner) for loser, winner in self.superseded if loser in losers or winner in winners]
+        return Decided(superseded=tuple(pairs))
 
 
 Note = TypeVar("Note", Progress, Decided)
@@ -123,6 +124,25 @@ def read_progress(notes: Mapping[str, str], output: str) -> Progress:
 def read_decided(notes: Mapping[str, str]) -> Decided:
     """What was noted about the batch."""
     return _read(notes.get(DECIDED), Decided)
+
+
+def noted_events(notes: Mapping[str, str]) -> set[Position]:
+    """The events that are at an output already, as the notes say, or may be there."""
+    found: set[Position] = set()
+    for progress in _outputs(notes):
+        found.update(read_positions(progress.done), *[read_positions(plan.positions) for plan in progress.planned])
+    return found
+
+
+def noted_documents(notes: Mapping[str, str]) -> list[set[Position]]:
+    """For each document that may be at an output: the events in it, and those that were superseded by one of them."""
+    known = read_decided(notes)
+    plans = [plan for progress in _outputs(notes) for plan in progress.planned]
+    return [known.with_losers(read_positions(plan.positions)) for plan in plans]
+
+
+def _outputs(notes: Mapping[str, str]) -> list[Progress]:
+    return [read_progress(notes, name) for name in notes if name != DECIDED]
 
 
 def write_positions(positions: Iterable[Position]) -> Positions:

@@ -83,14 +83,15 @@ class Delivery:
         self.documents = 0
         self.taken: tuple[str, Position] | None = None
         self._verdicts = Verdicts(former.answers, strictness, [piece.changes for piece in pieces])
-        self._repeated = [(piece, piece.planned) for piece in pieces if piece.planned is not None]
+        self._repeated = [(piece, piece.planned) for piece in pieces if piece.planned is not None and piece.changes]
         self._new = [piece for piece in pieces if piece.planned is None]
         self._former = former
         self._after = former.after if self._repeated else output.sink.last() if after is None else after
         self._ready: list[Document] | None = None
         self._planned = [planned for _, planned in self._repeated]
         self.away: Sequence[Planned] = [one for one in former.planned if one not in self._planned]
-        """What was planned before of rows that are held now: they may have gone out, and come again under that plan."""
+        """What was planned before of rows that are held now, or cannot be read back: it may have gone out, and comes
+        again under that plan."""
 
     @property
     def answers(self) -> Mapping[Position, Outcome]:

@@ -35,6 +35,7 @@ from eventlog.delivery.notes import (
     Decided,
     Progress,
     decided,
+    noted_events,
     parts,
     read_decided,
     read_positions,
@@ -280,24 +281,25 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 
     def _kept_notes(self, batch: Batch, work: Work, outcomes: Sequence[Outcome]) -> dict[str, str]:
         """What must still be known of the events that stay, and of those that wait and were not in this batch."""
-        staying = {
-            outcome.position
-            for outcome in exceptional(outcomes)
-            if outcome.status is Status.NEW and outcome.reason in WAITING
-        }
+        waiting = [outcome for outcome in exceptional(outcomes) if outcome.status is Status.NEW]
+        staying = {outcome.position for outcome in waiting if outcome.reason in WAITING}
         if not staying and not batch.notes:
             return {}
-        gone = {outcome.position for outcome in outcomes} - staying
-        notes = {DECIDED: write_note(work.decided.of(staying))}
-        anything = bool(staying)
-        for delivery in work.deliveries:
-            progress = delivery.progress()
-            done = write_positions(p for p in read_positions(progress.done) if p not in gone)
-            # By object, a change comes again together with what was logged after it, in another document.
-            planned = progress.planned if self.strictness.on_retry == "stop" else delivery.away
-            planned = tuple([one for one in planned if not gone.issuperset(read_positions(one.positions))])
-            anything = anything or bool(done) or bool(planned)
-            notes[delivery.output.name] = write_note(Progress(done=done, planned=planned, after=progress.after))
-        if not anything:
+        gone = {outcome.position for outcome in outcomes}.difference(outcome.position for outcome in waiting)
+        kept = {delivery.output.name: self._kept_progress(delivery, gone) for delivery in work.deliveries}
+        if not staying and not any(progress.done or progress.planned for progress in kept.values()):
             return {}
-        return notes
+        notes = {name: write_note(progress) for name, progress in kept.items()}
+        return {DECIDED: write_note(work.decided.of(staying, noted_events(notes))), **notes}
+
+    def _kept_progress(self, delivery: Delivery, gone: set[Position]) -> Progress:
+        """What an output's next note must say of events that are not `gone`, whether they were in the batch or not."""
+        progress = delivery.progress()
+        # By object, a change comes again together with what was logged after it, in another document.
+        planned = progress.planned if self.strictness.on_retry == "stop" else delivery.away
+        return Progress(
+            done=write_positions(p for p in read_positions(progress.done) if p not in gone),
+            planned=tuple([one for one in planned if not gone.issuperset(read_positions(one.positions))]),
+            answers=tuple([answer for answer in progress.answers if answer.position not in gone]),
+            after=progress.after,
+        )

@@ -8,19 +8,20 @@ numbers lie.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, pairwise
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from eventlog.core.errors import SourceError
-from eventlog.core.model import Event, Outcome, Reason, Status, exceptional
+from eventlog.core.model import Event, Outcome, Position, Reason, Status, exceptional
 from eventlog.core.rules.identity import Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
+from eventlog.delivery.notes import noted_documents, noted_events
 from eventlog.sources.log.held import Holds, note_behind
-from eventlog.sources.log.passed import EVER, Passed
+from eventlog.sources.log.passed import EVER, Ahead, Passed
 from eventlog.sources.log.reading import Portion, Request, WaitingRows
 from eventlog.sources.log.retries import Retries, read_retries
 from eventlog.sources.log.rows import numbers_of
@@ -117,7 +118,7 @@ class LogSource:
             noted = read_runs(marks.get(IN_HAND, ""))
             if noted and self._retries.waiting and self.settings.on_retry == "stop":
                 return Batch(events=(), later=self._retries.latest)
-            events = self._noted(connection, noted) if noted else []
+            events = self._noted(connection, noted, notes_of(marks)) if noted else []
             if events:
                 portion = Portion(events=events, weight=self.settings.query_bytes)
                 return self._batch(portion, notes_of(marks), repeated=True) if self._holds.stand(connection) else None
@@ -148,7 +149,7 @@ class LogSource:
         bounds = {"first": first, "last": last, "missing": id_list([*chain(*between)])}
         request = Request(limit=limit, room=room, among="among_ahead", bounds=bounds, alone=False)
         with self._transaction(lone=True) as connection:
-            self._pass_over(connection)
+            self._pass_over(connection, {})  # nothing is read ahead while there are notes
             found = self._rows.next(connection, request, self._passed, ())
             if not self._holds.stand(connection):
                 return Batch(events=())
@@ -182,10 +183,10 @@ class LogSource:
         if not self._retries.rows:
             if RETRIED in marks:
                 self.marks.clear(connection, RETRIED)
-            if notes and not self._holds.mark:  # a held row may have gone out already, and comes again under that plan
+            if notes and not self._holds.mark and not self._any_waits(connection, noted_events(notes)):
                 self.marks.clear_notes(connection)
                 notes = {}
-        self._pass_over(connection)
+        self._pass_over(connection, notes)
         unread = self._unread.tables()
         request = Request(limit=limit, room=self.settings.share)
         found = self._rows.next(connection, request, self._passed, unread)
@@ -262,17 +263,34 @@ class LogSource:
             self.marks.set(connection, IN_HAND, numbers)
         return known
 
-    def _pass_over(self, connection: Connection) -> None:
+    def _any_waits(self, connection: Connection, noted: Iterable[Position]) -> bool:
+        """Whether a row still waits that may be at an output already, and must come again under its plan or not at all."""
+        ids = id_list(sorted(number for (number,) in noted))
+        return bool(self.log.rows(connection, self.log.query("still_waiting"), {"ids": ids}))
+
+    def _pass_over(self, connection: Connection, notes: Notes) -> None:
         """Learns whose rows are left out: they come after a held one, or with one that is offered again later."""
         retried = [(EVER, row.table, row.key) for row in self._retries.waiting]
-        held = self._holds.rows(connection) if self._holds.mark else []
-        self._passed.learn([*held, *retried], Identities(self._catalog))
+        self._passed.learn([*self._held(connection, notes), *retried], Identities(self._catalog))
 
-    def _noted(self, connection: Connection, numbers: Sequence[int]) -> list[Event]:
+    def _held(self, connection: Connection, notes: Notes) -> list[Ahead]:
+        """From which row on an object waits for a held one: from the first that stands in a document with it.
+
+        Such a document may have gone out. It comes again whole or not at all: what is left of it would be another one
+        under the same name.
+        """
+        if not self._holds.mark:
+            return []
+        documents = noted_documents(notes)
+        return [
+            (min([number, *[least for (least,) in chain(*[one for one in documents if (number,) in one])]]), table, key)
+            for number, table, key in self._holds.rows(connection)
+        ]
+
+    def _noted(self, connection: Connection, numbers: Sequence[int], notes: Notes) -> list[Event]:
         """The events of the batch in hand as they were handed out, without those that are gone, held, or behind held ones."""
         held = Passed()
-        if self._holds.mark:
-            held.learn(self._holds.rows(connection), Identities(self._catalog))
+        held.learn(self._held(connection, notes), Identities(self._catalog))
         return self._rows.noted(connection, numbers, held)
 
     @contextmanager

@@ -64,6 +64,13 @@ WHERE tried./* record_id */record_id IN
       (SELECT listed.id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed)
   AND tried./* status */status = 'N' AND CAST(tried./* status */status AS BINARY) = 'N' AND kept.held <> 0;
 
+-- still_waiting: which of these rows wait, held or not
+SELECT tried./* record_id */record_id
+FROM /* log */event_log AS tried
+WHERE tried./* record_id */record_id IN
+      (SELECT listed.id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed)
+  AND tried./* status */status = 'N' AND CAST(tried./* status */status AS BINARY) = 'N';
+
 -- note_waiting: records why rows go on waiting that were read
 INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note)
 SELECT waiting./* record_id */record_id, 'N', 'held', :note

@@ -60,6 +60,13 @@ WHERE tried./* record_id */record_id IN
       (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
   AND tried./* status */status = 'N' AND kept.held <> 0;
 
+-- still_waiting: which of these rows wait, held or not
+SELECT tried./* record_id */record_id
+FROM /* log */event_log tried
+WHERE tried./* record_id */record_id IN
+      (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
+  AND tried./* status */status = 'N';
+
 -- note_waiting: records why rows go on waiting that were read
 MERGE INTO /* outcomes */event_log_outcome kept
 USING (SELECT waiting./* record_id */record_id AS record_id FROM /* log */event_log waiting

@@ -59,6 +59,12 @@ JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = tried./* record
 WHERE tried./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
   AND tried./* status */status = 'N' AND kept.held <> 0;
 
+-- still_waiting: which of these rows wait, held or not
+SELECT tried./* record_id */record_id
+FROM /* log */event_log AS tried
+WHERE tried./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
+  AND tried./* status */status = 'N';
+
 -- note_waiting: records why rows go on waiting that were read
 INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note)
 SELECT waiting./* record_id */record_id, 'N', 'held', CAST(:note AS text) FROM /* log */event_log AS waiting

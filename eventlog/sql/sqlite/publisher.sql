@@ -60,6 +60,12 @@ JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = tried./* record
 WHERE tried./* record_id */record_id IN (SELECT value FROM json_each(:ids))
   AND tried./* status */status = 'N' AND kept.held <> 0;
 
+-- still_waiting: which of these rows wait, held or not
+SELECT tried./* record_id */record_id
+FROM /* log */event_log AS tried
+WHERE tried./* record_id */record_id IN (SELECT value FROM json_each(:ids))
+  AND tried./* status */status = 'N';
+
 -- note_waiting: records why rows go on waiting that were read
 INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note)
 SELECT waiting./* record_id */record_id, 'N', 'held', :note FROM /* log */event_log AS waiting
