@@ -2,7 +2,7 @@
 
 Each step is what is atomic in the program: a transaction on the log, one on the target, one rename, one request. Between
 two steps a publisher may be killed, or frozen for as long as one likes, while the other one takes the lock over; rows
-commit late, and are requeued. `docs/decisions/0014-a-plan-has-an-identity.md` tells the same in words.
+commit late, are held and released, and are requeued. `docs/decisions/0014-a-plan-has-an-identity.md` tells the same in words.
 
 `Rules` switches single rules of the protocol off: then the search must find what goes wrong, or it proves nothing.
 """
@@ -10,7 +10,7 @@ commit late, and are requeued. `docs/decisions/0014-a-plan-has-an-identity.md` t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -30,6 +30,7 @@ class Rules(NamedTuple):
     hide_then_confirm: bool = True
     sweep: bool = True
     settle_under_lock: bool = True
+    notes_outlive_holds: bool = True
 
 
 ALL_RULES = Rules()
@@ -41,18 +42,23 @@ class Limits(NamedTuple):
     takeovers: int = 2
     kills: int = 1
     requeues: int = 1
+    holds: int = 0
 
 
 FEW = Limits()
 
 
 class Note(NamedTuple):
-    """What the log knows of the batch in hand: a plan, its rows, the number before the first, and what went before."""
+    """What the log knows of the batch in hand: a plan, its rows, the number before the first, and what went before.
+
+    `away` are rows that were held after they were planned, with the plan under which they may have gone out.
+    """
 
     plan: int
     rows: tuple[int, ...]
     after: int
     done: tuple[int, ...]
+    away: tuple[tuple[int, int], ...] = ()
 
 
 class Publisher(NamedTuple):
@@ -87,6 +93,7 @@ class State(NamedTuple):
     settled: frozenset[int] = frozenset()
     asked: tuple[int, ...] = ()
     """How often each row must have come in the end: once more after each requeue."""
+    held: frozenset[int] = frozenset()
     holder: int = -1
     epoch: int = 0
     plans: int = 0
@@ -120,16 +127,25 @@ class Model:
     def following(self, state: State) -> Iterator[tuple[str, State]]:
         """Each thing that can happen next, with its name."""
         for row in range(len(self.objects)):
-            before = {other for other in range(row) if self.objects[other] == self.objects[row]}
-            if row not in state.committed and before <= state.committed:
-                yield f"row {row} commits", state._replace(committed=state.committed | {row})
-            if row in state.settled and state.limits.requeues:
-                asked = tuple([times + (number == row) for number, times in enumerate(state.asked)])
-                limits = state.limits._replace(requeues=state.limits.requeues - 1)
-                settled = state.settled - {row}
-                yield f"row {row} is requeued", state._replace(settled=settled, asked=asked, limits=limits)
+            yield from self._to(state, row)
         for who, publisher in enumerate(state.publishers):
             yield from self._of(state, who, publisher)
+
+    def _to(self, state: State, row: int) -> Iterator[tuple[str, State]]:
+        """What writers and operators do to a row."""
+        limits = state.limits
+        before = {other for other in range(row) if self.objects[other] == self.objects[row]}
+        if row not in state.committed and before <= state.committed:
+            yield f"row {row} commits", state._replace(committed=state.committed | {row})
+        if row in state.settled and limits.requeues:
+            asked = tuple([times + (number == row) for number, times in enumerate(state.asked)])
+            fewer = limits._replace(requeues=limits.requeues - 1)
+            yield f"row {row} is requeued", state._replace(settled=state.settled - {row}, asked=asked, limits=fewer)
+        if row in state.held:
+            yield f"row {row} is released", state._replace(held=state.held - {row})
+        elif row in state.committed - state.settled and limits.holds:
+            held = state._replace(held=state.held | {row}, limits=limits._replace(holds=limits.holds - 1))
+            yield f"row {row} is held", held
 
     def _of(self, state: State, who: int, publisher: Publisher) -> Iterator[tuple[str, State]]:
         if publisher.at == "standby":
@@ -172,28 +188,59 @@ class Model:
         return _with(swept, who, state.publishers[who]._replace(at="idle"))
 
     def _read(self, state: State, who: int) -> State:
+        """The batch in hand again, without rows that were held since; else the next rows that wait."""
         if state.holder != who:
             return self._stand_by(state, who)
-        me = state.publishers[who]
-        if state.in_hand:
-            return _with(state, who, me._replace(at="read", batch=state.in_hand, note=state.note))
-        waiting = tuple(sorted(state.committed - state.settled))[:BATCH]
-        if not waiting:
-            return state
-        taken = state._replace(in_hand=waiting, note=None)
-        return _with(taken, who, me._replace(at="read", batch=waiting, note=None))
+        batch = self._free(state, state.in_hand)
+        if not batch:
+            batch = self._free(state, sorted(state.committed - state.settled))[:BATCH]
+            if not batch:
+                return state
+            state = state._replace(in_hand=batch, note=self._kept(state))
+        note = self._set_aside(state.place, state.note, batch)
+        return _with(state, who, state.publishers[who]._replace(at="read", batch=batch, note=note))
+
+    def _free(self, state: State, rows: Sequence[int]) -> tuple[int, ...]:
+        """Those that neither are held nor wait behind a held row of their object."""
+        first = {self.objects[row]: row for row in sorted(state.held, reverse=True)}
+        return tuple([row for row in rows if row not in state.settled and row < first.get(self.objects[row], row + 1)])
+
+    def _kept(self, state: State) -> Note | None:
+        """What was noted before this batch, as long as a row waits of which it speaks."""
+        if state.note is None or not (self.rules.notes_outlive_holds or state.held):
+            return None
+        noted = {*state.note.rows, *state.note.done, *[row for _, row in state.note.away]}
+        return state.note if noted - state.settled else None
+
+    def _set_aside(self, place: Place, note: Note | None, batch: Sequence[int]) -> Note | None:
+        """A plan whose row is held does not come now: the target knows of it, or it comes again under that plan."""
+        if note is None or not note.rows or set(note.rows) <= set(batch):
+            return note
+        if self.target == "transaction":
+            known = note.rows if place.plan == note.plan else ()
+            return Note(0, (), note.after, _sorted(note.done, known), note.away)
+        away = (*note.away, *[(note.plan, row) for row in note.rows])
+        return Note(0, (), note.after, note.done, away)
 
     def _plan(self, state: State, who: int) -> State:
         """One row a plan, so that a batch has several."""
         if state.holder != who:
             return self._stand_by(state, who)
         me = state.publishers[who]
-        if me.note is not None and me.note.rows:
+        former = me.note or Note(0, (), me.last, ())
+        if former.rows:
             return _with(state, who, me._replace(at="planned", shown=0))
-        done = () if me.note is None else me.note.done
-        left = [row for row in me.batch if row not in done]
-        note = Note(plan=state.plans + 1, rows=tuple(left[:1]), after=me.last, done=done)
-        noted = state._replace(plans=state.plans + 1, note=note if self.rules.plan_is_noted else None)
+        again = [one for one in former.away if one[1] in me.batch and one[1] not in former.done]
+        left = [row for row in me.batch if row not in former.done]
+        if again:
+            away = tuple([one for one in former.away if one != again[0]])
+            note = Note(again[0][0], (again[0][1],), me.last, former.done, away)
+        elif left:
+            state = state._replace(plans=state.plans + 1)
+            note = Note(state.plans, (left[0],), me.last, former.done, former.away)
+        else:
+            return _with(state, who, me._replace(at="written", note=former))
+        noted = state._replace(note=note if self.rules.plan_is_noted else None)
         return _with(noted, who, me._replace(at="planned", note=note, shown=0))
 
     def _write(self, state: State, who: int) -> State:
@@ -259,11 +306,15 @@ class Model:
             return self._stand_by(state, who)
         me = state.publishers[who]
         note = _note(me)
-        done = (*note.done, *note.rows)
-        if set(done) != set(me.batch):
+        done = _sorted(note.done, note.rows)
+        if not set(me.batch) <= set(done):
             # Which plan went is noted with the next one; until then a repeat finds this one and is recognised.
-            return _with(state, who, me._replace(at="read", note=Note(0, (), me.last, done)))
-        ended = state._replace(settled=state.settled | set(me.batch), in_hand=(), note=None)
+            return _with(state, who, me._replace(at="read", note=Note(0, (), me.last, done, note.away)))
+        settled = state.settled | set(me.batch)
+        done = tuple([row for row in done if row not in settled])
+        away = tuple([one for one in note.away if one[1] not in settled])
+        kept = Note(0, (), 0, done, away) if done or away else None
+        ended = state._replace(settled=settled, in_hand=(), note=kept)
         return _with(ended, who, me._replace(at="idle", batch=(), note=None))
 
     def _stand_by(self, state: State, who: int) -> State:
@@ -327,6 +378,10 @@ def _way(came: dict[State, tuple[State, str] | None], state: State) -> list[str]
 def _next_of_two(me: Publisher) -> Publisher:
     """Hiding and confirming come one after the other, then files get their names."""
     return me._replace(at="hidden" if me.at == "planned" else "confirmed")
+
+
+def _sorted(done: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted({*done, *more}))
 
 
 def _note(publisher: Publisher) -> Note:
