@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Change, Document, Op, Outcome, Position, Reason, Refusal, RowId, Status
 from eventlog.core.rules.meaning import STATUS
-from eventlog.delivery.notes import Planned, write_positions
+from eventlog.sources.notes import Planned, write_positions
 
 SEVERITY = {Status.SUCCESS: 0, Status.WARNING: 1, Status.ERROR: 2, Status.NEW: 3, Status.FATAL: 4}
 """Of several answers for one event the worst counts; asking for another time is worse than an error."""

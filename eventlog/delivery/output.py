@@ -19,8 +19,8 @@ from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format, Lane, Laned, Remembering, Sink, Staging
 from eventlog.delivery.answers import SEVERITY, Strictness, Verdicts, covered, keep_worse
 from eventlog.delivery.lanes import Crew
-from eventlog.delivery.notes import Planned, Positions, Progress, read_positions, write_positions
 from eventlog.delivery.order import Front, Turns
+from eventlog.sources.notes import Planned, Positions, Progress, read_positions, write_positions
 
 __all__ = ["SEVERITY", "Delivery", "Output", "Piece", "Strictness", "keep_worse"]
 

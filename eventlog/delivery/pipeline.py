@@ -30,7 +30,10 @@ from eventlog.core.rules import Decision, Options, judge, screen, tell, wanted
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch, PiecewiseFormat, RowReader, Source
 from eventlog.delivery.final_outcomes import counted, given_up, settled_outcomes
-from eventlog.delivery.notes import (
+from eventlog.delivery.output import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse, nothing
+from eventlog.delivery.workers import Collected, Workers
+from eventlog.sources.log.unread import failed_tables
+from eventlog.sources.notes import (
     DECIDED,
     Decided,
     Progress,
@@ -43,9 +46,6 @@ from eventlog.delivery.notes import (
     write_note,
     write_positions,
 )
-from eventlog.delivery.output import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse, nothing
-from eventlog.delivery.workers import Collected, Workers
-from eventlog.sources.log.unread import failed_tables
 
 __all__ = ["SEVERITY", "Output", "Pipeline", "Report"]
 

@@ -19,7 +19,6 @@ from eventlog.core.model import Event, Outcome, Position, Reason, Status, except
 from eventlog.core.rules.identity import Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
-from eventlog.delivery.notes import noted_documents, noted_events
 from eventlog.sources.log.held import Holds, note_behind
 from eventlog.sources.log.passed import EVER, Ahead, Passed
 from eventlog.sources.log.reading import Portion, Request, WaitingRows
@@ -42,6 +41,7 @@ from eventlog.sources.marks import (
     runs,
     write_runs,
 )
+from eventlog.sources.notes import noted_documents, noted_events
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.names import LogNames
 

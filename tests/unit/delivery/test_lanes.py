@@ -10,8 +10,8 @@ import pytest
 
 from eventlog.core.errors import MachineError, SinkError
 from eventlog.core.model import Change, Op, Position, Reason, RowId, Status
-from eventlog.delivery.notes import Progress, read_positions
 from eventlog.delivery.output import Delivery, Output, Piece, Strictness
+from eventlog.sources.notes import Progress, read_positions
 from tests.support.lanes import Fate, LanedSink, success
 from tests.support.memory import OneEach
 

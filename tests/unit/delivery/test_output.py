@@ -13,9 +13,9 @@ from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.delivery import output as delivery
 from eventlog.delivery.final_outcomes import given_up
-from eventlog.delivery.notes import read_positions, read_progress, write_positions
 from eventlog.delivery.output import Strictness
 from eventlog.delivery.pipeline import Output, Pipeline
+from eventlog.sources.notes import read_positions, read_progress, write_positions
 from tests.support.memory import MemoryRows, MemorySink, MemorySource, OneEach, Several, event, inserts
 from tests.support.strategies import CATALOG
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Op, Outcome, Reason, RowId, Status
 from eventlog.core.seams import Tenure
-from eventlog.delivery.notes import Progress
 from eventlog.delivery.output import Delivery, Output, Piece, Strictness
 from eventlog.delivery.output_state import Standing, newest, read_standings, stands, write_standings
+from eventlog.sources.notes import Progress
 from eventlog.xds.write import XdsFormat
 
 standings = st.dictionaries(

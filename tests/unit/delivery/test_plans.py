@@ -12,9 +12,9 @@ from eventlog.core.model import Document, Event, Kind, Outcome, Position, RowId,
 from eventlog.core.rules import Options
 from eventlog.core.seams import Batch
 from eventlog.delivery import output as delivery
-from eventlog.delivery.notes import DECIDED, Decided, read_decided, read_progress, write_note
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
+from eventlog.sources.notes import DECIDED, Decided, read_decided, read_progress, write_note
 from tests.support.memory import MemoryRows, MemorySink, MemorySource, OneEach, answer, event, inserts
 from tests.support.strategies import CATALOG
 

@@ -13,9 +13,9 @@ import pytest
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Op, RowId
-from eventlog.delivery.notes import Progress
 from eventlog.delivery.output import Delivery, Output, Piece, Strictness
 from eventlog.sinks.files import GROUP, FileSink
+from eventlog.sources.notes import Progress
 from tests.support.memory import OneEach
 from tests.support.sinks import opened
 
