@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from importlib.util import find_spec
+from multiprocessing import forkserver, resource_tracker, util
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.leftovers import Run
-from tests.support.levels import Progress, choose, leave_out_repeats
+from tests.support.levels import Progress, choose, leave_out_long, leave_out_repeats
 
 SERVERS = tuple(f"tests.support.servers{one}" for one in ("", "_mysql", "_oracle", "_kafka", "_registry"))
 pytest_plugins = [name for name in SERVERS if find_spec(name)]
@@ -18,23 +20,32 @@ pytest_plugins = [name for name in SERVERS if find_spec(name)]
 settings.register_profile(
     "local", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=100
 )
-settings.register_profile("ci", settings.get_profile("local"), derandomize=False, database=None, max_examples=200)
+settings.register_profile("ci", settings.get_profile("local"), derandomize=False, database=None)
+settings.register_profile("long", settings.get_profile("ci"), max_examples=400)
 settings.register_profile("quick", settings.get_profile("local"), max_examples=10)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--quick`, and `--progress`, which ./dev asks for."""
+    """`--quick`, `--long`, and `--progress`, which ./dev asks for."""
     parser.addoption(
         "--quick", action="store_true", help="only what needs no server, with fewer examples of each property"
+    )
+    parser.addoption(
+        "--long", action="store_true", help="also what is marked so, with four times the examples of each property"
     )
     parser.addoption("--progress", action="store_true", help="level and percentage in place of dots")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Gives the run a folder of its own; processes of xdist work in the one of the process that started them."""
+    config.addinivalue_line(
+        "markers", "long: asked with --long alone, because others ask nearly the same or it takes minutes"
+    )
     if config.getoption("--quick"):
         settings.load_profile("quick")
+    if config.getoption("--long"):
+        settings.load_profile("long")
     if hasattr(config, "workerinput"):
         return
     config.pluginmanager.register(Run(), "what the run leaves")
@@ -45,5 +56,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves the quick ones where they are asked for, and out what is asked twice."""
     leave_out_repeats(config, items)
+    leave_out_long(config, items)
     if config.getoption("--quick"):
         choose(config, items)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_to_fork_from_is_left() -> Iterator[None]:
+    """Ends what worker processes come from before anybody looks what a run has left; multiprocessing does so only at exit."""
+    yield
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]  # there is no other way
+    resource_tracker._resource_tracker._stop()  # type: ignore[attr-defined]  # as above
+    util._run_finalizers()  # type: ignore[attr-defined]  # as above

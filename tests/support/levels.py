@@ -67,6 +67,15 @@ def leave_out_repeats(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:] = [item for item in items if item not in repeats]
 
 
+def leave_out_long(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Asks what takes long only where somebody wants that."""
+    if config.getoption("--long"):
+        return
+    left = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
 def _values(item: pytest.Item) -> set[str]:
     """The texts among the parameters of a test."""
     parameters = getattr(item, "callspec", None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.convert.inferred import Seen, catalog_of_files, seen_in, tables_of
+from eventlog.convert.inferred import Seen, seen_in, tables_of
 from eventlog.convert.settings import FilesInput
 from eventlog.core.schema import Table
 
@@ -86,8 +86,3 @@ def files(tmp_path: Path) -> FilesInput:
 def test_rows_without_a_table_a_key_or_a_number_tell_nothing(files: FilesInput) -> None:
     found = {(one.table, one.column): one.since for one in seen_in(files)}
     assert found == {("usr", "fname"): 1, ("usr", "lname"): 2}
-
-
-def test_another_process_reads_the_files(files: FilesInput) -> None:
-    (table,) = catalog_of_files(files)
-    assert names(table) == ["idu", "fname", "lname"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +26,7 @@ from eventlog.core.model import Event, RowId
 from eventlog.core.rules.identity import Identities
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
-from tests.support.converting import log_row, row_of, write_parquet
+from tests.support.converting import row_of
 from tests.support.strategies import CATALOG, events_of_any_quality
 
 numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9)
@@ -160,22 +158,6 @@ def test_small_inputs_have_one_bucket_and_none_has_too_many() -> None:
         return bucket_count([Unit(path="x", kind="parquet", rows=number, size=size) for number in rows])
 
     assert [count(10), count(1_000_000), count(None, size=300), count(10**10)] == [1, 16, 1, 256]
-
-
-@pytest.mark.parametrize("frugal", ["", "be_frugal()"])
-def test_a_frugal_process_converts_without_pandas(tmp_path: Path, frugal: str) -> None:
-    source = write_parquet(tmp_path / "a.parquet", [log_row(1)])
-    script = (
-        f"from eventlog.convert.frugal import be_frugal\n{frugal}\n"
-        "from pathlib import Path\nimport sys\nfrom eventlog.convert.settings import Conversion, FilesInput\n"
-        "from eventlog.convert.local import convert\n"
-        f"ordered = Conversion(input=FilesInput(places=({str(source)!r},)), destination=Path({str(tmp_path / 'out')!r}))\n"
-        "print(convert(ordered, jobs=1).changes, 'pandas' in sys.modules and bool(be_frugal))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    changes, loaded = done.stdout.split()
-    assert changes == "1"
-    assert loaded == "False" or not frugal
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,35 @@
+"""What a conversion does in processes of its own: it reads files for their tables, and works without libraries that take much."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eventlog.convert.inferred import catalog_of_files
+from eventlog.convert.settings import FilesInput
+from tests.support.converting import log_row, write_lines, write_parquet
+
+
+def test_another_process_reads_the_files_for_their_tables(tmp_path: Path) -> None:
+    rows = [log_row(number, column_name=name) for number, name in enumerate(("fname", "lname"), 1)]
+    (table,) = catalog_of_files(FilesInput(places=(str(write_lines(tmp_path / "log.jsonl", rows)),)))
+    assert [column.name for column in table.columns] == ["idu", "fname", "lname"]
+
+
+@pytest.mark.parametrize("frugal", ["", "be_frugal()"])
+def test_a_frugal_process_converts_without_pandas(tmp_path: Path, frugal: str) -> None:
+    source = write_parquet(tmp_path / "a.parquet", [log_row(1)])
+    script = (
+        f"from eventlog.convert.frugal import be_frugal\n{frugal}\n"
+        "from pathlib import Path\nimport sys\nfrom eventlog.convert.settings import Conversion, FilesInput\n"
+        "from eventlog.convert.local import convert\n"
+        f"ordered = Conversion(input=FilesInput(places=({str(source)!r},)), destination=Path({str(tmp_path / 'out')!r}))\n"
+        "print(convert(ordered, jobs=1).changes, 'pandas' in sys.modules and bool(be_frugal))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    changes, loaded = done.stdout.split()
+    assert changes == "1"
+    assert loaded == "False" or not frugal
