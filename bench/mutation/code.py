@@ -12,10 +12,15 @@ from itertools import chain
 from pathlib import Path
 
 from bench.mutation.areas import Area, files_of
-from bench.mutation.report import Mutant
+from bench.mutation.report import End, Mutant
 
 COPIED = ("eventlog", "tests", "docs", "bench", "spark", "pyproject.toml", "README.md", "CONTRIBUTING.md", "dev")
-SURVIVED = 0
+KILLED = (1, 2, 3)
+"""What pytest ends with when a test fails, the tests cannot be collected, or pytest itself stumbles over the fault."""
+SLOW = (-24, 24, 36, 152)
+"""Ended by the limit of time, which is fifteen times what the tests need: the fault makes something go on for ever."""
+UNREACHED = (5, 33)
+"""No test comes to the changed code."""
 
 
 def mutants_of(area: Area, files: Sequence[str], most: int, place: Path, jobs: int) -> tuple[int, list[Mutant]]:
@@ -31,7 +36,7 @@ def mutants_of(area: Area, files: Sequence[str], most: int, place: Path, jobs: i
     if ended.returncode or not all(name in codes for name in tried):
         sys.exit(f"mutmut did not come to its end: see {place / 'mutmut.txt'}.")
     with chdir(place):
-        return len(names), [_mutant(name, killed=codes[name] != SURVIVED) for name in tried]
+        return len(names), [_mutant(name, codes[name]) for name in tried]
 
 
 def evenly(names: Sequence[str], most: int) -> list[str]:
@@ -91,15 +96,14 @@ def _exit_codes(place: Path) -> dict[str, int | None]:
     return found
 
 
-def _mutant(name: str, *, killed: bool) -> Mutant:
-    """The mutant with what it changes."""
-    module, _, _ = name.rpartition(".")
-    if killed:
-        return Mutant(file=module.replace(".", "/"), removed="", added="", killed=True)
+def _mutant(name: str, code: int | None) -> Mutant:
+    """What became of the mutant, and what it changes unless a test noticed it."""
+    file = f"{name.rpartition('.')[0].replace('.', '/')}.py"
+    if code in KILLED or code in SLOW:
+        return Mutant(file=file, removed="", added="", end="killed" if code in KILLED else "slow")
     shown = subprocess.run([sys.executable, "-m", "mutmut", "show", name], capture_output=True, text=True, check=True)
     lines = shown.stdout.splitlines()
     removed = [line[1:].strip() for line in lines if line.startswith("-") and not line.startswith("---")]
     added = [line[1:].strip() for line in lines if line.startswith("+") and not line.startswith("+++")]
-    return Mutant(
-        file=f"{module.replace('.', '/')}.py", removed="\n".join(removed), added="\n".join(added), killed=False
-    )
+    end: End = "survived" if code == 0 else "unreached" if code in UNREACHED else "unknown"
+    return Mutant(file=file, removed="\n".join(removed), added="\n".join(added), end=end)

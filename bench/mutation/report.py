@@ -6,6 +6,7 @@ import datetime as dt
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -16,13 +17,22 @@ PAGE = Path("CONTRIBUTING.md")
 BEGINS, ENDS = "<!-- mutation: written by `./dev mutate --keep` -->\n", "<!-- end -->\n"
 
 
+End = Literal["killed", "slow", "survived", "unreached", "unknown"]
+"""A test failed, never came to an end, or noticed nothing; no test came to the code; or nobody knows what happened."""
+
+
 class Mutant(Struct, frozen=True, kw_only=True):
     """One fault: the lines that it takes away and those that it puts in their place."""
 
     file: str
     removed: str
     added: str
-    killed: bool
+    end: End
+
+    @property
+    def killed(self) -> bool:
+        """Whether somebody who runs the tests would notice."""
+        return self.end in ("killed", "slow")
 
 
 class Known(Struct, frozen=True, kw_only=True):
@@ -38,13 +48,17 @@ class Known(Struct, frozen=True, kw_only=True):
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """An area's figures: mutants there are, tried, killed, and equivalent ones among those that were tried."""
+    """An area's figures: mutants there are, tried, killed, and equivalent ones among those that were tried.
+
+    `slow` are those among the killed that a limit of time ended.
+    """
 
     area: str
     date: dt.date
     mutants: int
     tried: int
     killed: int
+    slow: int
     equivalent: int
     survivors: list[Mutant]
 
@@ -65,6 +79,7 @@ def judged(area: str, mutants: int, tried: Sequence[Mutant]) -> Found:
         mutants=mutants,
         tried=len(tried),
         killed=len(tried) - len(survivors),
+        slow=sum(one.end == "slow" for one in tried),
         equivalent=len(survivors) - len(unexplained),
         survivors=unexplained,
     )
@@ -73,9 +88,9 @@ def judged(area: str, mutants: int, tried: Sequence[Mutant]) -> Found:
 def told(found: Found) -> str:
     """The figures, and each survivor as a difference."""
     head = f"{found.area}: {found.killed} of {found.tried - found.equivalent} killed ({found.share:.1%})"
-    lines = [f"{head}, {found.equivalent} equivalent, {found.mutants} mutants in all"]
+    lines = [f"{head}, {found.slow} of them by a limit of time; {found.equivalent} equivalent, {found.mutants} in all"]
     for one in found.survivors:
-        lines += [f"  {one.file}", *_marked("-", one.removed), *_marked("+", one.added)]
+        lines += [f"  {one.file}: {one.end}", *_marked("-", one.removed), *_marked("+", one.added)]
     return "\n".join(lines)
 
 

@@ -48,10 +48,13 @@ def mutants_of(area: Area, files: Sequence[str], most: int) -> tuple[int, list[M
         raise SystemExit("The tests fail without any mutant.")
     made = [(file, *one) for file in files for one in every(Path(file).read_text())]
     tried = [made[int(number)] for number in evenly([str(number) for number in range(len(made))], most or len(made))]
-    return len(made), [
-        Mutant(file=file, removed=text, added=changed, killed=not _ends_well(arguments, (file, name, changed)))
-        for file, name, text, changed in tried
-    ]
+    return len(made), [_judged(arguments, one) for one in tried]
+
+
+def _judged(arguments: list[str], made: tuple[str, str, str, str]) -> Mutant:
+    file, name, text, changed = made
+    survived = _ends_well(arguments, (file, name, changed))
+    return Mutant(file=file, removed=text, added=changed, end="survived" if survived else "killed")
 
 
 def every(sql: str) -> Iterator[tuple[str, str, str]]:

@@ -53,8 +53,8 @@ def test_every_area_has_files_and_tests() -> None:
 def test_equivalent_mutants_do_not_count_and_others_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "EQUIVALENT", tmp_path / "equivalent.toml")
     (tmp_path / "equivalent.toml").write_text('[[mutant]]\nfile="a.py"\nremoved="x"\nadded="y"\nwhy="no matter"\n')
-    killed = Mutant(file="a.py", removed="", added="", killed=True)
-    same, other = (Mutant(file="a.py", removed="x", added=added, killed=False) for added in "yz")
+    killed = Mutant(file="a.py", removed="", added="", end="killed")
+    same, other = (Mutant(file="a.py", removed="x", added=added, end="survived") for added in "yz")
     found = judged("rules", 10, [killed, killed, killed, same, other])
     assert (found.mutants, found.tried, found.killed, found.equivalent, found.survivors) == (10, 5, 3, 1, [other])
     assert found.share == 0.75
