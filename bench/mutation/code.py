@@ -14,6 +14,8 @@ from pathlib import Path
 from bench.mutation.areas import Area, files_of
 from bench.mutation.report import End, Mutant
 
+SHOWN = 4000
+"""So many characters of what mutmut says are shown when it fails."""
 COPIED = ("eventlog", "tests", "docs", "bench", "spark", "pyproject.toml", "README.md", "CONTRIBUTING.md", "dev")
 KILLED = (1, 2, 3)
 """What pytest ends with when a test fails, the tests cannot be collected, or pytest itself stumbles over the fault."""
@@ -31,10 +33,9 @@ def mutants_of(area: Area, files: Sequence[str], most: int, place: Path, jobs: i
     tried = names if most <= 0 else evenly(names, most)
     program = [sys.executable, "-m", "mutmut", "run", "--max-children", str(jobs), *tried]
     ended = subprocess.run(program, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    (place / "mutmut.txt").write_text(ended.stdout)
     codes = _exit_codes(place)
     if ended.returncode or not all(name in codes for name in tried):
-        sys.exit(f"mutmut did not come to its end: see {place / 'mutmut.txt'}.")
+        sys.exit(f"mutmut did not come to its end. The last that it said:\n{ended.stdout[-SHOWN:]}")
     with chdir(place):
         return len(names), [_mutant(name, codes[name]) for name in tried]
 

@@ -98,6 +98,22 @@ def test_a_single_document_needs_no_thread() -> None:
     assert threads == [here]
 
 
+def test_a_single_lane_needs_no_thread() -> None:
+    threads: list[int] = []
+    sink = LanedSink(1)
+    sink.fate = lambda _: threads.append(threading.get_ident())
+    delivered("abc", sink)
+    assert threads == [threading.get_ident()] * 3
+
+
+def test_what_waits_keeps_the_plan_that_it_went_out_under() -> None:
+    made = delivery("aabc", LanedSink(2, fated(_1=Status.NEW)), BY_OBJECT)
+    noted: set[str] = set()
+    made.run(None, lambda: noted.update(one.plan for one in made.progress().planned))
+    assert {one.id: {one.plan} for one in made.progress().planned} == {"1": noted, "2": noted}
+    assert len(noted) == 1
+
+
 def test_there_are_no_more_threads_than_documents() -> None:
     sink = LanedSink(64, meet=2)
     most: list[int] = []

@@ -15,7 +15,7 @@ from eventlog.delivery import output as delivery
 from eventlog.delivery.final_outcomes import given_up
 from eventlog.delivery.output import Strictness
 from eventlog.delivery.pipeline import Output, Pipeline
-from eventlog.sources.notes import read_positions, read_progress, write_positions
+from eventlog.sources.notes import Decided, read_decided, read_positions, read_progress, write_positions
 from tests.support.memory import MemoryRows, MemorySink, MemorySource, OneEach, Several, event, inserts
 from tests.support.strategies import CATALOG
 
@@ -108,10 +108,14 @@ def test_what_had_vanished_stays_so_when_the_batch_is_repeated() -> None:
     source, sink, rows = MemorySource([], events), MemorySink([], fails_at="43"), MemoryRows({ROW: {"fname": "Jack"}})
     with pytest.raises(SinkError):
         round_with(source, sink, reader=rows).go_round()
+    with pytest.raises(SinkError):
+        round_with(source, sink, reader=rows).go_round()
     sink.fails_at = None
     round_with(source, sink, reader=rows).go_round()
     assert sorted(sink.taken) == ["42", "43"]
     assert letters(source) == "WSS"
+    assert source.settled[(41,)].reason is Reason.VANISHED
+    assert source.settled[(41,)].note == "the object did not exist when the event was first read."
 
 
 def test_what_was_superseded_stays_so_where_its_winner_was_published() -> None:
@@ -145,6 +149,8 @@ def test_what_an_answer_stops(status: Status, strictness: Strictness, sent: list
     assert letters(source) == settled
     waiting = {outcome.reason for outcome in source.settled.values() if outcome.status is Status.NEW}
     assert waiting <= {Reason.RETRY, Reason.HELD}
+    held = {outcome.note for outcome in source.settled.values() if outcome.reason is Reason.HELD}
+    assert held <= {"an earlier change comes first."}
 
 
 def test_what_was_held_comes_before_what_was_planned_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,11 +285,45 @@ def test_after_enough_attempts_a_change_is_an_error_and_frees_what_it_superseded
         assert ended[0].note == "Given up after 3 attempts. busy"
 
 
+def test_who_says_nothing_of_a_retry_is_not_quoted() -> None:
+    [ended] = given_up([Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY)], {}, 1)
+    assert ended.note == "Given up after 1 attempts."
+
+
 @pytest.mark.parametrize("positions", [[], [(3,), (1,), (2,), (9,)], [(1, 2), (1, 1)]])
 def test_positions_are_written_shortly_and_read_again(positions: list[Position]) -> None:
     assert read_positions(write_positions(positions)) == sorted(positions)
 
 
 def test_a_note_that_cannot_be_read_is_told_and_not_guessed() -> None:
-    with pytest.raises(DataError, match="batch in hand cannot be read"):
+    with pytest.raises(DataError, match="batch in hand cannot be read") as raised:
         read_progress({"out": '{"planned": 7}'}, "out")
+    assert raised.value.hint == (
+        "It is in the log's companion table of marks; without it documents may be published twice."
+    )
+
+
+def test_what_was_superseded_by_what_is_published_already_is_settled_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "CHUNK", 1)
+    events = [event(1), event(2, Kind.UPDATE_ROW_BACK, column=None), event(3, key="idu=2")]
+    source, sink = MemorySource([], events), MemorySink([], fails_at="3")
+    with pytest.raises(SinkError):
+        round_with(source, sink, reader=MemoryRows({ROW: {"fname": "Jack"}})).go_round()
+    sink.fails_at = None
+    round_with(source, sink, reader=MemoryRows({})).go_round()
+    assert list(sink.taken) == ["2", "3"]
+    loser = Outcome(position=(1,), reason=Reason.SUPERSEDED, winner=(2,), note="superseded by event 2.")
+    assert source.settled[(1,)] == loser
+
+
+def test_a_superseded_event_that_waits_for_its_winner_stays_superseded() -> None:
+    events = [event(1), event(2, Kind.UPDATE_ROW_BACK, column=None), event(3, key="idu=2")]
+    source, sink = MemorySource([], events), AskingSink({2: Status.NEW})
+    round_with(source, sink, strictness=BY_OBJECT, reader=MemoryRows({ROW: {"fname": "Jack"}})).go_round()
+    assert letters(source) == "NNS"
+    assert read_decided(source.notes).superseded == (((1,), (2,)),)
+
+
+def test_of_what_was_decided_only_that_of_events_still_to_come_is_kept() -> None:
+    found = Decided(superseded=(((1,), (2,)), ((3,), (4,))), vanished=((5,),)).of([(1,), (4,), (5,)])
+    assert found == Decided(superseded=(((1,), (2,)),))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from eventlog.core.errors import SinkError
-from eventlog.core.model import Kind, Outcome, Reason, RowId, Status
+from eventlog.core.model import Event, Kind, Outcome, ReadBack, Reason, RowId, Status, Unreadable
 from eventlog.core.rules import Options
 from eventlog.delivery import output as delivery
 from eventlog.delivery.final_outcomes import settled_outcomes
@@ -191,3 +192,36 @@ def test_an_old_catalog_that_knows_everything_is_as_good_as_a_new_one() -> None:
     source = MemorySource(log, inserts(1))
     assert not around(source, MemorySink(log), fresh=False).go_round().stale
     assert letters(source) == "S"
+
+
+@pytest.mark.parametrize("events", [(), inserts(1)], ids=["nothing to do", "a row"])
+def test_a_round_says_when_rows_come_that_wait(events: list[Event]) -> None:
+    source = MemorySource([], events)
+    source.batch = replace(source.batch, later=7.5)
+    assert around(source, MemorySink([])).go_round().later == 7.5
+
+
+def test_rows_that_are_not_due_leave_no_notes() -> None:
+    late = replace(event(2), time="2026-01-03 00:00:00")
+    source = MemorySource([], [event(1, key="idu=2"), late], now=dt.datetime(2026, 1, 2))
+    around(source, MemorySink([]), options=Options(future=True)).go_round()
+    assert (letters(source), source.notes) == ("SN", {})
+
+
+def test_rows_that_wait_for_room_make_another_round_and_their_tables_are_named() -> None:
+    class Full:
+        """Says of one row that there is no room for it now, and of another that its table may not be read."""
+
+        def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
+            reasons = {"idu=1": Reason.NO_ROOM, "idu=2": Reason.NO_RIGHT}
+            return {row: Unreadable(reason=reasons[row.key], note="permission denied") for row in wanted}
+
+    def report_of(*keys: int) -> Report:
+        events = [event(number, Kind.UPDATE_ROW_BACK, f"idu={number}", None) for number in keys]
+        return around(MemorySource([], events), MemorySink([]), reader=Full()).go_round()
+
+    both = report_of(1, 2)
+    assert (both.again, both.settled, list(both.unread)) == (True, 0, ["usr"])
+    assert "permission denied" in both.unread["usr"]
+    assert report_of(1).again
+    assert report_of(1).unread == {}

@@ -301,3 +301,36 @@ def test_a_held_row_that_a_target_certainly_lacks_is_planned_anew() -> None:
     pipeline(source, sink).go_round()
     first, again, new = sink.plans
     assert (first[0] == again[0], first[0] == new[0], new[1]) == (True, False, ["2"])
+
+
+def test_documents_of_many_plans_that_wait_stay_planned_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "ANSWERED_CHUNK", 1)
+
+    class Busy(MemorySink):
+        """Takes nothing of five objects yet, and fails at a sixth."""
+
+        def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+            [document] = documents
+            if document.id == "6":
+                raise SinkError("The line is dead.")
+            return [answer(position, Status.NEW) for position in document.covers[document.id]]
+
+    source = Noting(inserts(6))
+    for _ in range(2):  # the second time all of them come again
+        with pytest.raises(SinkError):
+            pipeline(source, Busy([]), answers=True, strictness=Strictness(on_retry="object")).go_round()
+        assert planned(source.notes) == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_the_id_that_numbers_go_on_from_is_noted_with_the_plan() -> None:
+    source, sink = Noting(inserts(2)), PlanningSink(fails_at="8")
+    sink.taken["7"] = b""
+    pipeline(source, sink).go_round()
+    assert [read_progress(notes, "out 0").after for notes in source.history] == ["7"]
+
+
+def test_the_name_of_a_plan_has_room_in_every_target() -> None:
+    sink = PlanningSink()
+    pipeline(Noting(inserts(1)), sink).go_round()
+    [(plan, _)] = sink.plans
+    assert len(bytes.fromhex(plan)) == 8

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, SinkError
-from eventlog.core.model import Event, Kind, Outcome, Row, RowId, Status
+from eventlog.core.model import Change, Document, Event, Kind, Outcome, Refusal, Row, RowId, Status
 from eventlog.core.rules import Options
+from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
 from eventlog.delivery.pipeline import Output, Pipeline, Report
 from eventlog.delivery.read_ahead import ReadAhead
-from tests.support.memory import Log, MemorySink, OneEach, event, inserts
+from tests.support.memory import Log, MemorySink, MemorySource, OneEach, event, inserts
 from tests.support.strategies import CATALOG
 
 LIMIT = 2
@@ -143,6 +144,9 @@ def test_only_what_stays_holds_up_what_follows(status: Status, *, goes_on: bool)
     assert runner.go_round(ahead=True).events == 2
     assert [event.position[0] for event in source.in_hand] == ([3, 4] if goes_on else [2])
     assert list(sink.taken) == ["1", "2"]
+    runner.go_round(ahead=True)
+    runner.forget()
+    assert list(sink.taken) == (["1", "2", "3", "4"] if goes_on else ["1", "2"])
 
 
 def test_an_error_halts_what_follows_where_that_is_wanted() -> None:
@@ -179,3 +183,86 @@ def test_a_backlog_leaves_the_interpreter_as_it_was() -> None:
     assert gc.get_threshold() > before[1]
     list(rounds(runner))
     assert (sys.getswitchinterval(), gc.get_threshold()) == before
+
+
+class Staged(Noting):
+    """Notes what it may begin with."""
+
+    def stage(self, documents: Sequence[Document]) -> None:
+        self.log.append("stage " + " ".join(document.id for document in documents))
+
+
+def test_what_follows_is_staged_before_what_is_ahead_of_it_is_settled() -> None:
+    log: Log = []
+    runner = relay(Queue(log, inserts(4)), Staged(log))
+    runner.go_round(ahead=True)
+    runner.forget()
+    assert log.index("stage 1 2") < log.index("write 1")
+    assert "stage 3 4" in log, "with the round of the batch ahead of it"
+    assert "write 3" not in log
+
+
+class Counting(OneEach):
+    """Numbers its documents on from the last one that there is."""
+
+    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document | Refusal]:
+        for number, change in enumerate(changes, int(after or 0) + 1):
+            yield Document(id=f"{number:03}", body=b"", covers={change.event_id: change.positions})
+
+
+def test_numbers_go_on_from_what_is_ahead_and_not_at_the_output_yet() -> None:
+    sink = MemorySink([])
+    runner = relay(Queue([], inserts(5)), sink)
+    runner.pipeline = replace(runner.pipeline, outputs=[Output(format=Counting(), sink=sink)])
+    assert [report.events for report in rounds(runner)] == [2, 2, 1]
+    assert list(sink.taken) == ["001", "002", "003", "004", "005"]
+
+
+@pytest.mark.parametrize("waiting", [0, 2])
+def test_after_a_round_the_tables_may_have_changed(waiting: int) -> None:
+    source = Queue([], inserts(waiting))
+    runner = relay(source, MemorySink([]), fresh=True)
+    runner.go_round(ahead=True)
+    source.waiting = [event(9, column="since_today")]
+    assert runner.go_round(ahead=True).stale
+
+
+def test_nobody_reads_ahead_who_cannot_or_who_gets_everything_at_once() -> None:
+    source, sink = MemorySource([], inserts(2)), MemorySink([])
+    output = Output(format=OneEach(), sink=sink)
+    alone = Pipeline(source=source, reader=None, catalog=CATALOG, outputs=[output], options=Options(), limit=LIMIT)
+    assert ReadAhead(alone).go_round(ahead=True).settled == 2
+    queue = Queue([], inserts(2))
+    queue.in_hand = queue.waiting  # all that there are
+    assert relay(queue, sink, limit=0).go_round(ahead=True).settled == 2
+    assert queue.looks == 0
+
+
+def test_a_source_that_gave_less_because_of_room_is_asked_for_more() -> None:
+    class Narrow(Queue):
+        def read(self, limit: int) -> Batch:
+            return replace(super().read(1), more=True)
+
+    source = Narrow([], inserts(3))
+    runner = relay(source, MemorySink([]))
+    runner.go_round(ahead=True)
+    runner.forget()
+    assert source.looks == 2
+    assert [event.position[0] for event in source.in_hand] == [2, 3]
+
+
+def test_without_rows_it_is_said_when_some_come() -> None:
+    class Later(Queue):
+        def read(self, limit: int) -> Batch:
+            return Batch(events=(), later=2.5)
+
+    assert relay(Later([], ()), MemorySink([])).go_round(ahead=True) == Report(later=2.5)
+
+
+def test_a_source_whose_tables_have_changed_is_not_published_by_the_former_ones() -> None:
+    class Changed(Queue):
+        outdated = True
+
+    log: Log = []
+    assert relay(Changed(log, inserts(2)), MemorySink(log)).go_round(ahead=True) == Report(stale=True)
+    assert log == ["read"]
