@@ -62,11 +62,12 @@ AREAS = (
             "tests/unit/qlik/change_tables/test_*.py",
             "tests/unit/qlik/messages/test_*.py",
             "tests/unit/test_golden.py",
+            "tests/unit/sinks/change_files/test_sink.py",
         ),
     ),
     Area(
         name="delivery",
-        files=("eventlog/delivery/*.py",),
+        files=("eventlog/delivery/*.py", "eventlog/sources/notes.py"),
         tests=("tests/unit/delivery/test_[!m]*.py",),
     ),
     Area(

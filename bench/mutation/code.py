@@ -62,7 +62,7 @@ def _stage(area: Area, files: Sequence[str], place: Path) -> None:
     lists = {
         "source_paths": ["eventlog"],
         "only_mutate": files,
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", *_options(area)],
+        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "bench.mutation.fresh", *_options(area)],
         "pytest_add_cli_args_test_selection": files_of(area.tests),
         "also_copy": [name for name in COPIED if name not in ("eventlog", "tests", "pyproject.toml")],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.schema import Column
+from eventlog.qlik.messages.headers import timestamp
 from eventlog.qlik.readings import reading
 from tests.support.shares import met, shares
 
@@ -68,32 +70,55 @@ def test_a_cell_becomes_the_value_of_its_columns_type(kind: str, cell: Any, valu
 
 
 @pytest.mark.parametrize(
-    "kind, cell",
+    "kind, cell, words",
     [
-        ("varchar", b"x"),
-        ("integer", "1.5"),
-        ("integer", 1.5),
-        ("integer", float("inf")),
-        ("numeric", True),
-        ("numeric", "x"),
-        ("float8", "x"),
-        ("float8", b"x"),
-        ("boolean", "maybe"),
-        ("boolean", 2),
-        ("boolean", b"x"),
-        ("bytea", "no base 64!"),
-        ("date", "2026-01-02 03:04:05"),
-        ("time", "25:00:00"),
-        ("time", 7),
-        ("timestamp", 7),
-        ("timestamp", "2026-02-30"),
-        ("timestamp", dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=14)))),
-        ("integer", "9" * 5000),
+        ("varchar", b"x", "binary data (1 bytes) is not text"),
+        ("integer", "1.5", "'1.5' is not a whole number"),
+        ("integer", 1.5, "1.5 is not a whole number"),
+        ("integer", float("inf"), "inf is not a whole number"),
+        ("numeric", True, "True is not a number"),
+        ("numeric", "x", "'x' is not a number"),
+        ("float8", "x", "'x' is not a number"),
+        ("float8", b"x", "binary data (1 bytes) is not a number"),
+        ("boolean", "maybe", "'maybe' is not a truth value (1, t, true, y, yes or 0, f, false, n, no)"),
+        ("boolean", 2, "2 is not a truth value (1, t, true, y, yes or 0, f, false, n, no)"),
+        ("boolean", b"x", "binary data (1 bytes) is not a truth value (1, t, true, y, yes or 0, f, false, n, no)"),
+        ("bytea", "no base 64!", "'no base 64!' is not binary data in Base64"),
+        (
+            "date",
+            "2026-01-02 03:04:05",
+            "'2026-01-02 03:04:05' is not a day without a time; call the column's type timestamp in the schema",
+        ),
+        ("time", "25:00:00", "'25:00:00' is not a time of day, as hh:mm:ss"),
+        ("time", 7, "7 is not a time of day, as hh:mm:ss"),
+        ("timestamp", 7, "7 is not a time; write it as yyyy-mm-dd hh:mm:ss.ffffff"),
+        ("timestamp", "2026-02-30", "'2026-02-30' is not a time; write it as yyyy-mm-dd hh:mm:ss.ffffff"),
+        (
+            "timestamp",
+            dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=14))),
+            " is not a time whose zone stays within the calendar",
+        ),
+        ("integer", "9" * 5000, " is not a whole number"),
     ],
 )
-def test_what_is_no_such_value_is_refused(kind: str, cell: Any) -> None:
-    with pytest.raises(ExpressionError):
+def test_what_is_no_such_value_is_refused(kind: str, cell: Any, words: str) -> None:
+    with pytest.raises(ExpressionError) as refused:
         typed(cell, Column(name="c", type=kind))
+    said = str(refused.value)
+    assert said == words or (words.startswith(" ") and said.endswith(words))
+
+
+def test_times_are_turned_to_utc_wherever_the_machine_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        zoned = "2026-01-02 03:04:05+02"
+        assert typed(zoned, Column(name="c", type="timestamp")) == dt.datetime(2026, 1, 2, 1, 4, 5)
+        assert typed(zoned, Column(name="c", type="timestamptz")).tzinfo is UTC
+        assert timestamp(zoned) == "2026-01-02T01:04:05.000"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize("cell", [10**5000, b"x" * 1000], ids=["digits", "bytes"])

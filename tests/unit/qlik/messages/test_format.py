@@ -11,6 +11,7 @@ import pytest
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, Refusal, RowId
 from eventlog.core.schema import Catalog, Child, Column, Table
+from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader
 from eventlog.qlik.messages.render import Renderer
 from eventlog.qlik.messages.settings import MessageSettings
@@ -297,3 +298,84 @@ def test_settings_that_fit_nothing_are_refused(settings: dict[str, Any], problem
     with pytest.raises(ConfigError) as caught:
         MessageSettings(**settings)
     assert problem in str(caught.value)
+
+
+def test_a_metadata_message_as_a_whole() -> None:
+    """Also of a table without a schema, and with the envelope round it."""
+    columns = (Column(name="id", type="integer", key=1), Column(name="v", type="numeric(10,2)"))
+    settings = MessageSettings(mode="metadata", server="here", task="copy")
+    shape = shape_of(Table(name="t", columns=columns), settings)
+    found = msgspec.json.decode(structure_of(shape).told(3, "2024-05-06T07:00:00.125"))
+    facts = {"length": 0, "precision": 0, "scale": 0, "primaryKeyPosition": 0, "nullable": True}
+    assert found == {
+        "magic": "atMSG",
+        "type": "MD",
+        "headers": None,
+        "messageSchemaId": shape.schema_id,
+        "messageSchema": shape.metadata_text,
+        "message": {
+            "schemaId": shape.schema_id,
+            "lineage": {
+                "server": "here",
+                "task": "copy",
+                "schema": "",
+                "table": "t",
+                "tableVersion": 3,
+                "timestamp": "2024-05-06T07:00:00.125",
+            },
+            "tableStructure": {
+                "tableColumns": {
+                    "id": facts
+                    | {"ordinal": 1, "type": "INT4", "length": 10, "primaryKeyPosition": 1, "nullable": False},
+                    "v": facts | {"ordinal": 2, "type": "NUMERIC", "precision": 10, "scale": 2},
+                }
+            },
+            "dataSchema": shape.data_text,
+        },
+    }
+
+
+@pytest.mark.parametrize("mode, schema", [("envelope", False), ("metadata", True)])
+def test_an_envelope_round_data_names_their_schema_where_it_was_told(mode: Any, schema: bool) -> None:
+    [found] = messages([inserted(1)], mode=mode)
+    envelope = msgspec.json.decode(found.value or b"")
+    message = envelope.pop("message")
+    identity = shape_of(ORDERS, MessageSettings(mode=mode)).schema_id if schema else None
+    assert envelope == {
+        "magic": "atMSG",
+        "type": "DT",
+        "headers": None,
+        "messageSchemaId": identity,
+        "messageSchema": None,
+    }
+    assert list(message) == ["data", "beforeData", "headers"]
+
+
+@pytest.mark.parametrize(
+    "subject, value, key",
+    [
+        ("topic", "shop.orders-value", "shop.orders-key"),
+        ("record", "{space}.DataRecord", "{space}.KeyRecord"),
+        ("topic-record", "shop.orders-{space}.DataRecord", "shop.orders-{space}.KeyRecord"),
+    ],
+)
+def test_a_registry_has_a_schema_for_values_and_one_for_keys(subject: Any, value: str, key: str) -> None:
+    facts: dict[str, Any] = {"encoding": "avro", "mode": "registry", "subject": subject, "task": "copy"}
+    space = "com.attunity.queue.msg.copy.shop.orders"
+    [plain] = messages([inserted(1)], **facts)
+    [keyed] = messages([inserted(1)], **facts, avro_key=True)
+    assert plain.key_schema is None
+    assert keyed.value_schema is not None
+    assert keyed.key_schema is not None
+    assert (keyed.value_schema.subject, keyed.key_schema.subject) == (
+        value.format(space=space),
+        key.format(space=space),
+    )
+    schema = msgspec.json.decode(keyed.key_schema.text)
+    assert (schema["name"], schema["namespace"], keyed.value_schema) == ("KeyRecord", space, plain.value_schema)
+
+
+def test_the_namespace_of_a_table_without_a_schema_has_no_gap() -> None:
+    table = Table(name="t", columns=(Column(name="id", type="integer", key=1),))
+    space = shape_of(table, MessageSettings(encoding="avro", mode="registry", task="copy")).space
+    assert space == "com.attunity.queue.msg.copy.t"

@@ -14,7 +14,8 @@ import pytest
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Op, Reason
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik.change_tables.rows import RowsDocument
+from eventlog.qlik.change_tables.dfm import Described, description
+from eventlog.qlik.change_tables.rows import ChangeColumn, RowsDocument
 from eventlog.sinks.change_files.row_files import RowForm, arrow_type
 from eventlog.sinks.change_files.sink import ChangeTableFiles
 from tests.support.changerows import AT, documents, told
@@ -153,3 +154,52 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 )
 def test_arrow_has_a_type_for_each(kind: str, arrow: str) -> None:
     assert str(arrow_type(kind)) == arrow
+
+
+@pytest.mark.parametrize("schema", [None, "shop"])
+def test_a_description_as_a_whole(schema: str | None) -> None:
+    table = Table(name="t", schema=schema, columns=(Column(name="id", type="integer", key=1),))
+    columns = [
+        ChangeColumn(name="id", type="integer", key=1),
+        ChangeColumn(name="pay", type="numeric(10, 2)"),
+        ChangeColumn(name="whole", type="numeric(10)"),
+        ChangeColumn(name="fname", type="varchar(40)"),
+        ChangeColumn(name="photo", type="varbinary(8)"),
+        ChangeColumn(name="since", type="timestamp(3)"),
+    ]
+    of = Described(name="n", extension="csv", location="here", table=table, target="t__ct", columns=columns, records=7)
+    said = json.loads(description(of, "copy"))
+    facts = [
+        (one["ordinal"], one["name"], one["type"], one["length"], one["precision"], one["scale"], one["primaryKeyPos"])
+        for one in said["dataInfo"].pop("columns")
+    ]
+    assert facts == [
+        (1, "id", "INT8", 0, 0, 0, 1),
+        (2, "pay", "NUMERIC", 0, 10, 2, 0),
+        (3, "whole", "INT8", 0, 10, 0, 0),
+        (4, "fname", "STRING", 40, 0, 0, 0),
+        (5, "photo", "BYTES", 8, 0, 0, 0),
+        (6, "since", "DATETIME", 0, 0, 0, 0),
+    ]
+    assert said == {
+        "dfmVersion": "1.1",
+        "taskInfo": {"name": "copy", "sourceEndpoint": "", "sourceEndpointType": "", "operation": "dataProduced"},
+        "fileInfo": {
+            "name": "n",
+            "extension": "csv",
+            "location": "here",
+            "firstTransactionTimestamp": "",
+            "lastTransactionTimestamp": "",
+            "content": "changes",
+            "recordCount": 7,
+            "errorCount": 0,
+        },
+        "formatInfo": {"format": "parquet", "options": {}},
+        "dataInfo": {
+            "sourceSchema": schema or "",
+            "sourceTable": "t",
+            "targetSchema": schema or "",
+            "targetTable": "t__ct",
+            "tableVersion": 1,
+        },
+    }
