@@ -17,6 +17,9 @@ GOAL = 0.95
 def main() -> int:
     """Exits with 1 when less than the goal was killed of what was tried."""
     arguments = _arguments()
+    if arguments.judge:
+        keep([])
+        return 0
     try:
         areas = chosen(arguments.paths)
     except UsageError as error:
@@ -48,7 +51,10 @@ def _arguments() -> argparse.Namespace:
         "--sample", type=int, default=0, metavar="N", help="N mutants of an area at even distances; 0: all"
     )
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="mutants at the same time (2)")
-    parser.add_argument("--keep", action="store_true", help="keep the figures, in bench/results and CONTRIBUTING.md")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the figures: bench/results, CONTRIBUTING.md, README.md"
+    )
+    parser.add_argument("--judge", action="store_true", help="only judge the kept survivors anew, by equivalent.toml")
     return parser.parse_args()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 EQUIVALENT = Path("bench/mutation/equivalent.toml")
 RESULTS = Path("bench/results/mutation/mutation.json")
@@ -47,6 +49,30 @@ class Known(Struct, frozen=True, kw_only=True):
         return (self.file, self.removed, self.added) == (mutant.file, mutant.removed, mutant.added)
 
 
+class Kind(Struct, frozen=True, kw_only=True):
+    """A kind of mutants that do what the code does: without what `pattern` finds, both are the same text."""
+
+    pattern: str
+    why: str
+
+    def matches(self, mutant: Mutant) -> bool:
+        return self._without(mutant.removed) == self._without(mutant.added)
+
+    def _without(self, text: str) -> str:
+        return re.sub(self.pattern, "", text)
+
+
+class Equivalent(Struct, frozen=True, kw_only=True):
+    """What stands in equivalent.toml."""
+
+    mutant: list[Known] = []
+    kind: list[Kind] = []
+
+    def explains(self, mutant: Mutant) -> bool:
+        """Whether somebody has said why this mutant makes no difference; one that no test reaches may well make one."""
+        return mutant.end == "survived" and any(one.matches(mutant) for one in (*self.mutant, *self.kind))
+
+
 class Found(Struct, frozen=True, kw_only=True):
     """An area's figures: mutants there are, tried, killed, and equivalent ones among those that were tried.
 
@@ -58,7 +84,7 @@ class Found(Struct, frozen=True, kw_only=True):
     mutants: int
     tried: int
     killed: int
-    slow: int
+    slow: int = 0
     equivalent: int
     survivors: list[Mutant]
 
@@ -70,9 +96,9 @@ class Found(Struct, frozen=True, kw_only=True):
 
 def judged(area: str, mutants: int, tried: Sequence[Mutant]) -> Found:
     """The figures of the mutants that were tried."""
-    known = msgspec.convert(tomllib.loads(EQUIVALENT.read_text()).get("mutant", []), list[Known])
+    known = equivalent()
     survivors = [one for one in tried if not one.killed]
-    unexplained = [one for one in survivors if not any(entry.matches(one) for entry in known)]
+    unexplained = [one for one in survivors if not known.explains(one)]
     return Found(
         area=area,
         date=dt.datetime.now(dt.UTC).date(),
@@ -83,6 +109,19 @@ def judged(area: str, mutants: int, tried: Sequence[Mutant]) -> Found:
         equivalent=len(survivors) - len(unexplained),
         survivors=unexplained,
     )
+
+
+def equivalent() -> Equivalent:
+    """The mutants that are known to make no difference."""
+    return msgspec.convert(tomllib.loads(EQUIVALENT.read_text()), Equivalent)
+
+
+def judged_again(found: Found) -> Found:
+    """The same figures, when survivors have been explained since."""
+    known = equivalent()
+    survivors = [one for one in found.survivors if not known.explains(one)]
+    explained = len(found.survivors) - len(survivors)
+    return replace(found, equivalent=found.equivalent + explained, survivors=survivors)
 
 
 def told(found: Found) -> str:
@@ -97,7 +136,7 @@ def told(found: Found) -> str:
 def keep(found: Sequence[Found]) -> None:
     """Puts figures in the place of former ones, in the results and on the page."""
     kept = msgspec.json.decode(RESULTS.read_bytes(), type=list[Found]) if RESULTS.exists() else []
-    news = {one.area: one for one in [*kept, *found]}
+    news = {one.area: judged_again(one) for one in [*kept, *found]}
     RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(list(news.values())), indent=1) + b"\n")
     before, rest = PAGE.read_text().split(BEGINS)
     _, after = rest.split(ENDS)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from bench.mutation import report
 from bench.mutation.areas import AREAS, area_of, chosen, files_of
 from bench.mutation.code import evenly
-from bench.mutation.report import EQUIVALENT, Known, Mutant, judged, table
+from bench.mutation.report import Mutant, equivalent, judged, judged_again, table
 from bench.mutation.statements import every
 from eventlog.core.errors import UsageError
 
@@ -61,7 +60,24 @@ def test_equivalent_mutants_do_not_count_and_others_are_shown(tmp_path: Path, mo
     assert "| rules | 10 | 5 | 1 | 3 of 4, 75.0% |" in table([found])
 
 
+def test_what_is_explained_later_no_longer_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "EQUIVALENT", tmp_path / "equivalent.toml")
+    (tmp_path / "equivalent.toml").write_text("")
+    strict = Mutant(file="a.py", removed="zip(a, b, strict=True)", added="zip(a, b, )", end="survived")
+    unreached = replace(strict, end="unreached")
+    found = judged("rules", 10, [strict, unreached, replace(strict, end="slow"), replace(strict, end="killed")])
+    assert (found.killed, found.slow, found.equivalent) == (2, 1, 0)
+    kind = "[[kind]]\npattern=',\\s*(strict=\\w+)?(?=\\))'\nwhy='an assertion'\n"
+    (tmp_path / "equivalent.toml").write_text(kind)
+    again = judged_again(found)
+    assert (again.killed, again.equivalent, again.survivors) == (2, 1, [unreached])
+
+
 def test_each_equivalent_mutant_is_of_code_that_stands_there() -> None:
-    known = msgspec.convert(tomllib.loads(EQUIVALENT.read_text()).get("mutant", []), list[Known])
-    gone = [one for one in known for line in one.removed.splitlines() if line not in Path(one.file).read_text()]
+    gone = [
+        one
+        for one in equivalent().mutant
+        for line in one.removed.splitlines()
+        if line not in Path(one.file).read_text()
+    ]
     assert gone == []

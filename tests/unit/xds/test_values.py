@@ -100,7 +100,7 @@ def test_a_value_gets_its_type_and_text(category: Category | None, value: object
     assert xds_value(value, category) == expected
 
 
-@pytest.mark.parametrize("category, value, words", BAD, ids=lambda value: shown(value)[:20])
+@pytest.mark.parametrize("category, value, words", BAD, ids=range(len(BAD)))
 def test_a_value_that_does_not_fit_is_refused(category: Category | None, value: object, words: str) -> None:
     with pytest.raises(ExpressionError, match=words):
         xds_value(value, category)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from eventlog.core.model import ABSENT, Change, Edit, Event, Op, Outcome, Reason, Row, RowId, Status
 from eventlog.core.rules import MEANING, Options, decide
 from tests.support.cost import seconds
+from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, PHONE, History, histories
 
 ONE = RowId(None, "usr", "idu=1")
@@ -222,14 +223,17 @@ def test_coalesced_rows_read_back_are_whole_rows() -> None:
     assert told((8, "fname", None, None), options=COALESCE) == [("1", Op.MODIFY, [now("fname", "Jack")])]
 
 
+@shares(several=0.1)
 @given(histories())
 def test_coalescing_makes_at_most_one_change_and_one_delete_a_lifetime(history: History) -> None:
     changes, _ = decide(history.events, history.table, catalog=CATALOG, options=COALESCE)
+    met(several=len({change.row for change in changes}) < len(changes))
     for row in {change.row for change in changes}:
         deletes = [change.op is Op.DELETE for change in changes if change.row == row]
         assert all(first or second for first, second in pairwise(deletes))
 
 
+@shares(others=0.4)
 @given(histories(), st.booleans())
 def test_an_object_fares_alike_alone_and_among_others(history: History, coalesce: bool) -> None:
     options = Options(coalesce=coalesce)
@@ -238,12 +242,16 @@ def test_an_object_fares_alike_alone_and_among_others(history: History, coalesce
     for key in {event.key for event in history.events}:
         events = [event for event in history.events if event.key == key]
         alone += decide(events, history.table, catalog=CATALOG, options=options).changes
+    met(others=len({change.row for change in together}) > 1)
     assert sorted(together, key=_place) == sorted(alone, key=_place)
 
 
+@shares(merged=0.4)
 @given(histories())
 def test_a_change_has_one_operation_and_repeats_no_column(history: History) -> None:
-    for change in decide(history.events, history.table, catalog=CATALOG).changes:
+    changes, _ = decide(history.events, history.table, catalog=CATALOG)
+    met(merged=any(len(change.edits) > 1 for change in changes))
+    for change in changes:
         columns = [edit.column for edit in change.edits if edit.column != PHONE]
         assert len(columns) == len(set(columns))
         events = [history.events[position[0] - 1] for position in change.positions]

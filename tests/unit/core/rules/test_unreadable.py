@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from eventlog.core.model import Event, Kind, ReadBack, Reason, RowId, Status, Unreadable
 from eventlog.core.rules import Options, decide
 from eventlog.core.rules.screen import screen
+from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, History, histories
 
 USR1, USR2 = RowId(None, "usr", "idu=1"), RowId(None, "usr", "idu=2")
@@ -76,6 +77,7 @@ def test_an_event_with_a_fault_ends_with_it() -> None:
     assert [(one.status, one.note) for one in screened.outcomes.values()] == [(Status.ERROR, "too large.")]
 
 
+@shares(unreadable=0.2, others=0.4)
 @given(histories(), st.sampled_from([PARTLY, NOTHING, DENIED, FULL]), st.booleans())
 def test_one_that_cannot_be_read_changes_nothing_for_others(
     history: History, found: Unreadable, coalesce: bool
@@ -85,6 +87,7 @@ def test_one_that_cannot_be_read_changes_nothing_for_others(
     usual = decide(history.events, rows, catalog=CATALOG, options=options)
     rows[USR1] = found
     made = decide(history.events, rows, catalog=CATALOG, options=options)
+    met(unreadable=made != usual, others=any(one.row != USR1 for one in made.changes))
     assert [one for one in made.changes if one.row != USR1] == [one for one in usual.changes if one.row != USR1]
     mine = {event.position for event in history.events if event.key == USR1.key}
     assert [one for one in made.outcomes if one.position not in mine] == [

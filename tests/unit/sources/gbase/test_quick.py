@@ -72,6 +72,7 @@ def test_no_name_of_a_column_is_part_of_what_is_compiled() -> None:
     assert reader(bytes(36) + bytes((0, 0, 0, 5)), 36) == {name: 5}
 
 
+@shares(committed=0.25)
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), max_size=30), st.booleans())
 def test_items_held_together_are_items_held_one_by_one(runs: list[tuple[int, int]], orphans: bool) -> None:
     """Runs of one transaction each; the first of a transaction may come before anything has opened it."""
@@ -88,8 +89,9 @@ def test_items_held_together_are_items_held_one_by_one(runs: list[tuple[int, int
             one.begin(9, seq)
             together.begin(9, seq)
     assert (said[0], one.held, len(one)) == (said[1], together.held, len(together))
-    for tx in range(1, 4):
-        assert list(one.commit(tx, seq)) == list(together.commit(tx, seq))
+    kept = [list(one.commit(tx, seq)) for tx in range(1, 4)]
+    met(committed=any(kept))
+    assert [list(together.commit(tx, seq)) for tx in range(1, 4)] == kept
 
 
 def test_rows_held_together_are_spilled_when_they_are_too_many() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from eventlog.core.errors import SourceError
 from eventlog.sources.stream.spill import FileSpill, spill_to
 from eventlog.sources.stream.transactions import Numbered, Transactions
+from tests.support.shares import met, shares
 
 Step = tuple[str, int]
 
@@ -95,12 +96,14 @@ def test_closing_forgets_everything() -> None:
     assert (Shelf.lying, len(open_ones), open_ones.held) == (0, 0, 0)
 
 
+@shares(committed=0.3, spilled=0.3)
 @given(st.integers(0, 2**32), st.integers(1, 30))
 def test_spilling_changes_nothing(seed: int, limit: int) -> None:
     """A random history, once with a limit that it never reaches and once with one that it always does."""
     dice = random.Random(seed)
     roomy: Transactions[str] = Transactions(None, 10**9)
     tight: Transactions[str] = Transactions(Shelf, limit)
+    committed = spilled = 0
     for seq in range(1, 80):
         tx = dice.randrange(3)
         act = dice.random()
@@ -114,9 +117,13 @@ def test_spilling_changes_nothing(seed: int, limit: int) -> None:
             elif act >= 0.3:
                 one.add(tx, seq, f"{tx}.{seq}", weight=1 + seq % 3)
         if 0.25 <= act < 0.3:
-            assert list(roomy.commit(tx, seq)) == list(tight.commit(tx, seq))
+            kept = list(roomy.commit(tx, seq))
+            committed += len(kept)
+            assert list(tight.commit(tx, seq)) == kept
         assert tight.held <= limit
+        spilled += Shelf.lying
     tight.close()
+    met(committed=committed, spilled=spilled)
     assert Shelf.lying == 0
 
 
