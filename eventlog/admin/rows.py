@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import UsageError, shortened
 from eventlog.core.model import Status
-from eventlog.sources.log.held import note_held
+from eventlog.sources.log.held import note_change, note_held
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -162,7 +162,9 @@ def release(log: Log, runs: Sequence[Run]) -> int:
 def requeue(log: Log, runs: Sequence[Run], choice: Choice) -> int:
     """Lets processed rows wait again, as if they had never been read; says how many."""
     with log.transaction() as connection:
-        return sum(_requeue(log, connection, _bounds(run) | choice.parameters()) for run in runs)
+        count = sum(_requeue(log, connection, _bounds(run) | choice.parameters()) for run in runs)
+        note_change(connection, log)
+        return count
 
 
 def held_note(by: str, why: str) -> str:

@@ -102,7 +102,12 @@ class LogPost:
     def pipeline(
         self, outputs: Sequence[Output], pulse: Callable[[], None], former: Pipeline | None = None
     ) -> Pipeline:
-        return pipeline_of(self.engine, self._names, self._config, outputs, self.lock, pulse, former)
+        from eventlog.sources.log.source import LogSource
+
+        pipeline = pipeline_of(self.engine, self._names, self._config, outputs, self.lock, pulse, former)
+        if self.wakeup is not None:
+            self.wakeup.seen = pipeline.source.seen if isinstance(pipeline.source, LogSource) else None
+        return pipeline
 
     def settled(self, events: int) -> None:
         self._tempo.count(events)

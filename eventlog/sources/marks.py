@@ -29,7 +29,7 @@ HELD: Final = "held"
 """The record_ids that somebody holds."""
 
 HOLDING: Final = "holding"
-"""Another text each time that somebody holds or releases rows, or tracks tables: what a reader knows of that is old."""
+"""Another text each time that somebody holds, releases or requeues rows, or tracks tables: what a reader knows of that is old."""
 
 TRACKED: Final = "tracked"
 """Another text each time that somebody tracks tables: they may have other columns than before."""

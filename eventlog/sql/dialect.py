@@ -139,6 +139,7 @@ _MYSQL_SHAPES = (
 MYSQL = Dialect(
     name="mysql",
     folder="mysql",
+    constant_ranges=True,
     identifier_bytes=64,
     schemas=False,
     case_sensitive=True,

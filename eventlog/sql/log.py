@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ALL = 2**62
 """A LIMIT that no log reaches."""
-LONG_TEXTS = ("ids", "passed", "unread", "value")
+LONG_TEXTS = ("gaps", "ids", "passed", "unread", "value")
 """Parameters that grow with the batch; notes are bound in many rows at a time and stay what they are."""
 
 

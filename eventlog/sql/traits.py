@@ -106,6 +106,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Numbers of the errors that waiting may cure, where the driver's classes do not tell them from the others."""
     locked_errors: frozenset[int] = frozenset()
     """Those of them that say that another process has locked the whole database."""
+    constant_ranges: bool = False
+    """Ranges of an index are found by constants only, and not by what another table says."""
     lone_statements: bool = False
     """Statements that are transactions of their own are two round trips cheaper than one in a transaction."""
     refusals: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ NEVER_HELD: Final = "-"
 
 def note_held(connection: Connection, log: Log) -> None:
     """Keeps the numbers of all held rows in a mark, so that a cycle need not look for them, and lets readers notice."""
-    Marks(log).set(connection, HOLDING, secrets.token_hex(8))
+    note_change(connection, log)
     numbers = [int(number) for (number,) in log.rows(connection, log.query("held_numbers"))]
     if numbers:
         Marks(log).set(connection, HELD, write_runs(numbers))
@@ -59,7 +59,17 @@ class Holds:
 
         Else one statement may have left out a held row that another, which was to look for it, did not know of.
         """
-        return (Marks(self._log).get(connection, HOLDING) or NEVER_HELD) == self.stamp
+        return stamp_of(connection, self._log) == self.stamp
+
+
+def stamp_of(connection: Connection, log: Log) -> str:
+    """What changes each time that rows are held, released or requeued."""
+    return Marks(log).get(connection, HOLDING) or NEVER_HELD
+
+
+def note_change(connection: Connection, log: Log) -> None:
+    """Lets readers notice that what they know of rows is old."""
+    Marks(log).set(connection, HOLDING, secrets.token_hex(8))
 
 
 def read_held(connection: Connection, log: Log, mark: str | None) -> Held:

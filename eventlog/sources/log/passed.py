@@ -46,6 +46,17 @@ class Passed:
             self._spelled.setdefault(row, set()).add((table, key))
         self._spelled = {row: spelled for row, spelled in self._spelled.items() if row in self._first}
 
+    def copy(self) -> Passed:
+        """The same, which stays as it is when this one learns."""
+        other = Passed()
+        other._first = dict(self._first)
+        other._spelled = {row: set(spelled) for row, spelled in self._spelled.items()}
+        return other
+
+    def gone(self, later: Passed) -> frozenset[RowId]:
+        """Objects of which rows are passed over here that are not in `later`."""
+        return frozenset(row for row, first in self._first.items() if later._first.get(row, first + 1) > first)
+
     def told(self) -> str:
         """What the database is told: table_name, table_key and the first number that is passed over."""
         spelled = [(*one, self._first[row]) for row, several in self._spelled.items() for one in several]

@@ -30,6 +30,7 @@ from eventlog.sources.log.rows import (
     start_of_object,
     too_large,
 )
+from eventlog.sources.log.seen import NEVER, Seen
 from eventlog.sources.log.settings import LogSettings
 from eventlog.sql.log import ALL, Log, id_list
 
@@ -88,6 +89,7 @@ class WaitingRows:
         self._log = log
         self._catalog = catalog
         self._settings = settings
+        self.seen = Seen(log)
 
     def next(self, connection: Connection, request: Request, passed: Passed, unread: Collection[str]) -> Portion:
         """The first rows, and those after them that belong to the object of the last, as far as there is room."""
@@ -96,7 +98,7 @@ class WaitingRows:
         run, most = LOOKAHEAD, max(LOOKAHEAD, self._settings.share // ROW_BYTES)
         while True:
             asked = limit + run if limit > 0 else ALL
-            found = self._asked(connection, request, asked, plain, passed, unread)
+            found = self._unseen(connection, request, asked, plain, passed, unread)
             rows, news = passed.free(found, identities)
             if news:
                 continue
@@ -105,6 +107,9 @@ class WaitingRows:
             if goes_on and run < most:
                 run = min(run * 4, most)
                 continue
+            if self._skips(request):
+                upto = int(found[-1][0]) if len(found) == asked else NEVER
+                self.seen.learn(connection, passed, identities, upto)
             if goes_on:
                 end = start_of_object(rows, end, identities)
             return self._portion(connection, rows[:end], plain, request, more=goes_on or end < len(rows))
@@ -122,6 +127,30 @@ class WaitingRows:
         portion = self._portion(connection, rows, plain, request, more=False)
         events = {event.position[0]: event for event in portion.events}
         return [events[number] for number in numbers if number in events]
+
+    def _skips(self, request: Request) -> bool:
+        """Whether rows are left out by what is remembered of them; in the order of times they would all be read anyway."""
+        return request.among is None and not self._settings.handle_future_events
+
+    def _unseen(
+        self,
+        connection: Connection,
+        request: Request,
+        limit: int,
+        plain: int,
+        passed: Passed,
+        unread: Collection[str],
+    ) -> Rows:
+        """The first rows that are not remembered. Late ones come last: what was there before the others is seen then."""
+        if not self._skips(request) or not self.seen:
+            return self._asked(connection, request, limit, plain, passed, unread)
+        above = replace(request, among="among_beyond", bounds={"beyond": self.seen.last})
+        rows = self._asked(connection, above, limit, plain, passed, unread)
+        late = self.seen.late(connection, passed, written_tables(unread), limit)
+        if late:
+            among = replace(request, among="among_noted", bounds={"ids": id_list(late)})
+            rows = self._asked(connection, among, limit, plain, passed, unread) + rows
+        return rows[:limit]
 
     def _plain(self, limit: int) -> int:
         """The length up to which values come with their rows: all rows that are asked for fit with two of them."""
@@ -151,8 +180,8 @@ class WaitingRows:
         if passed:
             parameters["passed"] = passed.told()
         if unread:
-            parameters["unread"] = msgspec.json.encode(sorted(unread)).decode()
-        ahead = request.among is not None and not noted  # there is another thread that computes
+            parameters["unread"] = written_tables(unread)
+        ahead = request.among == "among_ahead"  # there is another thread that computes
         ask = self._log.rows_at_once if ahead else self._log.rows
         return ask(connection, query, parameters)
 
@@ -195,6 +224,11 @@ class WaitingRows:
         return [
             (*row[: VALUES.start], *values[int(row[0])], *row[VALUES.stop :]) for row in rows if int(row[0]) in values
         ]
+
+
+def written_tables(tables: Collection[str]) -> str:
+    """Names of tables as a query takes them; nothing where there are none."""
+    return msgspec.json.encode(sorted(tables)).decode() if tables else ""
 
 
 def _judged(event: Event, faults: Mapping[int, str]) -> Event:

@@ -25,7 +25,7 @@ from eventlog.sources.log.reading import Portion, Request, WaitingRows
 from eventlog.sources.log.retries import Retries, read_retries
 from eventlog.sources.log.rows import numbers_of
 from eventlog.sources.log.settings import LogSettings
-from eventlog.sources.log.settlement import retried, settle
+from eventlog.sources.log.settlement import by_status, retried, settle
 from eventlog.sources.log.unread import Unread, write_notes
 from eventlog.sources.marks import (
     BEHIND,
@@ -91,6 +91,7 @@ class LogSource:
         self._retries = Retries()
         self._holds = Holds(self.log)
         self._rows = WaitingRows(self.log, catalog, self.settings)
+        self.seen = self._rows.seen
         self._passed = Passed()
         self._unread = Unread(self.settings.backoff)
         self._waited = False
@@ -176,6 +177,8 @@ class LogSource:
             self._keep(connection, batch, outcomes, notes or {})
             if following is not None and following.events:
                 self.marks.set(connection, IN_HAND, write_runs(numbers_of(following)))
+        if self.seen:
+            self.seen.settled([number for numbers in by_status(outcomes).values() for number in numbers])
 
     def _next_batch(self, connection: Connection, limit: int, marks: Mapping[str, str]) -> Batch | None:
         """Takes the next rows in hand; notes that are left speak of rows that wait, or of rows that are gone."""
@@ -187,6 +190,7 @@ class LogSource:
                 self.marks.clear_notes(connection)
                 notes = {}
         self._pass_over(connection, notes)
+        self.seen.renew(self._holds.stamp, self._passed)
         unread = self._unread.tables()
         request = Request(limit=limit, room=self.settings.share)
         found = self._rows.next(connection, request, self._passed, unread)
@@ -300,5 +304,6 @@ class LogSource:
             with self.log.transaction(lone=lone) as connection:
                 yield connection
         except SourceError:
+            self.seen.forget()
             self.log.check()
             raise

@@ -19,6 +19,7 @@ from eventlog.sql.queries import statement
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from eventlog.sources.log.seen import Seen
     from eventlog.sql.log import Log
 
 SHORTEST: Final = 0.001
@@ -40,12 +41,16 @@ PART: Final = 50
 
 
 class Wakeup:
-    """Looks for waiting rows in a session of its own; `due` says that only rows whose time has come count."""
+    """Looks for waiting rows in a session of its own; `due` says that only rows whose time has come count.
+
+    `seen` is what the reader of the log remembers of rows that wait behind others: they need not be looked at.
+    """
 
     def __init__(self, log: Log, *, due: bool = False) -> None:
         self._log = log
         self._look = log.query("anything_waiting", among="among_due" if due else "among_all")
         self._channel = listening(log)
+        self.seen: Seen | None = None
         self._session: Connection | None = None
         self._listens = False
         self._active = monotonic()
@@ -100,6 +105,8 @@ class Wakeup:
 
     def _anything(self) -> bool:
         with self._words():
+            if self.seen:
+                return self.seen.anything(self._opened())
             return bool(self._log.rows(self._opened(), self._look))
 
     def _pause(self, seconds: float, stopped: Flag) -> bool:

@@ -47,6 +47,9 @@ WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BI
 -- among_all: condition: every row
 (1 = 1);
 
+-- among_beyond: condition: rows above those that were seen
+(waiting./* record_id */record_id > :beyond);
+
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
 (waiting./* record_id */record_id > :last

@@ -38,6 +38,71 @@ WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BI
                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
 LIMIT 1;
 
+-- anything_beyond: finds one row above a number that could be read now, and is of no object that is passed over
+SELECT 1 FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N' AND waiting./* record_id */record_id > :beyond AND /* except */(1 = 1)
+  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                  WHERE kept.record_id = waiting./* record_id */record_id
+                    AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
+LIMIT 1;
+
+-- late_numbers: numbers of rows in the gaps between those that were seen. Ranges are found by constants only: joined with
+-- a list of gaps, the index would be read as a whole for each of them.
+SELECT waiting./* record_id */record_id FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
+  AND /* except */(1 = 1) AND /* unread */(1 = 1)
+  AND (waiting./* record_id */record_id BETWEEN :from_0 AND :to_0
+       OR waiting./* record_id */record_id BETWEEN :from_1 AND :to_1
+       OR waiting./* record_id */record_id BETWEEN :from_2 AND :to_2
+       OR waiting./* record_id */record_id BETWEEN :from_3 AND :to_3
+       OR waiting./* record_id */record_id BETWEEN :from_4 AND :to_4
+       OR waiting./* record_id */record_id BETWEEN :from_5 AND :to_5
+       OR waiting./* record_id */record_id BETWEEN :from_6 AND :to_6
+       OR waiting./* record_id */record_id BETWEEN :from_7 AND :to_7
+       OR waiting./* record_id */record_id BETWEEN :from_8 AND :to_8
+       OR waiting./* record_id */record_id BETWEEN :from_9 AND :to_9
+       OR waiting./* record_id */record_id BETWEEN :from_10 AND :to_10
+       OR waiting./* record_id */record_id BETWEEN :from_11 AND :to_11
+       OR waiting./* record_id */record_id BETWEEN :from_12 AND :to_12
+       OR waiting./* record_id */record_id BETWEEN :from_13 AND :to_13
+       OR waiting./* record_id */record_id BETWEEN :from_14 AND :to_14
+       OR waiting./* record_id */record_id BETWEEN :from_15 AND :to_15
+       OR waiting./* record_id */record_id BETWEEN :from_16 AND :to_16
+       OR waiting./* record_id */record_id BETWEEN :from_17 AND :to_17
+       OR waiting./* record_id */record_id BETWEEN :from_18 AND :to_18
+       OR waiting./* record_id */record_id BETWEEN :from_19 AND :to_19
+       OR waiting./* record_id */record_id BETWEEN :from_20 AND :to_20
+       OR waiting./* record_id */record_id BETWEEN :from_21 AND :to_21
+       OR waiting./* record_id */record_id BETWEEN :from_22 AND :to_22
+       OR waiting./* record_id */record_id BETWEEN :from_23 AND :to_23
+       OR waiting./* record_id */record_id BETWEEN :from_24 AND :to_24
+       OR waiting./* record_id */record_id BETWEEN :from_25 AND :to_25
+       OR waiting./* record_id */record_id BETWEEN :from_26 AND :to_26
+       OR waiting./* record_id */record_id BETWEEN :from_27 AND :to_27
+       OR waiting./* record_id */record_id BETWEEN :from_28 AND :to_28
+       OR waiting./* record_id */record_id BETWEEN :from_29 AND :to_29
+       OR waiting./* record_id */record_id BETWEEN :from_30 AND :to_30
+       OR waiting./* record_id */record_id BETWEEN :from_31 AND :to_31)
+  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                  WHERE kept.record_id = waiting./* record_id */record_id
+                    AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
+ORDER BY waiting./* record_id */record_id LIMIT :limit;
+
+-- passed_runs: runs of numbers without gaps, each of rows of one object that is passed over
+SELECT MIN(place.id), MAX(place.id), MIN(place.name), MIN(place.object)
+FROM (SELECT one.id, one.name, one.object,
+             one.id - ROW_NUMBER() OVER (PARTITION BY CAST(one.name AS BINARY), CAST(one.object AS BINARY) ORDER BY one.id) AS island
+      FROM (SELECT waiting./* record_id */record_id AS id, waiting./* table_name */table_name AS name,
+                   waiting./* table_key */table_key AS object
+            FROM /* log */event_log AS waiting
+            WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
+              AND waiting./* record_id */record_id > :above AND waiting./* record_id */record_id <= :upto
+              AND NOT /* except */(1 = 1)
+            ORDER BY waiting./* record_id */record_id
+            LIMIT :limit) AS one) AS place
+GROUP BY CAST(place.name AS BINARY), CAST(place.object AS BINARY), place.island
+ORDER BY MIN(place.id);
+
 -- count_some: how many rows could be read now, counted up to a limit
 SELECT COUNT(*) FROM (
     SELECT 1 FROM /* log */event_log AS waiting

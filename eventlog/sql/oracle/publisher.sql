@@ -35,6 +35,40 @@ WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
                     AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))
   AND ROWNUM = 1;
 
+-- anything_beyond: finds one row above a number that could be read now, and is of no object that is passed over
+SELECT 1 FROM /* log */event_log waiting
+WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id > :beyond AND /* except */(1 = 1)
+  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
+                  WHERE kept.record_id = waiting./* record_id */record_id
+                    AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))
+  AND ROWNUM = 1;
+
+-- late_numbers: numbers of rows in the gaps between those that were seen, each gap by the index
+SELECT record_id FROM (
+    SELECT waiting./* record_id */record_id AS record_id
+    FROM JSON_TABLE(:gaps, '$[*]' COLUMNS (first NUMBER PATH '$[0]', last NUMBER PATH '$[1]')) gap
+    JOIN /* log */event_log waiting ON waiting./* record_id */record_id BETWEEN gap.first AND gap.last
+    WHERE waiting./* status */status = 'N' AND /* except */(1 = 1) AND /* unread */(1 = 1)
+      AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome kept
+                  WHERE kept.record_id = waiting./* record_id */record_id
+                    AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))
+    ORDER BY waiting./* record_id */record_id
+) WHERE ROWNUM <= :limit;
+
+-- passed_runs: runs of numbers without gaps, each of rows of one object that is passed over
+SELECT MIN(place.id), MAX(place.id), MIN(place.name), MIN(place.object)
+FROM (SELECT one.id, one.name, one.object,
+             one.id - ROW_NUMBER() OVER (PARTITION BY one.name, one.object ORDER BY one.id) AS island
+      FROM (SELECT * FROM (SELECT waiting./* record_id */record_id AS id, waiting./* table_name */table_name AS name,
+                   waiting./* table_key */table_key AS object
+            FROM /* log */event_log waiting
+            WHERE waiting./* status */status = 'N'
+              AND waiting./* record_id */record_id > :above AND waiting./* record_id */record_id <= :upto
+              AND NOT /* except */(1 = 1)
+            ORDER BY waiting./* record_id */record_id) WHERE ROWNUM <= :limit) one) place
+GROUP BY place.name, place.object, place.island
+ORDER BY MIN(place.id);
+
 -- count_some: how many rows could be read now, counted up to a limit
 SELECT COUNT(*) FROM /* log */event_log waiting
 WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)

@@ -43,6 +43,9 @@ WHERE waiting./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') A
 -- among_all: condition: every row
 (1 = 1);
 
+-- among_beyond: condition: rows above those that were seen
+(waiting./* record_id */record_id > :beyond);
+
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
 -- Asked as EXISTS, the first question is answered by reading the whole log, for its statistics still speak of waiting

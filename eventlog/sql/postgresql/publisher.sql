@@ -35,6 +35,44 @@ WHERE waiting./* status */status = 'N' AND /* among */(1 = 1)
                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
 ORDER BY waiting./* record_id */record_id LIMIT 1;
 
+-- anything_beyond: finds one row above a number that could be read now, and is of no object that is passed over
+SELECT 1 FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id > :beyond AND /* except */(1 = 1)
+  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                  WHERE kept.record_id = waiting./* record_id */record_id
+                    AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
+ORDER BY waiting./* record_id */record_id LIMIT 1;
+
+-- late_numbers: numbers of rows in the gaps between those that were seen, each gap by the index
+SELECT waiting./* record_id */record_id
+FROM jsonb_array_elements(CAST(:gaps AS jsonb)) AS gap (ends)
+CROSS JOIN LATERAL (
+      SELECT late.* FROM /* log */event_log AS late
+      WHERE late./* status */status = 'N'
+        AND late./* record_id */record_id BETWEEN CAST(ends ->> 0 AS bigint) AND CAST(ends ->> 1 AS bigint)
+      ORDER BY late./* record_id */record_id OFFSET 0
+) AS waiting
+WHERE /* except */(1 = 1) AND /* unread */(1 = 1)
+  AND NOT EXISTS (SELECT 1 FROM /* outcomes */event_log_outcome AS kept
+                  WHERE kept.record_id = waiting./* record_id */record_id
+                    AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
+ORDER BY waiting./* record_id */record_id LIMIT :limit;
+
+-- passed_runs: runs of numbers without gaps, each of rows of one object that is passed over
+SELECT MIN(place.id), MAX(place.id), MIN(place.name), MIN(place.object)
+FROM (SELECT one.id, one.name, one.object,
+             one.id - ROW_NUMBER() OVER (PARTITION BY one.name, one.object ORDER BY one.id) AS island
+      FROM (SELECT waiting./* record_id */record_id AS id, waiting./* table_name */table_name AS name,
+                   waiting./* table_key */table_key AS object
+            FROM /* log */event_log AS waiting
+            WHERE waiting./* status */status = 'N'
+              AND waiting./* record_id */record_id > :above AND waiting./* record_id */record_id <= :upto
+              AND NOT /* except */(1 = 1)
+            ORDER BY waiting./* record_id */record_id
+            LIMIT :limit) AS one) AS place
+GROUP BY place.name, place.object, place.island
+ORDER BY MIN(place.id);
+
 -- count_some: how many rows could be read now, counted up to a limit
 SELECT COUNT(*) FROM (
     SELECT 1 FROM /* log */event_log AS waiting

@@ -45,6 +45,9 @@ WHERE waiting./* record_id */record_id IN (SELECT value FROM json_each(:ids))
 -- among_all: condition: every row
 (1 = 1);
 
+-- among_beyond: condition: rows above those that were seen
+(waiting./* record_id */record_id > :beyond);
+
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
 (waiting./* record_id */record_id > :last
