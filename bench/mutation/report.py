@@ -70,7 +70,9 @@ class Equivalent(Struct, frozen=True, kw_only=True):
 
     def explains(self, mutant: Mutant) -> bool:
         """Whether somebody has said why this mutant makes no difference; one that no test reaches may well make one."""
-        return mutant.end == "survived" and any(one.matches(mutant) for one in (*self.mutant, *self.kind))
+        if mutant.end != "survived":
+            return False
+        return any(one.matches(mutant) for one in self.mutant) or any(one.matches(mutant) for one in self.kind)
 
 
 class Found(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from eventlog.admin.rows import EVERYTHING, Choice, hold, release, requeue
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.sources import seen
+from eventlog.sources.log import seen
 from eventlog.sources.log.settings import LogSettings
 from eventlog.sources.log.source import LogSource
 from eventlog.sources.log.wakeup import Wakeup

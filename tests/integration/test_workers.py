@@ -95,8 +95,8 @@ def test_a_worker_that_dies_is_replaced_and_nobody_notices(log: LogTable, tmp_pa
     out = tmp_path / "out"
     with Publisher(config_of(log.engine, out, batch_size=3, query_limit=100, workers=2)) as publisher:
         publisher.run_once(ahead=ahead)
-        assert publisher._relay is not None
-        pool = publisher._relay.pipeline.workers
+        assert publisher._read_ahead is not None
+        pool = publisher._read_ahead.pipeline.workers
         assert pool is not None
         os.kill(pool._processes[0].pid, signal.SIGKILL)
         pool._processes[0].wait()
