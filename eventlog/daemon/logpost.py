@@ -99,10 +99,8 @@ class LogPost:
     def guarded(self) -> AbstractContextManager[None]:
         return in_our_words(self.engine, f"The {self.name}")
 
-    def pipeline(
-        self, outputs: Sequence[Output], pulse: Callable[[], None], former: Pipeline | None = None
-    ) -> Pipeline:
-        return pipeline_of(self.engine, self._names, self._config, outputs, self.lock, pulse, former)
+    def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
+        return pipeline_of(self.engine, self._names, self._config, outputs, self.lock, pulse)
 
     def settled(self, events: int) -> None:
         self._tempo.count(events)
