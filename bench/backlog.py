@@ -57,11 +57,11 @@ class Backlog(Struct, frozen=True, kw_only=True):
             connection.execute(text(f"INSERT INTO {self.name} SELECT * FROM {self.name}_kept ORDER BY record_id"))
         settle_down(self.name)
 
-    def config(self, workers: int = 1) -> Config:
+    def config(self) -> Config:
         """A configuration with cycles of 10,000 rows and documents of 128 changes."""
         return Config(
             source=SourceConfig(url=url(), log=self.name, tables=(self.table,)),
-            publisher=PublisherConfig(batch_size=BATCH_SIZE, query_limit=LIMIT, workers=workers),
+            publisher=PublisherConfig(batch_size=BATCH_SIZE, query_limit=LIMIT),
             output=(FilesOutput(path=str(self.folder)),),
         )
 
@@ -69,14 +69,14 @@ class Backlog(Struct, frozen=True, kw_only=True):
 class Standing:
     """A publisher that stays open from one run to the next, as a daemon does."""
 
-    def __init__(self, log: Backlog, workers: int = 1) -> None:
+    def __init__(self, log: Backlog) -> None:
         self._log = log
-        self._publisher = Publisher(self.config(workers))
+        self._publisher = Publisher(self.config())
         atexit.register(self._publisher.close)
 
-    def config(self, workers: int = 1) -> Config:
+    def config(self) -> Config:
         """How it publishes."""
-        return self._log.config(workers)
+        return self._log.config()
 
     def publish(self) -> None:
         """Empties the log."""

@@ -28,12 +28,9 @@ ROWS: Final = 400_000
 QUICK: Final = 2_000
 PROMISED: Final = 0.5
 """Of the floor's rate."""
-GAINED: Final = 1.5
-"""What two workers are to be faster than one."""
 
 FLOOR = "COPY and UPDATE BETWEEN in one snapshot"
 OURS = "eventlog into XDS files"
-SHARED = "the same, workers = 2"
 WHOLE = "eventlog into XDS files, whole rows read back"
 WRITTEN = "bare write of the same bytes, one file"
 PARSED = "PgQ consumer, payload parsed"
@@ -57,7 +54,7 @@ MARK = "UPDATE {log} SET status = 'S' WHERE record_id BETWEEN {first} AND {last}
 
 def benchmark(*, quick: bool) -> Benchmark:
     """The floor and the publisher in turn, on the same rows; a queue that holds the same row changes."""
-    log, shared = (backlog(name, QUICK if quick else ROWS) for name in ("publish_log", "shared_log"))
+    log = backlog("publish_log", QUICK if quick else ROWS)
     whole = _whole_rows(log.count // PER_CHANGE)
     queue = filled_queue(log.count // PER_CHANGE, temporary_folder())
     ours, same = Standing(log), Written(log)
@@ -69,7 +66,6 @@ def benchmark(*, quick: bool) -> Benchmark:
             Contestant(name=FLOOR, prepare=log.refill, run=partial(bare, log), units=log.count, floor=True),
             Contestant(name=OURS, prepare=log.refill, run=ours.publish, done=same.keep, units=log.count),
             Contestant(name=WRITTEN, run=same.write, units=log.count),
-            Contestant(name=SHARED, prepare=shared.refill, run=Standing(shared, 2).publish, units=log.count),
             Contestant(name=WHOLE, prepare=whole.refill, run=Standing(whole).publish, units=log.count),
             *_peers(queue, log.count),
         ],
@@ -78,8 +74,7 @@ def benchmark(*, quick: bool) -> Benchmark:
             "Per-field rows of a table with seven columns: an object is inserted (six rows of type 1) and updated (two of"
             f" type 2), one value in ten needs escaping; cycles of {LIMIT:,} rows, {BATCH_SIZE} changes to a document. The"
             " floor reads the same rows in the same cycles and marks them, and does nothing with them. The bare write has the bytes of"
-            " those documents in memory and brings them to the disk. Two workers share"
-            f" {len(os.sched_getaffinity(0))} cores with the server and the process that reads, writes and marks."
+            " those documents in memory and brings them to the disk."
             f" 'Whole rows' is a log of types 5 and 6 with the same {whole.count:,} row changes, one row each, whose values"
             " are read back from the table; two changes of an object in one cycle become one element."
             + (
@@ -177,18 +172,12 @@ def _ahead(timings: Timings, peer: str) -> Iterator[Target]:
 
 def _targets(timings: Timings) -> list[Target]:
     share = timings[OURS].rate / timings[FLOOR].rate
-    gained = timings[SHARED].rate / timings[OURS].rate
     ahead = [target for peer in (PARSED, PUBLISHED) if peer in timings for target in _ahead(timings, peer)]
     return [
         Target(
             promise=f"at least {PROMISED:g} times as fast as reading and marking alone",
             measured=f"{share:.2f} times",
             reached=share >= PROMISED,
-        ),
-        Target(
-            promise=f"two workers at least {GAINED:g} times as fast as one",
-            measured=f"{gained:.2f} times",
-            reached=gained >= GAINED,
         ),
         *ahead,
     ]

@@ -30,9 +30,9 @@ class Posting(Standing):
         self._connections = connections
         super().__init__(log)
 
-    def config(self, workers: int = 1) -> Config:
+    def config(self) -> Config:
         """The log's own, with the receiver for an output."""
-        config = super().config(workers)
+        config = super().config()
         output = HttpOutput(url=f"http://127.0.0.1:{port()}/", connections=self._connections)
         return replace(config, publisher=replace(config.publisher, batch_size=1), output=(output,))
 

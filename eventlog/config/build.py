@@ -16,7 +16,7 @@ from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.packages import require
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, catalog_from_json
-from eventlog.core.seams import Format, PiecewiseFormat, Stream
+from eventlog.core.seams import Format, Stream
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
 from eventlog.sources.marks import TRACKED, FileMarks, Marks
@@ -25,7 +25,6 @@ from eventlog.sql.dialect import dialect_of
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from eventlog.delivery.workers import Workers
     from eventlog.sources.log.lock import LogLock
     from eventlog.sources.log.source import LogSettings
     from eventlog.sql.names import LogNames
@@ -61,12 +60,8 @@ def pipeline_of(
     outputs: Sequence[Output],
     lock: LogLock | None = None,
     pulse: Callable[[], None] = lambda: None,
-    former: Pipeline | None = None,
 ) -> Pipeline:
-    """The way of a batch, with the tables as they look now; `lock` is whose loss must be noticed on it.
-
-    What the `former` one has running goes on in this one where it can.
-    """
+    """The way of a batch, with the tables as they look now; `lock` is whose loss must be noticed on it."""
     from eventlog.sources.log.source import LogSource
     from eventlog.sql.connect import reading_engine
     from eventlog.sql.rows import SqlRowReader
@@ -75,15 +70,12 @@ def pipeline_of(
     reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
     tracked = tracked_of(engine, names)
     catalog = catalog_of(engine, names, config)
-    options = options_of(config, engine)
-    workers = workers_of(engine, catalog, config, outputs, options)
     return Pipeline(
         source=LogSource(engine, names, catalog, log_settings_of(config), lock, tracked),
         reader=SqlRowReader(reading, catalog, room_of(config)),
         catalog=catalog,
         outputs=outputs,
-        options=options,
-        workers=None if workers is None else workers.going_on(former.workers if former else None),
+        options=options_of(config, engine),
         limit=publisher.query_limit,
         strictness=Strictness(on_retry=publisher.on_retry, on_error=publisher.on_error),
         max_attempts=publisher.max_attempts,
@@ -98,29 +90,6 @@ def tracked_of(engine: Engine, names: LogNames) -> str | None:
     log = Log(engine, names)
     with log.transaction() as connection:
         return Marks(log).get(connection, TRACKED)
-
-
-def workers_of(
-    engine: Engine, catalog: Catalog, config: Config, outputs: Sequence[Output], options: Options
-) -> Workers | None:
-    """The processes that share the work; none where a receiver judges each document, or where time makes the order."""
-    from eventlog.delivery.share import Job, Reading
-    from eventlog.delivery.workers import Workers
-
-    source, formats = config.source, [output.format for output in outputs]
-    piecewise = tuple([form for form in formats if isinstance(form, PiecewiseFormat)])
-    judged = any(output.answers for output in outputs)
-    if config.publisher.workers == 1 or options.future or judged or len(piecewise) < len(formats):
-        return None
-    reading = Reading(
-        url=source.reader or engine.url.render_as_string(hide_password=False),
-        statement_timeout=source.statement_timeout,
-        lock_timeout=source.lock_timeout,
-        share=room_of(config).share // config.publisher.workers,
-        value_limit=config.publisher.value_limit,
-    )
-    job = Job(catalog=catalog, options=options, formats=piecewise, reading=reading)
-    return Workers(job, config.publisher.workers)
 
 
 def log_settings_of(config: Config) -> LogSettings:

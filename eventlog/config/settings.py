@@ -106,7 +106,7 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     query_limit: int = 10_000
     query_bytes: int = 32_000_000
     value_limit: int = 64_000_000
-    workers: int = 1
+    workers: int = 1  # does nothing any more, which the publisher says
     allow_loopback: bool = False
     handle_future_events: bool = False
     delete_from_log: bool = False

@@ -99,12 +99,10 @@ class LogPost:
     def guarded(self) -> AbstractContextManager[None]:
         return in_our_words(self.engine, f"The {self.name}")
 
-    def pipeline(
-        self, outputs: Sequence[Output], pulse: Callable[[], None], former: Pipeline | None = None
-    ) -> Pipeline:
+    def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
         from eventlog.sources.log.source import LogSource
 
-        pipeline = pipeline_of(self.engine, self._names, self._config, outputs, self.lock, pulse, former)
+        pipeline = pipeline_of(self.engine, self._names, self._config, outputs, self.lock, pulse)
         if self.wakeup is not None:
             self.wakeup.seen = pipeline.source.seen if isinstance(pipeline.source, LogSource) else None
         return pipeline

@@ -62,9 +62,7 @@ class Post(Protocol):
     def guarded(self) -> AbstractContextManager[None]:
         """What goes wrong inside is told in our words."""
 
-    def pipeline(
-        self, outputs: Sequence[Output], pulse: Callable[[], None], former: Pipeline | None = None
-    ) -> Pipeline:
+    def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
         """The way of its batches as its tables look now."""
 
     def settled(self, events: int) -> None:

@@ -72,6 +72,12 @@ class Publisher:
         self._read_ahead: ReadAhead | None = None
         self._opened: Tenure | None = None
         self._failures = 0
+        if settings.workers > 1:
+            self.journal.warning(
+                "setting_ignored",
+                setting="publisher.workers",
+                why="One process does all the work; take the setting out.",
+            )
 
     @classmethod
     def from_config(cls, path: str | Path) -> Self:
@@ -276,14 +282,13 @@ class Publisher:
         """The way of batches with the tables as they look now; nothing is left that was made ready by the former look."""
         if former is not None:
             former.forget()
-        pipeline = None if former is None else former.pipeline
-        made = self.post.pipeline(self._outputs, self.vitals.moved, pipeline)
+        made = self.post.pipeline(self._outputs, self.vitals.moved)
         return ReadAhead(replace(made, told=self.vitals.delivered, confirm=self.post.confirm), former)
 
     def _end_read_ahead(self) -> None:
         ahead, self._read_ahead = self._read_ahead, None
         if ahead is not None:
-            ahead.close()
+            ahead.forget()
 
     def _close_outputs(self) -> None:
         for output in self._outputs:

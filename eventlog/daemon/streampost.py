@@ -88,9 +88,7 @@ class StreamPost:
     def guarded(self) -> AbstractContextManager[None]:
         return nullcontext()  # a stream's own errors are in our words already
 
-    def pipeline(
-        self, outputs: Sequence[Output], pulse: Callable[[], None], former: Pipeline | None = None
-    ) -> Pipeline:
+    def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
         return stream_pipeline_of(self._opened(), self._config, outputs, pulse)
 
     def settled(self, events: int) -> None:

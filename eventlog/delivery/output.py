@@ -14,7 +14,7 @@ from itertools import chain, groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.model import Change, Document, Outcome, Position, Refusal, Status
+from eventlog.core.model import Change, Document, Outcome, Position, Status
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format, Lane, Laned, Remembering, Sink, Staging
 from eventlog.delivery.answers import SEVERITY, Strictness, Verdicts, covered, keep_worse
@@ -118,12 +118,6 @@ class Delivery:
         sink, ready = self.output.sink, self._ready
         if ready and isinstance(sink, Staging) and len(ready) <= CHUNK:
             sink.stage(ready)
-
-    def take(self, documents: Iterable[Document], refusals: Iterable[Refusal]) -> None:
-        """Takes documents that were made elsewhere, for `run` to deliver."""
-        self._ready = list(documents)
-        for refusal in refusals:
-            self._verdicts.refuse(refusal)
 
     def run(
         self,

@@ -28,10 +28,9 @@ from eventlog.core.model import (
 )
 from eventlog.core.rules import Decision, Options, judge, screen, tell, wanted
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch, PiecewiseFormat, RowReader, Source
+from eventlog.core.seams import Batch, RowReader, Source
 from eventlog.delivery.final_outcomes import counted, given_up, settled_outcomes
 from eventlog.delivery.output import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse, nothing
-from eventlog.delivery.workers import Collected, Workers
 from eventlog.sources.log.unread import failed_tables
 from eventlog.sources.notes import (
     DECIDED,
@@ -115,7 +114,6 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     pulse: Callable[[], None] = nothing
     confirm: Callable[[], None] = nothing
     told: Callable[[Delivery, MachineError | None], None] = lambda _delivery, _error: None
-    workers: Workers | None = None
     fresh: bool = True
     """The catalog was read just now, so what it does not know is unknown."""
 
@@ -126,11 +124,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 
     def decided(self, batch: Batch, after: Work | None = None) -> Work:
         """What outputs get of the batch; `after` is what they get before it and may not have yet."""
-        if batch.notes:
-            return self._repeated(batch)
-        if self.workers is not None and self.workers.has(batch):
-            return self._shared(batch, after, self.workers.collect())
-        return self._first(batch, after)
+        return self._repeated(batch) if batch.notes else self._first(batch, after)
 
     def finish(self, work: Work, following: Callable[[], Batch | None] = lambda: None) -> Report:
         """Delivers and settles a batch; when nothing of it stays, `following` is in hand after it."""
@@ -201,18 +195,6 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             outcomes=decision.outcomes,
             decided=decided(decision.outcomes),
             changes=len(decision.changes),
-        )
-
-    def _shared(self, batch: Batch, after: Work | None, made: Collected) -> Work:
-        """A batch that workers have decided, and written for every output."""
-        outcomes = Outcomes([event.position for event in batch.events], made.others)
-        deliveries = self._deliveries([], after)
-        for delivery, written, refused in zip(deliveries, made.written, made.refused, strict=True):
-            form = delivery.output.format
-            assert isinstance(form, PiecewiseFormat)
-            delivery.take(form.bound(written, delivery.end), refused)
-        return Work(
-            batch=batch, deliveries=deliveries, outcomes=outcomes, decided=decided(outcomes), changes=made.changes
         )
 
     def _deliveries(self, pieces: Sequence[Piece], after: Work | None) -> list[Delivery]:

@@ -94,18 +94,10 @@ class ReadAhead:
     def forget(self) -> None:
         """Lets go of what was made ready; none of it has reached anybody."""
         self._ready = None
-        self._take_back()  # before the threads end, for one of them may be waiting until workers take their shares
         threads, self._threads = self._threads, None
         if threads is not None:
             threads.shutdown(cancel_futures=True)
-        self._take_back()
         self._hurrying.close()
-
-    def close(self) -> None:
-        """Ends threads and processes."""
-        self.forget()
-        if self.pipeline.workers is not None:
-            self.pipeline.workers.close()
 
     def _begun(self, *, ahead: bool) -> Ready | Report:
         """The next batch from the source, or what there is to say when there is none."""
@@ -115,7 +107,6 @@ class ReadAhead:
         source = self.pipeline.source
         if isinstance(source, Watchful) and source.outdated:
             return Report(stale=True)
-        self._hand_out(batch)
         following = self._following(batch) if ahead and not (batch.repeated or batch.notes or batch.attempts) else None
         return Ready(work=self._made(batch, None, encoded=following is not None), following=following)
 
@@ -163,17 +154,4 @@ class ReadAhead:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(2, thread_name_prefix="eventlog-read-ahead")
             self._hurrying.enter_context(haste())
-        return self._threads.submit(self._read_ahead, source, limit, handed_out)
-
-    def _read_ahead(self, source: Foresight, limit: int, handed_out: Sequence[Batch]) -> Batch:
-        batch = source.read_ahead(limit, handed_out)
-        self._hand_out(batch)
-        return batch
-
-    def _take_back(self) -> None:
-        if self.pipeline.workers is not None:
-            self.pipeline.workers.forget()
-
-    def _hand_out(self, batch: Batch) -> None:
-        if self.pipeline.workers is not None:
-            self.pipeline.workers.hand_out(batch)
+        return self._threads.submit(source.read_ahead, limit, handed_out)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from eventlog.admin.explain import explain
 from eventlog.admin.rows import LARGEST_NUMBER, LETTERS, PROCESSED, Choice, hold, release, requeue
@@ -59,8 +58,7 @@ class Desk:
         self.collector = collector
         self._engine = engine
         self._names = names
-        # What is explained is one object at a time, here: processes that share work would only be started for it.
-        self._config = replace(config, publisher=replace(config.publisher, workers=1))
+        self._config = config
         self._numbered = has_number_index(engine, names)
 
     def rows(self, query: Query, look: Look) -> Sequence[Content]:
