@@ -259,11 +259,12 @@ def stream_of(config: Config, report: Report) -> Stream:
 
         return gbase_source(config.source.gbase, schema, report=report, backoff=backoff)
     from eventlog.sources.linter.queue import open_session
-    from eventlog.sources.linter.source import LinterSource
+    from eventlog.sources.linter.source import linter_source
 
     linter = config.source.linter
     marks = FileMarks(config.source.marks)
-    return LinterSource(open_session(config.source.url, linter), marks, schema, linter, report, backoff=backoff)
+    session = open_session(config.source.url, linter)
+    return linter_source(session, marks, schema, linter, report=report, backoff=backoff)
 
 
 def stream_pipeline_of(

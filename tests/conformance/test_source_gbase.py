@@ -18,8 +18,9 @@ from eventlog.sources.gbase.records import Record
 from eventlog.sources.gbase.scenario import reads, shop
 from eventlog.sources.gbase.session import emulated
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.source import GbaseSource, gbase_source
+from eventlog.sources.gbase.source import GbaseReader, gbase_source
 from eventlog.sources.marks import FileMarks
+from eventlog.sources.stream.source import StreamSource
 
 TABLE = "stores:shop.t1"
 OWN = GbaseSettings(tables={"5": TABLE}, columns={TABLE: ("c1", "c2")}, keys={"t1": ("c1",)})
@@ -38,12 +39,14 @@ def marks(tmp_path: Path) -> FileMarks:
     return FileMarks(tmp_path / "marks.json")
 
 
-def source_of(server: Emulator, marks: FileMarks, own: GbaseSettings = OWN) -> GbaseSource:
-    return GbaseSource(SessionFeed(lambda: emulated(server), own), own, FileMarks(marks.path), backoff=NOW)
+def source_of(server: Emulator, marks: FileMarks, own: GbaseSettings = OWN) -> StreamSource:
+    return StreamSource(
+        GbaseReader(SessionFeed(lambda: emulated(server), own), own), FileMarks(marks.path), backoff=NOW
+    )
 
 
 @pytest.fixture
-def source(server: Emulator, marks: FileMarks) -> Iterator[GbaseSource]:
+def source(server: Emulator, marks: FileMarks) -> Iterator[StreamSource]:
     made = source_of(server, marks)
     assert list(made.read(1).events) == []  # from now on
     yield made
@@ -64,7 +67,7 @@ def numbers(batch: Batch) -> list[object]:
     return [(cast("Image", event).after or {})["c1"] for event in batch.events]
 
 
-def read(source: GbaseSource, limit: int = 0) -> Batch:
+def read(source: StreamSource, limit: int = 0) -> Batch:
     """The next batch that holds something; reads may be cut, so a read may bring nothing."""
     for _ in range(300):
         batch = source.read(limit)
@@ -82,7 +85,7 @@ def outcomes(batch: Batch, *staying: int) -> list[Outcome]:
     ]
 
 
-def test_batches_follow_each_other_and_cut_transactions_at_the_limit(server: Emulator, source: GbaseSource) -> None:
+def test_batches_follow_each_other_and_cut_transactions_at_the_limit(server: Emulator, source: StreamSource) -> None:
     insert(server, 1, 2, 3, 4, 5)
     insert(server, 6)
     seen = []
@@ -96,7 +99,7 @@ def test_batches_follow_each_other_and_cut_transactions_at_the_limit(server: Emu
 
 
 def test_the_batch_in_hand_comes_again_also_after_a_crash(
-    server: Emulator, source: GbaseSource, marks: FileMarks
+    server: Emulator, source: StreamSource, marks: FileMarks
 ) -> None:
     insert(server, 1, 2, 3)
     insert(server, 4)
@@ -135,7 +138,7 @@ def test_nothing_comes_twice_and_nothing_is_lost_wherever_it_is_restarted(server
 
 
 def test_what_is_not_taken_is_offered_again_and_holds_the_others(
-    server: Emulator, source: GbaseSource, marks: FileMarks
+    server: Emulator, source: StreamSource, marks: FileMarks
 ) -> None:
     insert(server, 1, 2, 3)
     batch = read(source)
@@ -145,13 +148,14 @@ def test_what_is_not_taken_is_offered_again_and_holds_the_others(
         one = source if at == 1 else source_of(server, marks)
         again = read(one)
         assert (numbers(again), again.attempts) == ([2], {batch.events[1].position: at})
-        assert (again.notes, again.repeated) == ({"out": "kept"}, False)
+        assert (again.notes, again.repeated) == ({"out": "kept"}, True)
         one.settle(again, outcomes(again, *([0] if at == 1 else [])), {"out": "kept"})
     assert numbers(read(one)) == [4]
 
 
 def test_waiting_takes_its_time(server: Emulator, marks: FileMarks) -> None:
-    own = GbaseSource(SessionFeed(lambda: emulated(server), OWN), OWN, marks, backoff=Backoff(first=60))
+    reader = GbaseReader(SessionFeed(lambda: emulated(server), OWN), OWN)
+    own = StreamSource(reader, marks, backoff=Backoff(first=60))
     own.read(1)
     insert(server, 1)
     batch = read(own)
@@ -161,7 +165,7 @@ def test_waiting_takes_its_time(server: Emulator, marks: FileMarks) -> None:
     assert 15 < later <= 60  # half of the wait at least, and what has passed since
 
 
-def test_a_session_that_ends_is_opened_anew_at_the_kept_place(server: Emulator, source: GbaseSource) -> None:
+def test_a_session_that_ends_is_opened_anew_at_the_kept_place(server: Emulator, source: StreamSource) -> None:
     insert(server, 1)
     batch = read(source)
     source.settle(batch, outcomes(batch))
@@ -174,7 +178,7 @@ def test_a_session_that_ends_is_opened_anew_at_the_kept_place(server: Emulator, 
 
 
 def test_a_place_that_the_server_no_longer_has_is_a_sentence(
-    server: Emulator, source: GbaseSource, marks: FileMarks
+    server: Emulator, source: StreamSource, marks: FileMarks
 ) -> None:
     insert(server, 1)
     batch = read(source)
@@ -201,7 +205,7 @@ def test_files_that_grow_are_read_on(tmp_path: Path) -> None:
         batch = source.read(0)
         got += batch.events
         source.settle(batch, outcomes(batch))
-    fresh = GbaseSource(FileFeed(folder), whole, FileMarks(tmp_path / "other.json"))
+    fresh = StreamSource(GbaseReader(FileFeed(folder), whole), FileMarks(tmp_path / "other.json"))
     whole_stream: list[object] = []
     while (batch := fresh.read(0)).events:
         whole_stream += batch.events

@@ -19,7 +19,7 @@ from eventlog.sinks.files import FileSink
 from eventlog.sources.linter.queue import open_session
 from eventlog.sources.linter.scripts import SAMPLE_SCHEMA
 from eventlog.sources.linter.settings import LinterSettings
-from eventlog.sources.linter.source import LinterSource
+from eventlog.sources.linter.source import linter_source
 from eventlog.sources.marks import FileMarks
 from eventlog.xds.write import XdsFormat
 from tests.support.sinks import opened
@@ -56,7 +56,7 @@ def test_what_the_emulator_writes_is_published(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'queue.db'}"
     assert called(emulate, "--database", url).output == "7 row(s) written to DISPATCH_QUEUE.\n"
     settings = LinterSettings()
-    source = LinterSource(open_session(url, settings), FileMarks(tmp_path / "marks.json"), SAMPLE_SCHEMA, settings)
+    source = linter_source(open_session(url, settings), FileMarks(tmp_path / "marks.json"), SAMPLE_SCHEMA, settings)
     output = Output(name="files", format=XdsFormat(), sink=opened(FileSink(tmp_path / "out", ".xml")))
     pipeline = Pipeline(source=source, reader=None, catalog=None, outputs=[output], options=Options())
     report = pipeline.go_round()
@@ -92,7 +92,7 @@ def test_operations_of_ones_own(tmp_path: Path) -> None:
     from eventlog.core.schema import catalog_from_json
 
     schema = catalog_from_json((tmp_path / "schema.json").read_bytes())
-    source = LinterSource(open_session(url, LinterSettings()), FileMarks(tmp_path / "marks.json"), schema)
+    source = linter_source(open_session(url, LinterSettings()), FileMarks(tmp_path / "marks.json"), schema)
     images = [event for event in source.read(0).events if isinstance(event, Image)]
     assert [image.op for image in images] == [Op.ADD, Op.MODIFY]
     assert images[0].after is not None

@@ -8,11 +8,12 @@ from itertools import chain
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Catalog
 from eventlog.sources.gbase.compiled import compiled
-from eventlog.sources.gbase.making import Described, Making, Stretch
+from eventlog.sources.gbase.making import Described, Making
 from eventlog.sources.gbase.reader import Committed, RecordReader
 from eventlog.sources.gbase.rows import Reader, Values
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.gbase.tables import spelled_as, table_of
+from eventlog.sources.stream.source import StreamPiece
 
 
 class ImageMaker:
@@ -26,8 +27,8 @@ class ImageMaker:
         self._current: dict[int, Described] = {}
         self._catalog = Catalog(known or ())
 
-    def stretches(self, committed: Committed) -> Iterator[Stretch]:
-        """The transaction's images, at least one stretch, which may be empty."""
+    def pieces(self, committed: Committed) -> Iterator[StreamPiece]:
+        """The transaction's images, at least one piece, which may be empty."""
         making = Making(committed, fail=self._settings.unknown_rows == "fail")
         items = committed.items
         item = next(items, None)
@@ -37,12 +38,12 @@ class ImageMaker:
             if found is None or self._current.get(label) is not found:
                 making.flush()
                 if making.found:
-                    yield making.stretch(self._catalog)
+                    yield making.piece(self._catalog)
                 found = self._turn(generation, label)
             if making.place >= making.full:
-                yield making.stretch(self._catalog)
+                yield making.piece(self._catalog)
             item = making.take(chain((item,), items), found, generation, label)
-        yield making.stretch(self._catalog, complete=True)
+        yield making.piece(self._catalog, complete=True)
 
     def _turn(self, generation: int, label: int) -> Described:
         """The label's table as it is at that point of the stream, which the catalog shows from now on."""

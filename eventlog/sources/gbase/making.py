@@ -15,6 +15,7 @@ from eventlog.core.schema import Catalog, Table
 from eventlog.sources.gbase.reader import Committed, Item
 from eventlog.sources.gbase.records import Record, place_of
 from eventlog.sources.gbase.rows import Reader, Values
+from eventlog.sources.stream.source import StreamPiece
 
 PIECE: Final = 4096
 """Images of a large transaction that are made at once."""
@@ -26,19 +27,6 @@ _INSERT, _DELETE, _UPDBEF, _UPDAFT, _TRUNCATE = map(
     int, (Record.INSERT, Record.DELETE, Record.UPDBEF, Record.UPDAFT, Record.TRUNCATE)
 )
 _ADD, _MODIFY, _GONE = Op.ADD, Op.MODIFY, Op.DELETE
-
-
-class Stretch(Struct, frozen=True, kw_only=True):
-    """Images of one transaction that one catalog describes. With `complete` the transaction ends here.
-
-    `commit` is where the transaction was committed, `open` where the earliest one began that was open then.
-    """
-
-    images: list[Image]
-    catalog: Catalog
-    commit: int
-    open: int | None
-    complete: bool
 
 
 class Described(NamedTuple):
@@ -81,8 +69,11 @@ class Making:
         """At which place the images are handed out."""
         self.found: list[Image] = []
 
-    def stretch(self, catalog: Catalog, *, complete: bool = False) -> Stretch:
-        """What was made since the last one; the last image of a complete transaction says that it is."""
+    def piece(self, catalog: Catalog, *, complete: bool = False) -> StreamPiece:
+        """What was made since the last one; the last image of a complete transaction says that it is.
+
+        Behind it the stream is read from where the earliest transaction began that was open then.
+        """
         if complete:
             self.flush()
         found, self.found = self.found, []
@@ -90,7 +81,8 @@ class Making:
             found[-1] = replace(found[-1], last=True)
         self.full = self.place + PIECE
         committed = self._committed
-        return Stretch(images=found, catalog=catalog, commit=committed.seq, open=committed.open, complete=complete)
+        begin = (committed.open or committed.seq) if complete else None
+        return StreamPiece(images=found, catalog=catalog, commit=committed.seq, begin=begin, since=committed.since)
 
     def flush(self) -> None:
         """Nothing else comes, or the table turns into another one: a former row waits no longer for its new one."""

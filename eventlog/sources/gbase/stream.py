@@ -11,9 +11,9 @@ from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
 from eventlog.sources.gbase.frames import frames
 from eventlog.sources.gbase.images import ImageMaker
-from eventlog.sources.gbase.making import Stretch
 from eventlog.sources.gbase.reader import Item, RecordReader
 from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.stream.source import StreamPiece
 from eventlog.sources.stream.transactions import SpillFactory
 
 SIZE: Final = 1_000
@@ -37,36 +37,36 @@ def images(
     records = RecordReader(settings, report, spill)
     maker = ImageMaker(settings, records, known)
     try:
-        yield from _batches(_stretches(chunks, settings, records, maker), size)
+        yield from _batches(_pieces(chunks, settings, records, maker), size)
         if records.transactions:
             report(f"The stream ends with {len(records.transactions)} open transaction(s), which are left out.")
     finally:
         records.transactions.close()
 
 
-def _stretches(
+def _pieces(
     chunks: Iterable[bytes], settings: GbaseSettings, records: RecordReader, maker: ImageMaker
-) -> Iterator[Stretch]:
+) -> Iterator[StreamPiece]:
     found_frames = frames(
         chunks, largest=settings.largest_record, skip_schemes=settings.skip_schemes, dirty=settings.dirty
     )
     for found in found_frames:
         for committed in records.read(found):
-            yield from maker.stretches(committed)
+            yield from maker.pieces(committed)
 
 
-def _batches(stretches: Iterator[Stretch], size: int) -> Iterator[Batch]:
-    """Stretches of one catalog together; what was gathered is handed out before an error is raised."""
+def _batches(pieces: Iterator[StreamPiece], size: int) -> Iterator[Batch]:
+    """Pieces of one catalog together; what was gathered is handed out before an error is raised."""
     gathered: list[Image] = []
     catalog: Catalog | None = None
     failure: DamageError | SourceError | None = None
     try:
-        for stretch in stretches:
-            if gathered and (stretch.catalog is not catalog or len(gathered) >= size):
+        for piece in pieces:
+            if gathered and (piece.catalog is not catalog or len(gathered) >= size):
                 yield Batch(events=gathered, catalog=catalog)
                 gathered = []
-            gathered += stretch.images
-            catalog = stretch.catalog
+            gathered += piece.images
+            catalog = piece.catalog
     except (DamageError, SourceError) as error:
         failure = error
     if gathered:

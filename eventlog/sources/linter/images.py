@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
-from eventlog.core.model import Image, Position, Transaction
+from eventlog.core.model import Image, Transaction
 from eventlog.core.schema import Catalog
 from eventlog.sources.linter.coding import Action, reading
 from eventlog.sources.linter.rows import QueueRow, address
@@ -27,9 +27,6 @@ from eventlog.sources.stream.transactions import SpillFactory, Transactions
 Report = Callable[[str], None]
 FAR: Final = dt.timedelta(hours=1)
 """How far back a later commit's time may lie before it is told; log files' numbers might be used again."""
-
-BEHIND: Final = (1 << 64) - 1
-"""Behind every operation of a transaction."""
 
 ROW_WEIGHT: Final = 600
 """Bytes that a queue row takes in memory beside its DATA."""
@@ -51,7 +48,7 @@ def images(
 class Committed:
     """Reads a queue's rows; transactions that have not ended wait here, in the spill if they are too many for memory.
 
-    What ended before the place `after`, or at it, was handed out formerly.
+    What ended before the place `begin` was handed out formerly.
     """
 
     def __init__(
@@ -60,10 +57,9 @@ class Committed:
         settings: ReadingSettings,
         report: Report = lambda _: None,
         spill: SpillFactory[QueueRow] | None = None,
-        after: Position = (),
     ) -> None:
         self.tables = SourceTables(schema, settings)
-        self.after = after
+        self.begin = 0
         self.empty: dict[int, int] = {}
         """Where transactions ended that were rolled back or had nothing in them, by their numbers."""
         self._settings = settings
@@ -131,15 +127,14 @@ class Committed:
         fault = None
         if action is _END:
             action, fault = self._chosen_end(row)
-        if action is _ROLLBACK or (addr, BEHIND) <= self.after:
+        if action is _ROLLBACK or addr < self.begin:
             if action is _ROLLBACK:
                 self.empty[row.transact_id] = addr
             self._open.rollback(tx)
             self._disordered.discard(tx)
             return None
         transaction = Transaction(id=row.transact_id, time=self._committed(row))
-        told = self._telling.images(self._rows(tx, addr), addr, transaction, fault)
-        return _numbered(told, self.after if (addr,) <= self.after else ())
+        return _ended_with_last(self._telling.images(self._rows(tx, addr), addr, transaction, fault))
 
     def _rows(self, tx: int, addr: int) -> Iterator[QueueRow]:
         """The rows of a transaction in the order of their addresses."""
@@ -185,10 +180,10 @@ class Committed:
             )
 
 
-def _numbered(told: Iterable[Image], after: Position) -> Iterator[Image]:
-    """The images, the last one marked as such, without those that were handed out before."""
+def _ended_with_last(told: Iterable[Image]) -> Iterator[Image]:
+    """The images, the last one marked as such."""
     held: Image | None = None
-    for image in told if not after else (one for one in told if one.position > after):
+    for image in told:
         if held is not None:
             yield held
         held = image

@@ -13,7 +13,6 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.files import chunks_of
 from eventlog.sources.gbase.layout import layout_of
-from eventlog.sources.gbase.place import Place, read_place, write_place
 from eventlog.sources.gbase.records import name_of
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.gbase.source import gbase_source
@@ -68,13 +67,6 @@ def test_a_table_is_found_by_its_name_in_the_schema_file() -> None:
     table = table_of(5, layout, own, known)
     assert (table.whole, table.key) == ("shop.t1", ("c2", "c9"))
     assert [column.name for column in spelled_as(layout, table).columns] == ["C1", "c2"]
-
-
-def test_a_place_survives_and_rubbish_is_none() -> None:
-    place = Place(begin=3, upto=(4, 5, 0), in_hand=(6, 7, 1), notes={"out": "x"})
-    assert (read_place(write_place(place)), read_place(None)) == (place, Place())
-    with pytest.raises(DataError, match="does not hold the place"):
-        read_place("[]")
 
 
 def test_files_that_cannot_be_read_are_sentences(tmp_path: Path) -> None:
