@@ -27,7 +27,6 @@ _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp"
 
 SQLITE = Dialect(
     name="sqlite",
-    folder="sqlite",
     identifier_bytes=255,
     embedded=True,
     lone_writer=True,
@@ -43,7 +42,6 @@ SQLITE = Dialect(
 )
 POSTGRESQL = Dialect(
     name="postgresql",
-    folder="postgresql",
     oldest_server=(13,),
     domains=True,
     identifier_bytes=63,
@@ -83,7 +81,6 @@ POSTGRESQL = Dialect(
 )
 ORACLE = Dialect(
     name="oracle",
-    folder="oracle",
     identifier_bytes=30,
     instead_of_triggers=True,
     triggers_in_schemas=True,
@@ -138,7 +135,6 @@ _MYSQL_SHAPES = (
 )
 MYSQL = Dialect(
     name="mysql",
-    folder="mysql",
     identifier_bytes=64,
     schemas=False,
     case_sensitive=True,

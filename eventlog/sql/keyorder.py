@@ -35,7 +35,7 @@ class KeyOrder:
     def __init__(self, dialect: Dialect, table: Table, row: str) -> None:
         self._dialect = dialect
         self._table = table
-        self._forms = [_FORMS[dialect.folder](column) for column in table.key_columns]
+        self._forms = [_FORMS[dialect.name](column) for column in table.key_columns]
         called = [f"{row}.{in_text(dialect.quoted(column.name))}" for column in table.key_columns]
         self._columns = [form.column.format(column=name) for form, name in zip(self._forms, called, strict=True)]
         self.filled = " AND ".join(f"{name} IS NOT NULL" for name in called)

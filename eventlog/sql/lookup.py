@@ -243,7 +243,7 @@ LOOKUPS: Final[Mapping[str, Lookup]] = {
 
 def lookup_of(dialect: Dialect) -> Lookup:
     """The way of this database; ConfigError where there is none yet."""
-    found = LOOKUPS.get(dialect.folder)
+    found = LOOKUPS.get(dialect.name)
     if found is None:
         raise ConfigError(f"Rows cannot be read back on {dialect.name} yet; use events of the types 1 to 4 there.")
     return found

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """One database. `folder` holds its SQL; expressions are SQL text in its own words."""
+    """One database. The folder called `name` holds what belongs to it; expressions are SQL text in its own words."""
 
     name: str
-    folder: str
     identifier_bytes: int
     case_sensitive: bool = False
     """Whether undelimited identifiers are."""
