@@ -61,9 +61,7 @@ class Log:
         self, connection: Connection, query: TextClause, parameters: Mapping[str, Any]
     ) -> list[tuple[Any, ...]]:
         """What a lone query finds, without holding up other threads meanwhile."""
-        from eventlog.sql.atonce import fetched_at_once
-
-        return fetched_at_once(connection, query, parameters)
+        return (self.dialect.fetch_at_once or fetched)(connection, query, parameters)
 
     def now(self, connection: Connection) -> dt.datetime:
         """The clock that event_time is compared with."""

@@ -8,9 +8,12 @@ import pytest
 
 import eventlog.sql
 from eventlog.core.errors import EventlogError
-from eventlog.sql.dialect import MYSQL, ORACLE, POSTGRESQL, SQLITE
+from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
+from eventlog.sql.oracle.dialect import ORACLE
+from eventlog.sql.postgresql.dialect import POSTGRESQL
 from eventlog.sql.queries import COMMON, filled, log_holes, offers, split, statement, texts
+from eventlog.sql.sqlite.dialect import SQLITE
 
 SQL = Path(eventlog.sql.__file__).parent
 FOLDERS = [folder.name for folder in SQL.iterdir() if list(folder.glob("*.sql")) and folder.name != COMMON]
