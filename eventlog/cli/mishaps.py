@@ -46,8 +46,12 @@ def _foreseen(error: Exception, arguments: Sequence[str]) -> EventlogError | Non
 
 def _from_package(error: Exception) -> EventlogError | None:
     """What nobody asked for before it was needed, and comes with an extra."""
-    lacks = isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS
-    return missing("This command", error.name) if lacks and isinstance(error, ModuleNotFoundError) else None
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    from eventlog.sql.dialect import drivers
+
+    known = {**EXTRAS, **drivers()}
+    return missing("This command", error.name, known) if (error.name or "").partition(".")[0] in known else None
 
 
 def _from_database(error: Exception) -> EventlogError | None:

@@ -9,9 +9,6 @@ from typing import Final
 from eventlog.core.errors import ConfigError
 
 EXTRAS: Final[Mapping[str, str]] = {
-    "psycopg": "postgres",
-    "oracledb": "oracle",
-    "pymysql": "mysql",
     "pyarrow": "parquet",
     "pandas": "spark",
     "pyspark": "spark",
@@ -21,7 +18,7 @@ EXTRAS: Final[Mapping[str, str]] = {
     "uvicorn": "web",
     "jpype": "gbase",
 }
-"""Which extra brings a module."""
+"""Which extra brings a module; drivers of databases stand in the databases' rooms."""
 
 
 def is_there(module: str) -> bool:
@@ -36,8 +33,8 @@ def require(what: str, *modules: str) -> None:
             raise missing(what, module)
 
 
-def missing(what: str, module: str | None) -> ConfigError:
-    """The error that says which package `what` needs, and how it comes here."""
-    extra = EXTRAS.get((module or "").partition(".")[0])
+def missing(what: str, module: str | None, further: Mapping[str, str] = EXTRAS) -> ConfigError:
+    """The error that says which package `what` needs, and how it comes here; `further` are other extras by their modules."""
+    extra = {**EXTRAS, **further}.get((module or "").partition(".")[0])
     hint = f"Install it: pip install 'eventlog[{extra}]'." if extra else "Install it where eventlog runs."
     return ConfigError(f"{what} needs the package {module}, which is not installed.", hint=hint)

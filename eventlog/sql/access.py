@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from eventlog.core.errors import SourceError, shortened
-from eventlog.sql.dialect import Dialect, dialect_of, is_lasting, is_locked, is_passing
+from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.error_codes import is_denied, is_lasting, is_locked, is_passing
 from eventlog.sql.queries import statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.sql.elements import TextClause
 
-_REFUSED: Final = "42501"
-"""PostgreSQL's code for what somebody has no right to."""
 IS_SET = "eventlog session"
 """What a connection's info holds when its session was prepared for good."""
 
@@ -73,10 +72,10 @@ def fetched(
     try:
         return _fetched(connection, query, parameters)
     except Exception as error:
-        session: Any = connection.connection.driver_connection
-        if "decode" not in str(error).lower() or not hasattr(session, "text_factory"):
+        if "decode" not in str(error).lower() or not dialect_of(connection).stores_any_bytes:
             raise
-        # SQLite stores any bytes as text; as lone surrogates they reach the rules, which refuse the one row they are in.
+        # As lone surrogates such bytes reach the rules, which refuse the one row they are in.
+        session: Any = connection.connection.driver_connection
         usual, session.text_factory = session.text_factory, _any_text
         try:
             return _fetched(connection, query, parameters)
@@ -146,6 +145,6 @@ def hint_of(engine: Engine, error: Exception) -> str | None:
     original = getattr(error, "orig", None) or error
     if is_locked(dialect_of(engine), original):
         return LOCKED
-    if getattr(original, "sqlstate", None) != _REFUSED or "row-level security" not in str(original):
+    if not is_denied(dialect_of(engine), original) or "row-level security" not in str(original):
         return None
     return "Let a login with BYPASSRLS read captured tables, best one of its own: source.reader."

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from eventlog.core.errors import ConfigError, EventlogError, SourceError
-from eventlog.core.packages import EXTRAS, missing
+from eventlog.core.packages import missing
 from eventlog.core.secrets import masked
-from eventlog.sql.dialect import dialect_of, is_lasting
+from eventlog.sql.dialect import Dialect, dialect_of, drivers
+from eventlog.sql.error_codes import is_lasting
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.engine import URL
     from sqlalchemy.exc import SQLAlchemyError
-
-DRIVERS = {"postgresql": "postgresql+psycopg", "oracle": "oracle+oracledb", "mysql": "mysql+pymysql"}
-"""How a URL names the drivers that eventlog's extras bring."""
 
 PLACES = frozenset({"host", "port", "unix_socket", "service_name", "dbname"})
 """Options in a URL that say where a database is."""
@@ -43,9 +41,9 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
     try:
         engine = create_engine(parsed, connect_args=arguments)
     except ModuleNotFoundError as error:
-        raise _without_driver(parsed.drivername, dialect.name, error.name) from None
+        raise _without_driver(parsed.drivername, dialect, error.name) from None
     except NoSuchModuleError:
-        hint = f"Begin the URL with {DRIVERS.get(dialect.name, dialect.name)}: instead."
+        hint = f"Begin the URL with {_usual_name(dialect)}: instead."
         raise ConfigError(f"There is no driver {parsed.drivername}.", hint=hint) from None
     if dialect.untaught_words:
         _teach(engine, dialect.untaught_words)
@@ -79,21 +77,18 @@ def _teach(engine: Engine, words: frozenset[str]) -> None:
     engine.dialect.identifier_preparer = engine.dialect.preparer(engine.dialect)
 
 
-def _without_driver(begins: str, database: str, module: str | None) -> ConfigError:
+def _without_driver(begins: str, dialect: Dialect, module: str | None) -> ConfigError:
     """What to do without a driver; one that no extra brings may be the default of whoever reads URLs, and not meant."""
-    ours = DRIVERS.get(database)
-    if module in EXTRAS or ours is None:
-        return missing(f"A URL that begins with {begins}:", module)
-    hint = (
-        f"Install it, or write {ours}: in the URL, for which there is pip install 'eventlog[{EXTRAS[_module(ours)]}]'."
-    )
-    return ConfigError(
-        f"A URL that begins with {begins}: needs the package {module}, which is not installed.", hint=hint
-    )
+    what = f"A URL that begins with {begins}:"
+    if module == dialect.driver or dialect.extra is None:
+        return missing(what, module, drivers())
+    hint = f"Install it, or write {_usual_name(dialect)}: in the URL, for which there is pip install 'eventlog[{dialect.extra}]'."
+    return ConfigError(f"{what} needs the package {module}, which is not installed.", hint=hint)
 
 
-def _module(drivername: str) -> str:
-    return drivername.partition("+")[2]
+def _usual_name(dialect: Dialect) -> str:
+    """How a URL begins that names the driver which eventlog's extra brings."""
+    return f"{dialect.name}+{dialect.driver}" if dialect.driver else dialect.name
 
 
 def read_url(url: str) -> URL:

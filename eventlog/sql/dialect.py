@@ -1,261 +1,266 @@
 """What tells the databases apart: one frozen value for each, asked for its constants and capabilities.
 
-Nothing else in eventlog compares a database's name. What there is to ask stands in `traits`.
+Each database has a room, a folder beside this file, with its value, its SQL, its keys and its types. Nothing outside of
+a room compares a database's name. Quoting is SQLAlchemy's, so that reserved words are as up to date as it is; it is
+imported only when something is quoted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from eventlog.core.errors import ConfigError, SourceError
-from eventlog.sql.traits import Dialect
+from eventlog.core.sql_types import bare_type
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.engine import URL
+    from sqlalchemy.engine import Dialect as Compiler
     from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.sql.compiler import IdentifierPreparer
+    from sqlalchemy.sql.elements import TextClause
 
-__all__ = ["MYSQL", "ORACLE", "POSTGRESQL", "SQLITE", "Dialect", "ddl_transaction", "dialect_of"]
+    from eventlog.sql.column_types import ColumnTypes
+    from eventlog.sql.lookup import KeyLookup
+
+    Fetch = Callable[[Connection, TextClause, Mapping[str, Any]], list[tuple[Any, ...]]]
 
 DDL_LOCK_SECONDS = 10
 """How long the making of tables and triggers waits for a lock: everybody who comes after it waits as well."""
 
-_EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
-"""PostgreSQL's types that have one text for one value, and none of the characters that a table_key quotes."""
+_ROOMS: Final = {
+    "sqlite": "eventlog.sql.sqlite.dialect:SQLITE",
+    "postgresql": "eventlog.sql.postgresql.dialect:POSTGRESQL",
+    "oracle": "eventlog.sql.oracle.dialect:ORACLE",
+    "mysql": "eventlog.sql.mysql.dialect:MYSQL",
+    "mariadb": "eventlog.sql.mysql.dialect:MYSQL",
+}
+"""The databases by how their URLs begin; a room is only imported when its database is opened."""
 
-SQLITE = Dialect(
-    name="sqlite",
-    folder="sqlite",
-    identifier_bytes=255,
-    embedded=True,
-    lone_writer=True,
-    schemas=False,
-    instead_of_triggers=True,
-    partial_indexes=True,
-    transactional_ddl=True,
-    qualified_in_triggers=False,
-    begin_ddl="BEGIN IMMEDIATE",
-    passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),  # busy, locked, interrupted; no memory, disk, space or file
-    locked_errors=frozenset([5, 6]),
-    now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
-)
-POSTGRESQL = Dialect(
-    name="postgresql",
-    folder="postgresql",
-    oldest_server=(13,),
-    domains=True,
-    identifier_bytes=63,
-    transition_tables=True,
-    truncate_triggers=True,
-    hides_virtual_columns=True,
-    ddl_limits=("SET LOCAL lock_timeout = '{seconds}s'", ""),
-    declared_constants=True,
-    comments_on_triggers=True,
-    instead_of_triggers=True,
-    partial_indexes=True,
-    log_has_key=False,
-    transactional_ddl=True,
-    lone_statements=True,
-    denied_codes=frozenset({"42501"}),
-    now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
-    user="SESSION_USER",
-    backslash=("E'", r"\\"),
-    plain_types=_EXACT | {"bytea", "time"},
-    unquoted_types=_EXACT,
-    settled_types=_EXACT
-    | {"bytea", "time", "text", "varchar", "char", "numeric", "timestamp with time zone", "json", "jsonb"},
-    # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is tried again.
-    refusals=(
-        *("authentication failed for user", "no password supplied", "no pg_hba.conf entry", "pg_hba.conf rejects"),
-        *("does not exist", "is not permitted to log in", "permission denied for database"),
-    ),
-    connect_arguments={
-        "connect_timeout": 10,
-        "keepalives_idle": 30,
-        "keepalives_interval": 10,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 30_000,
-    },
-    lease_arguments={"keepalives_idle": 1, "keepalives_interval": 1 / 3, "tcp_user_timeout": 2_000},
-    passing_codes=frozenset({"25P03", "25P04"}),  # the server ended a transaction that was idle, or took too long
-)
-ORACLE = Dialect(
-    name="oracle",
-    folder="oracle",
-    identifier_bytes=30,
-    instead_of_triggers=True,
-    triggers_in_schemas=True,
-    procedural_triggers=True,
-    # LONG never; of LOBs a trigger may not read the new value. A RAW that is longer than SQL's has no Base64 in one piece.
-    unseen_types=frozenset({"clob", "nclob", "blob", "bfile", "long", "long raw", "xmltype", "json", "sdo_geometry"}),
-    type_texts={
-        **dict.fromkeys(("char", "nchar"), "text_of_char"),
-        **dict.fromkeys(("interval year to month", "interval day to second", "rowid", "urowid"), "text_of_other"),
-    },
-    lob_parameters=True,
-    upper_case=True,
-    plain_types=frozenset(
-        ["number", "float", "binary_float", "binary_double", "raw", "date", "timestamp", "timestamp with time zone"]
-        + ["timestamp with local time zone", "interval year to month", "interval day to second"]
-    ),
-    unquoted_types=frozenset({"int", "date", "timestamp"}),
-    reserved=frozenset(
-        ["BEGIN", "CASE", "CLUSTERS", "COLAUTH", "COLUMNS", "CRASH", "CURSOR", "DECLARE", "END", "EXCEPTION", "FETCH"]
-        + ["FUNCTION", "GOTO", "IF", "INDEXES", "OVERLAPS", "PROCEDURE", "SQL", "SUBTYPE", "TABAUTH", "TYPE", "VIEWS"]
-        + ["WHEN"]
-    ),
-    next_number="{sequence}.NEXTVAL",
-    trigger_bytes=32_760,
-    row_names=(":OLD", ":NEW"),
-    # Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb tells them as lasting.
-    passing_codes=frozenset(
-        {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006, "DPY-4024"}
-    ),
-    denied_codes=frozenset({1031, 41900}),
-    limits_calls=True,
-    script_commit="COMMIT\n\n/\n",
-    script_start="SET DEFINE OFF\nSET SQLBLANKLINES ON\n\n",
-    script_end="\n/",
-    now="CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)",
-    user="SYS_CONTEXT('USERENV', 'SESSION_USER')",
-)
-_MYSQL_EXACT = frozenset(
-    {
-        f"{name}{sign}"
-        for name in ("tinyint", "smallint", "mediumint", "integer", "bigint")
-        for sign in ("", " unsigned")
-    }
-    | {"decimal", "decimal unsigned", "numeric", "year", "bit", "bool", "boolean"}
-    | {"date", "time", "datetime", "timestamp", "uuid"}
-)
-"""Types of MariaDB and MySQL that have one text for one value, and none of the characters that a table_key quotes."""
-_MYSQL_PLAIN = _MYSQL_EXACT | {"float", "double", "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
-_MYSQL_SHAPES = (
-    *("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"),
-    *("geometrycollection", "geomcollection"),
-)
-MYSQL = Dialect(
-    name="mysql",
-    folder="mysql",
-    constant_ranges=True,
-    identifier_bytes=64,
-    schemas=False,
-    case_sensitive=True,
-    checks_identity=False,
-    # Locks, full disks and tables, connections that are refused, lost, killed or timed out, servers that go down or only read.
-    passing_errors=frozenset(
-        [
-            1021,
-            1040,
-            1041,
-            1053,
-            1114,
-            1129,
-            1152,
-            1158,
-            1159,
-            1160,
-            1161,
-            1203,
-            1205,
-            1206,
-            1213,
-            1226,
-            1290,
-            1317,
-            1836,
-        ]
-        + [1927, 1969, 2002, 2003, 2005, 2006, 2013, 2055, 3024, 3032, 3101, 3168, 4031]
-    ),
-    denied_codes=frozenset({1142, 1143, 1370}),
-    concat=("CONCAT(", ", ", ")"),
-    answer_argument="read_timeout",
-    ddl_limits=(
-        "SET SESSION lock_wait_timeout = {seconds}, innodb_lock_wait_timeout = {seconds}",
-        "SET SESSION lock_wait_timeout = DEFAULT, innodb_lock_wait_timeout = DEFAULT",
-    ),
-    comments_survive=False,  # its shell takes them out
-    script_start="DELIMITER //\n\n",
-    script_end="//",
-    triggers_in_schemas=True,
-    now="UTC_TIMESTAMP(6)",
-    # Without the host, which comes after the last @; the name may have some as well.
-    user="LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1)",
-    backslash=None,
-    plain_types=_MYSQL_PLAIN,
-    unquoted_types=_MYSQL_EXACT,
-    untaught_types=frozenset({"vector"}),
-    tells_roughly=True,
-    latin_driver="+pymysql",
-    login_package="cryptography",
-    untaught_words=frozenset({"external", "library", "tablesample"}),  # of MySQL 9
-    type_texts={"bit": "text_of_int", "timestamp": "text_of_zoned", "vector": "text_of_octet"}
-    | dict.fromkeys(_MYSQL_SHAPES, "text_of_shape")
-    | {f"{name} unsigned zerofill": "text_of_padded" for name in ("decimal", "numeric", "float", "double")},
-)
-_DIALECTS = {"sqlite": SQLITE, "postgresql": POSTGRESQL, "oracle": ORACLE, "mysql": MYSQL, "mariadb": MYSQL}
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """One database. The folder called `name` holds what belongs to it; expressions are SQL text in its own words."""
+
+    name: str
+    lookup: KeyLookup
+    """How its rows are looked up by their keys, and stand in the order of them."""
+    types: ColumnTypes
+    """The types of columns that eventlog makes there."""
+    driver: str | None = None
+    """The module of the driver that the extra brings; None where Python brings one."""
+    extra: str | None = None
+    identifier_bytes: int
+    case_sensitive: bool = False
+    """Whether undelimited identifiers are."""
+    oldest_server: tuple[int, ...] = ()
+    """The oldest version that the tests run on; empty where only one was tried."""
+    embedded: bool = False
+    """The database is a file of this machine, which connecting would make."""
+    lone_writer: bool = False
+    """One transaction writes at a time; others wait for it."""
+    schemas: bool = True
+    """Tables stand in schemas; elsewhere the setting `source.schema` names one in associations."""
+    transition_tables: bool = False
+    """Statement triggers see all rows of their statement."""
+    truncate_triggers: bool = False
+    hides_virtual_columns: bool = False
+    """A trigger cannot read a column that is computed when it is read; its formula stands for it."""
+    instead_of_triggers: bool = False
+    qualified_in_triggers: bool = True
+    """A trigger's text may name the schema of the tables it writes to."""
+    triggers_in_schemas: bool = False
+    """A trigger's own name may have a schema; elsewhere it goes with its table."""
+    comments_on_triggers: bool = False
+    """The marker is a comment beside the trigger; elsewhere it is one in the trigger's text."""
+    tells_roughly: bool = False
+    """The catalog may tell a trigger's text with a quote once that is there twice, and '?' for characters beyond 16 bits."""
+    procedural_triggers: bool = False
+    """One trigger stands for all events and is replaced in place; its conditions hold no queries, so those are asked
+    before; and it must not look at a table that the same statement changes."""
+    unseen_types: frozenset[str] = frozenset()
+    """Types of columns whose values a trigger cannot read; they are read back."""
+    untaught_types: frozenset[str] = frozenset()
+    """Types with arguments that SQLAlchemy may not know."""
+    type_texts: Mapping[str, str] = {}
+    """Types whose text is written by a fragment of their own."""
+    passing_codes: frozenset[int | str] = frozenset()
+    """Codes of errors that waiting may cure, where the driver's class does not say so."""
+    denied_codes: frozenset[int | str] = frozenset()
+    """Codes of errors that a right would cure."""
+    lob_parameters: bool = False
+    """A text longer than the longest string must be bound as a LOB."""
+    reserved: frozenset[str] = frozenset()
+    """Words that need quotes in the language of triggers, besides those of SQL."""
+    untaught_words: frozenset[str] = frozenset()
+    """Words that newer servers reserve and SQLAlchemy may not know, in lower case as it has them."""
+    next_number: str | None = None
+    """The next number of a sequence, where a log may have one instead of numbering its rows itself."""
+    trigger_bytes: int | None = None
+    """How long a trigger's text may be."""
+    upper_case: bool = False
+    """Names that nobody quotes are upper-case."""
+    row_names: tuple[str, str] = ("OLD", "NEW")
+    """What a row trigger calls the row before and after."""
+    concat: tuple[str, str, str] = ("", " || ", "")
+    """What stands before, between and after texts that are joined."""
+    script_end: str = ";"
+    """Ends a statement in a script, also one that has semicolons inside."""
+    declared_constants: bool = False
+    """A trigger may declare constants in the types of a table's columns, which conditions and rows then share."""
+    partial_indexes: bool = False
+    log_has_key: bool = True
+    """Whether the log we make has a primary key; without one, uniqueness rests on the identity (measured on PostgreSQL)."""
+    transactional_ddl: bool = False
+    begin_ddl: str | None = None
+    """Opens a transaction where the driver would let DDL run outside of one."""
+    ddl_limits: tuple[str, str] = ("", "")
+    """Bounds the waiting for locks of what follows, and takes that back where the end of the transaction does not."""
+    comments_survive: bool = True
+    """A comment in a trigger's text stays there, whatever client made it; elsewhere the marker is a statement."""
+    script_commit: str = ""
+    """Ends a script whose last statements are not on disk yet."""
+    script_start: str = ""
+    """Begins a script, where the database's shell must be told how its statements end."""
+    domains: bool = False
+    """Types may have conditions of their own, which cost a writer a twentieth of what a table's CHECK costs (measured)."""
+    checks_identity: bool = True
+    """A CHECK may speak of a column that numbers itself."""
+    passing_errors: frozenset[int] = frozenset()
+    """Numbers of the errors that waiting may cure, where the driver's classes do not tell them from the others."""
+    locked_errors: frozenset[int] = frozenset()
+    """Those of them that say that another process has locked the whole database."""
+    constant_ranges: bool = False
+    """Ranges of an index are found by constants only, and not by what another table says."""
+    lock_codes: frozenset[int | str] = frozenset()
+    """Codes of the error that says that a lock did not come in time."""
+    value_codes: frozenset[int] = frozenset()
+    """Codes of errors that are about a value, where the driver's class does not say so."""
+    error_number: str | None = None
+    """The attribute in which a driver's error tells its number, where it does not come first of what the error says."""
+    stores_any_bytes: bool = False
+    """A text may be any bytes, at which the driver stumbles unless it is told not to."""
+    copying_driver: str | None = None
+    """The driver through which rows can be had by COPY."""
+    fetch_at_once: Fetch | None = None
+    """Fetches many rows without holding up other threads meanwhile."""
+    lone_statements: bool = False
+    """Statements that are transactions of their own are two round trips cheaper than one in a transaction."""
+    refusals: tuple[str, ...] = ()
+    """Words with which a server turns somebody away at its door, where its driver has no number for that."""
+    latin_driver: str | None = None
+    """A driver that would send a password in Latin-1 to a server that keeps it in UTF-8."""
+    login_package: str | None = None
+    """What a driver may need besides itself to log in."""
+    connect_arguments: Mapping[str, int] = {}
+    """What keeps a connection that nobody answers on from being waited for, in the words of the driver."""
+    lease_arguments: Mapping[str, float] = {}
+    """Which of those are shorter with a short lease, and how much of them there is to a second of it."""
+    answer_argument: str | None = None
+    """What the driver calls the seconds after which it no longer waits for an answer."""
+    limits_calls: bool = False
+    """The driver ends a call that takes too long, where a session limits neither statements nor locks."""
+    now: str
+    """The current time as event_time holds it: UTC wherever the database can say it."""
+    user: str = "NULL"
+    """Who is connected, as perpetrator holds it."""
+    backslash: tuple[str, str] | None = ("'", "\\")
+    """How a string that holds a backslash begins, and how the backslash is written in it; None: the session decides."""
+    plain_types: frozenset[str] | None = None
+    """Types whose values differ exactly when their texts do, others being compared as text; None: all of them."""
+    unquoted_types: frozenset[str] = frozenset()
+    """Types whose text never needs quotes in a table_key."""
+    settled_types: frozenset[str] = frozenset()
+    """Types whose text does not depend on the session's settings; a trigger on others brings settings of its own."""
+
+    def marked(self, marker: str) -> str:
+        """The marker as it stands beside a trigger, or inside one."""
+        if self.comments_on_triggers:
+            return self.literal(marker)
+        return f"/* {marker} */" if self.comments_survive else f"DO 'eventlog {b64encode(marker.encode()).decode()}';"
+
+    def told(self, source: str) -> str:
+        """A trigger's text such that the one that was sent and the one that the catalog tells are the same."""
+        return re.sub("'+", "'", re.sub("[^\0-\uffff]", "?", source)) if self.tells_roughly else source
+
+    def quoted(self, name: str) -> str:
+        """The identifier as it stands in SQL, in quotes where it needs them."""
+        if name.upper() in self.reserved:
+            return f'"{name.upper() if name.islower() else name}"'
+        if name.lower() in self.untaught_words:
+            return _preparer(self.name).quote_identifier(name)
+        return _preparer(self.name).quote(self.normalised(name) if name.isupper() else name)
+
+    def beside(self, name: str, neighbour: str) -> str:
+        """A name of ours in the case of the name that it stands beside."""
+        return name.upper() if self.upper_case and neighbour.isupper() else name
+
+    def unseen(self, sql_type: str) -> bool:
+        """Whether a trigger cannot read values of this type."""
+        return bare_type(sql_type) in self.unseen_types
+
+    def qualified(self, schema: str | None, name: str) -> str:
+        """A table's name as it stands in SQL, with its schema if there is one."""
+        return f"{self.quoted(schema)}.{self.quoted(name)}" if schema else self.quoted(name)
+
+    def literal(self, text: str) -> str:
+        """The text as a SQL string, whatever the session thinks of backslashes."""
+        if self.backslash is None and "\\" in text:
+            return f"CONVERT(X'{text.encode().hex()}' USING utf8mb4)"
+        opening, backslash = self.backslash if self.backslash and "\\" in text else ("'", "\\")
+        return opening + text.replace("'", "''").replace("\\", backslash) + "'"
+
+    def reported(self, name: str) -> str:
+        """The name as the database itself reports it, which is how it stands in a table_key."""
+        compiler = _compiler(self.name)
+        return compiler.denormalize_name(name) if compiler.requires_name_normalize else name
+
+    def normalised(self, name: str) -> str:
+        """The name as SQLAlchemy wants it for one that the database reports; undoes `reported`."""
+        compiler = _compiler(self.name)
+        return compiler.normalize_name(name) if compiler.requires_name_normalize else name
+
+    def shortened(self, name: str) -> str:
+        """The name, or a part of it with a hash of all of it where the database limits the length."""
+        if len(name.encode()) <= self.identifier_bytes:
+            return name
+        digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+        kept = name.encode()[: self.identifier_bytes - 9].decode(errors="ignore")
+        return f"{kept}_{digest}"
 
 
 def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
     """The dialect of a database by its URL, engine or connection; ConfigError when it is none that eventlog knows."""
     name = where.partition("://")[0] if isinstance(where, str) else _name(where)
     backend = name.partition("+")[0]
-    found = _DIALECTS.get(backend)
-    if found is None:
-        known = ", ".join(sorted(_DIALECTS))
+    if backend not in _ROOMS:
+        known = ", ".join(sorted(_ROOMS))
         raise ConfigError(f"eventlog does not know the database {backend!r}; the URL begins with one of {known}.")
+    return _value(_ROOMS[backend])
+
+
+def dialects() -> tuple[Dialect, ...]:
+    """Every database that eventlog knows."""
+    return tuple([_value(place) for place in dict.fromkeys(_ROOMS.values())])
+
+
+def drivers() -> dict[str, str]:
+    """The extras that bring drivers, by the module of the driver."""
+    return {one.driver: one.extra for one in dialects() if one.driver is not None and one.extra is not None}
+
+
+@cache
+def _value(place: str) -> Dialect:
+    found: Dialect = resolve_name(place)
     return found
-
-
-def is_lasting(error: BaseException | None) -> bool:
-    """Whether a driver's error has a number that waiting does not cure; PyMySQL has one class for deadlocks and typing errors.
-
-    So has sqlite3, which tells the number apart from the text, with details in its higher bits. Who was turned away at
-    the door will be turned away again: to try the same password for ever only locks the account.
-    """
-    if _is_refusal(error):
-        return True
-    number = _number_of(error)
-    passing = frozenset[int]().union(*(dialect.passing_errors for dialect in _DIALECTS.values()))
-    return isinstance(number, int) and number > 0 and number not in passing
-
-
-def is_locked(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether a driver's error says that another process has locked the whole database."""
-    return _number_of(error) in dialect.locked_errors
-
-
-def _number_of(error: BaseException | None) -> object:
-    told = getattr(error, "sqlite_errorcode", None)
-    if isinstance(told, int):
-        return told & 0xFF
-    return error.args[0] if error is not None and error.args else None
-
-
-def _is_refusal(error: BaseException | None) -> bool:
-    """Whether a server has refused a connection for good, as far as only its words say so."""
-    said = str(error)
-    if "FATAL" not in said and "no password supplied" not in said:
-        return False
-    return any(words in said for dialect in _DIALECTS.values() for words in dialect.refusals)
-
-
-def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether a driver's error has a code that waiting may cure, where the driver's class does not say so."""
-    told = error.args[0] if error is not None and error.args else None
-    codes = {getattr(told, name, None) for name in ("code", "full_code")} | {getattr(error, "sqlstate", None)}
-    return not codes.isdisjoint(dialect.passing_codes) or bool(getattr(told, "isrecoverable", False))
-
-
-def is_denied(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether a driver's error says that a right is missing."""
-    told = error.args[0] if error is not None and error.args else None
-    codes = {getattr(error, "sqlstate", None), getattr(told, "code", None)} | (
-        {told} if isinstance(told, int) else set()
-    )
-    return not codes.isdisjoint(dialect.denied_codes)
 
 
 @contextmanager
@@ -276,17 +281,17 @@ def ddl_transaction(engine: Engine) -> Iterator[Connection]:
         try:
             yield connection
         except DBAPIError as error:
-            raise _in_use(error) or error from error
+            raise _in_use(dialect, error) or error from error
         finally:
             if unlimit:
                 connection.exec_driver_sql(unlimit)
 
 
-def _in_use(error: DBAPIError) -> SourceError | None:
+def _in_use(dialect: Dialect, error: DBAPIError) -> SourceError | None:
     """What is said when a lock did not come in time."""
     told = error.orig
-    number = told.args[0] if told is not None and told.args else None
-    if getattr(told, "sqlstate", None) != "55P03" and number != 1205:
+    codes = {getattr(told, "sqlstate", None), told.args[0] if told is not None and told.args else None}
+    if codes.isdisjoint(dialect.lock_codes):
         return None
     message = f"Somebody works with the table, and the lock on it did not come within {DDL_LOCK_SECONDS} s."
     return SourceError(message, hint="Try again when long transactions have ended: nothing was changed.")
@@ -295,3 +300,17 @@ def _in_use(error: DBAPIError) -> SourceError | None:
 def _name(where: Any) -> str:
     named = getattr(where, "dialect", None)
     return str(named.name) if named is not None else str(where.drivername)
+
+
+@cache
+def _compiler(name: str) -> Compiler:
+    from sqlalchemy.engine import make_url
+
+    # Named parameters have no percent sign, so that names keep theirs; `text()` doubles it where a driver wants that.
+    kind: Callable[..., Compiler] = make_url(f"{name}://").get_dialect()
+    return kind(paramstyle="named")
+
+
+@cache
+def _preparer(name: str) -> IdentifierPreparer:
+    return _compiler(name).identifier_preparer

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
-
-from msgspec import Struct
+from collections.abc import Sequence
+from typing import Any
 
 from eventlog.core.errors import DataError, shortened
-from eventlog.core.schema import Column, Made, Table
-from eventlog.core.sql_types import Category
+from eventlog.core.schema import Table
 from eventlog.core.tablekey import parse
-from eventlog.sql import keyforms
 from eventlog.sql.access import in_text
-from eventlog.sql.dialect import POSTGRESQL, Dialect
-from eventlog.sql.mysqlkeys import mysql_form
-from eventlog.sql.oracletypes import oracle_form
+from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
 
 Parameters = dict[str, Any]
-
-
-class Form(Struct, frozen=True, kw_only=True):
-    """How values of one key column are compared: SQL for the column and for a parameter, and what a text is bound as."""
-
-    column: str = "{column}"
-    value: str = "{key}"
-    read: Callable[[str], Any]
 
 
 class KeyOrder:
@@ -35,7 +21,7 @@ class KeyOrder:
     def __init__(self, dialect: Dialect, table: Table, row: str) -> None:
         self._dialect = dialect
         self._table = table
-        self._forms = [_FORMS[dialect.folder](column) for column in table.key_columns]
+        self._forms = [dialect.lookup.compared(dialect, column) for column in table.key_columns]
         called = [f"{row}.{in_text(dialect.quoted(column.name))}" for column in table.key_columns]
         self._columns = [form.column.format(column=name) for form, name in zip(self._forms, called, strict=True)]
         self.filled = " AND ".join(f"{name} IS NOT NULL" for name in called)
@@ -77,47 +63,3 @@ def _tree(columns: Sequence[str], values: Sequence[str], sign: str) -> str:
     if len(columns) == 1:
         return f"({column} {sign} {value})"
     return f"({column} {sign[0]} {value} OR ({column} = {value} AND {_tree(columns[1:], values[1:], sign)}))"
-
-
-def _postgresql(column: Column) -> Form:
-    made = column.made is Made.TYPE  # whose casts and operators may be functions of somebody's
-    form = keyforms.postgresql_form("" if made else column.type)
-    as_text = statement(POSTGRESQL, "made_type", value="{column}") if made else "CAST({column} AS text)"
-    return Form(
-        column=as_text if form.as_text else "{column}",
-        value=f"CAST({{key}} AS {form.bound})",
-        read=form.read,
-    )
-
-
-def _sqlite(column: Column) -> Form:
-    # A text is converted to what its column prefers; without a declared type it would be compared with text only.
-    untyped = column.type.strip().lower() in ("", "null")
-    return Form(
-        column="CAST({column} AS text)" if untyped else "{column}", read=_READ.get(column.category, keyforms.text)
-    )
-
-
-def _mysql(column: Column) -> Form:
-    form = mysql_form(column.type)
-    left, _, right = form.match.partition(" = ")
-    if form.bound.startswith(("DECIMAL", "DATE", "TIME")):
-        right = right.replace("{key}", f"CAST({{key}} AS {form.bound})")
-    elif form.bound == "DOUBLE":
-        right = right.replace("{key}", "({key} + 0E0)")
-    return Form(column=left, value=right, read=form.read)
-
-
-def _oracle(column: Column) -> Form:
-    form = oracle_form(column.type)
-    left, _, right = form.match.partition(" = ")
-    return Form(column=left, value=right, read=form.read)
-
-
-_READ: Final = {Category.OCTET: keyforms.octets, Category.STATE: keyforms.state}
-_FORMS: Final[dict[str, Callable[[Column], Form]]] = {
-    "postgresql": _postgresql,
-    "sqlite": _sqlite,
-    "mysql": _mysql,
-    "oracle": _oracle,
-}

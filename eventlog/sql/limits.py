@@ -70,7 +70,7 @@ def limit_sessions(
 
 
 def _refuse(dialect: Dialect, **wanted: float | None) -> None:
-    limits = texts(dialect.folder)["session_limits"]
+    limits = texts(dialect.name).get("session_limits", "")
     for name, seconds in wanted.items():
         hole = f"/* {name.removesuffix('timeout')}"
         known = hole in limits or (dialect.limits_calls and name == "statement_timeout")

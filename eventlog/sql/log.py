@@ -39,12 +39,14 @@ class Log:
         self._queries: dict[tuple[str, ...], TextClause] = {}
 
     def query(self, name: str, **fragments: str) -> TextClause:
-        """A query of log.sql; `fragments` names the queries of that file which fill its further holes."""
+        """A query of log.sql; `fragments` names the queries of that file which fill its further holes, "" none."""
         from eventlog.sql.longtext import with_long_text
 
         wanted = (name, *fragments.values())
         if wanted not in self._queries:
-            parts = {hole: statement(self.dialect, part, **self._holes) for hole, part in fragments.items()}
+            parts = {
+                hole: statement(self.dialect, part, **self._holes) if part else "" for hole, part in fragments.items()
+            }
             long = LONG_TEXTS if self.dialect.lob_parameters else ()
             self._queries[wanted] = with_long_text(statement(self.dialect, name, **self._holes, **parts), *long)
         return self._queries[wanted]
@@ -59,9 +61,7 @@ class Log:
         self, connection: Connection, query: TextClause, parameters: Mapping[str, Any]
     ) -> list[tuple[Any, ...]]:
         """What a lone query finds, without holding up other threads meanwhile."""
-        from eventlog.sql.atonce import fetched_at_once
-
-        return fetched_at_once(connection, query, parameters)
+        return (self.dialect.fetch_at_once or fetched)(connection, query, parameters)
 
     def now(self, connection: Connection) -> dt.datetime:
         """The clock that event_time is compared with."""

@@ -2,7 +2,8 @@
 
 A query begins with the line `-- name: purpose` and goes on to the next such line; other comment lines are for its
 readers and are left out. A hole is a comment of one word before the text it replaces, `/* log */event_log`, so that
-the file stays SQL which an editor can check and a DBA can run. A query that a database has no use for has no text.
+the file stays SQL which an editor can check and a DBA can run. What databases share stands in `common`; a database's
+folder has what is different there, and nothing for a query that it has no use for.
 """
 
 from __future__ import annotations
@@ -11,10 +12,17 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING, Final
 
 from eventlog.core.errors import EventlogError
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import STANDARD, LogNames
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+COMMON: Final = "common"
+"""The folder of what databases share."""
 
 _header = re.compile(r"^-- ([a-z][a-z0-9_]*): .+$", re.MULTILINE)
 _comment_line = re.compile(r"^\s*--.*\n?", re.MULTILINE)
@@ -23,11 +31,21 @@ _hole = re.compile(rf"/\*\s*([a-z][a-z0-9_]*)\s*\*/(?:{_sample})?")
 
 
 def statement(dialect: Dialect, query: str, **holes: str) -> str:
-    """The text of a named query with its holes filled; values that fill a hole are SQL already, and names quoted."""
-    text = texts(dialect.folder).get(query)
+    """The text of a named query with its holes filled; values that fill a hole are SQL already, and names quoted.
+
+    No text for a query that this database lacks and another one has; `offers` asks for that.
+    """
+    text = texts(dialect.name).get(query)
     if text is None:
-        raise EventlogError(f"There is no query {query} in eventlog/sql/{dialect.folder}/.")
-    return filled(text, holes, origin=f"{dialect.folder}/{query}")
+        if query not in known():
+            raise EventlogError(f"There is no query {query} in eventlog/sql.")
+        return ""
+    return filled(text, holes, origin=f"{dialect.name}/{query}")
+
+
+def offers(dialect: Dialect, query: str) -> bool:
+    """Whether the database has this query."""
+    return query in texts(dialect.name)
 
 
 def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
@@ -58,8 +76,25 @@ def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
 
 
 @cache
-def texts(folder: str) -> dict[str, str]:
-    """Every query of a database by name."""
+def texts(database: str) -> dict[str, str]:
+    """Every query of a database by name: those of its folder, and of `common` what the folder has not."""
+    return _in_folder(COMMON) | _in_folder(database)
+
+
+@cache
+def known() -> frozenset[str]:
+    """The names of all queries that any database has."""
+    return frozenset().union(*(_in_folder(folder.name) for folder in _folders()))
+
+
+def _folders() -> Iterator[Traversable]:
+    for folder in files("eventlog.sql").iterdir():
+        if folder.is_dir() and any(file.name.endswith(".sql") for file in folder.iterdir()):
+            yield folder
+
+
+@cache
+def _in_folder(folder: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for file in sorted(files("eventlog.sql").joinpath(folder).iterdir(), key=lambda file: file.name):
         if not file.name.endswith(".sql"):

@@ -14,7 +14,7 @@ from eventlog.sql.access import in_text
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.findlog import has_log
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import statement
+from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import reflect
 from eventlog.sql.triggers.installed import tracked
 from eventlog.sql.triggers.track import located, with_schema
@@ -208,10 +208,10 @@ def _owner(connection: Connection, place: Place) -> str | None:
     from sqlalchemy import text
 
     dialect = dialect_of(connection)
-    query = statement(dialect, "table_owner")
-    if not query:
+    if not offers(dialect, "table_owner"):
         return place.schema if dialect.schemas else None
-    found = connection.execute(text(query), {"place": dialect.qualified(place.schema, place.name)}).scalar()
+    query = text(statement(dialect, "table_owner"))
+    found = connection.execute(query, {"place": dialect.qualified(place.schema, place.name)}).scalar()
     return None if found is None else str(found)
 
 
@@ -229,7 +229,7 @@ def _refuse_reach(connection: Connection, site: Site, called: str, role: str) ->
 def _account(dialect: Dialect, role: str) -> tuple[str, str | None]:
     """The user and, where accounts belong to hosts, the host: `app@localhost`."""
     user, at, host = role.rpartition("@")
-    return (user, host) if at and statement(dialect, "role_at_host", user="", host="") else (role, None)
+    return (user, host) if at and offers(dialect, "role_at_host") else (role, None)
 
 
 def _quoted_role(dialect: Dialect, role: str) -> str:

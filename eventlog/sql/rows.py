@@ -13,8 +13,9 @@ from eventlog.core.model import Cell, ReadBack, Reason, RowId, Unreadable
 from eventlog.core.schema import Attribute, Catalog, Child, Column, Table
 from eventlog.core.tablekey import parse, simple
 from eventlog.sql.access import driver_errors, hint_of, may_pass, transaction, words_of
-from eventlog.sql.dialect import dialect_of, is_denied
-from eventlog.sql.lookup import Answer, Key, Question, lookup_of
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.error_codes import is_denied
+from eventlog.sql.lookup import Answer, Key, Question
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -65,7 +66,7 @@ class SqlRowReader:
         self._engine = engine
         self._catalog = catalog
         self._dialect = dialect_of(engine)
-        self._lookup = lookup_of(self._dialect)
+        self._lookup = self._dialect.lookup
         self._tables = {(table.schema, table.name): table for table in catalog}
         self._room = room
 

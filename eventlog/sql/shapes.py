@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from eventlog.core.schema import Column, Made
 from eventlog.sql.dialect import Dialect, dialect_of
-from eventlog.sql.queries import statement
+from eventlog.sql.queries import offers, statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -93,9 +93,10 @@ class Schema:
         """The tables that are partitions of another one."""
         from sqlalchemy import text
 
-        query = statement(self._dialect, "partitions")
-        found = self._connection.execute(text(query), {"schema": self.name}).scalars() if query else ()
-        return frozenset(map(str, found))
+        if not offers(self._dialect, "partitions"):
+            return frozenset()
+        query = text(statement(self._dialect, "partitions"))
+        return frozenset(map(str, self._connection.execute(query, {"schema": self.name}).scalars()))
 
     @cached_property
     def _alike(self) -> dict[str, list[str]]:
@@ -116,7 +117,7 @@ class Schema:
 
     @cached_property
     def _keys(self) -> dict[str, tuple[str, ...]]:
-        if statement(self._dialect, "primary_keys"):
+        if offers(self._dialect, "primary_keys"):
             rows = self._stated("primary_keys")
             return {table: tuple(column for _, column in parts) for table, parts in groupby(rows, itemgetter(0))}
         with _unknown_types_are_text():
@@ -128,7 +129,7 @@ class Schema:
 
     @cached_property
     def _foreign(self) -> dict[str, tuple[ForeignKey, ...]]:
-        if statement(self._dialect, "foreign_keys"):
+        if offers(self._dialect, "foreign_keys"):
             return self._gathered(self._stated("foreign_keys"))
         with _unknown_types_are_text():
             found = self._inspector.get_multi_foreign_keys(schema=self._asked)
@@ -138,11 +139,10 @@ class Schema:
         }
 
     def _stated(self, query: str) -> list[tuple[Any, ...]]:
-        """What a query of ours tells of all tables; nothing where SQLAlchemy is asked instead."""
+        """What a query of ours tells of all tables, where SQLAlchemy is not asked."""
         from sqlalchemy import text
 
-        sql = statement(self._dialect, query)
-        return [tuple(row) for row in self._connection.execute(text(sql))] if sql else []
+        return [tuple(row) for row in self._connection.execute(text(statement(self._dialect, query)))]
 
     def _gathered(self, rows: Iterable[tuple[Any, ...]]) -> dict[str, tuple[ForeignKey, ...]]:
         found: dict[str, tuple[ForeignKey, ...]] = {}
@@ -198,22 +198,19 @@ class Schema:
         """Types in the words of whoever made the table, where SQLAlchemy tells only what the database makes of them."""
         from sqlalchemy import text
 
-        query = statement(self._dialect, "declared_types")
-        if not query:
+        if not offers(self._dialect, "declared_types"):
             return {}
-        return {
-            row.name: row.type for row in self._connection.execute(text(query), {"schema": self.name, "table": table})
-        }
+        query, where = text(statement(self._dialect, "declared_types")), {"schema": self.name, "table": table}
+        return {row.name: row.type for row in self._connection.execute(query, where)}
 
     def _made(self, table: str) -> dict[str, Made]:
         """Columns whose types are of somebody's own making, where that is a way to run code in others' statements."""
         from sqlalchemy import text
 
-        query = statement(self._dialect, "made_types")
-        if not query:
+        if not offers(self._dialect, "made_types"):
             return {}
-        where = {"schema": self.name, "table": table}
-        return {row.name: Made(row.made) for row in self._connection.execute(text(query), where)}
+        query, where = text(statement(self._dialect, "made_types")), {"schema": self.name, "table": table}
+        return {row.name: Made(row.made) for row in self._connection.execute(query, where)}
 
     def _type(self, type_: Any) -> str:
         while (domain := getattr(type_, "data_type", None)) is not None:  # a domain is what it is made of

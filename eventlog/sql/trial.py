@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes, number_holes, statement
+from eventlog.sql.queries import log_holes, number_holes, offers, statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -23,8 +23,10 @@ def try_triggers(connection: Connection) -> None:
     """InstallError when the server would refuse triggers whatever rights on tables there are."""
     from sqlalchemy import text
 
-    query = statement(dialect_of(connection), "making_triggers")
-    refusal = connection.execute(text(query)).first() if query else None
+    dialect = dialect_of(connection)
+    if not offers(dialect, "making_triggers"):
+        return
+    refusal = connection.execute(text(statement(dialect, "making_triggers"))).first()
     if refusal is not None:
         raise InstallError(str(refusal[1]), hint=str(refusal[2]))
 

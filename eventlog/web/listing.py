@@ -14,7 +14,7 @@ from msgspec import Struct
 from eventlog.admin.rows import Choice, LogRow
 from eventlog.core.model import Status
 from eventlog.sql.log import Log
-from eventlog.sql.queries import statement
+from eventlog.sql.queries import offers
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -111,7 +111,7 @@ def listing(log: Log, filters: Filters, cursor: Cursor, *, numbered: bool, limit
 
 def has_places(log: Log) -> bool:
     """Whether the database reads a part of a table by where it lies on the disk."""
-    return bool(statement(log.dialect, "list_places", **dict.fromkeys(("record_id", "status"), "")))
+    return offers(log.dialect, "list_places")
 
 
 def one_row(log: Log, record_id: int) -> LogRow | None:

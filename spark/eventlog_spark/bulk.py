@@ -46,7 +46,7 @@ class BulkLog:
     @property
     def copies(self) -> bool:
         """Whether rows come by COPY."""
-        return self.engine.dialect.driver == "psycopg"
+        return self.engine.dialect.driver == self.dialect.copying_driver
 
     def query(self, name: str, **holes: object) -> str:
         """A query of bulk.sql as the driver gets it."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from eventlog.core.errors import ConfigError
+from eventlog.sql.queries import offers
 from eventlog_spark.bulk import BulkLog, stretches
 from eventlog_spark.faults import travelling
 from eventlog_spark.gaps import Look, Offset, Step, advanced, left_out, read_offset, steps
@@ -81,7 +82,7 @@ class LogStream(DataSourceStreamReader):
         """The transactions that may still commit a number that was drawn; an embedded database has one writer at a time."""
         if log.dialect.embedded:
             return frozenset()
-        if not log.query("writers"):
+        if not offers(log.dialect, "writers"):
             return None
         with log.connection() as connection:
             return frozenset(str(row[0]) for row in log.rows(connection, "writers"))

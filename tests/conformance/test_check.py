@@ -15,8 +15,8 @@ from eventlog.admin.check.server import local_time, version_point
 from eventlog.admin.check.triggers import mending
 from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
-from eventlog.sql.dialect import POSTGRESQL
 from eventlog.sql.install import install
+from eventlog.sql.postgresql.dialect import POSTGRESQL
 from eventlog.sql.triggers import Options, State, Style, TriggerState, track
 from tests.support.logged import USR, run
 from tests.support.servers import mysqls

@@ -14,8 +14,8 @@ from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
 from eventlog.daemon import Publisher
 from eventlog.sql.connect import connect
-from eventlog.sql.dialect import MYSQL
 from eventlog.sql.install import install, uninstall
+from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
 from eventlog.sql.triggers import Options, State, Style, track, trigger_states

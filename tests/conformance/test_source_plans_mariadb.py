@@ -38,7 +38,7 @@ def log(request: pytest.FixtureRequest) -> Log:
 @pytest.mark.parametrize("missing", [[], list(range(39_001, 39_051))])
 def test_late_rows_are_looked_for_by_the_index(log: Log, missing: list[int]) -> None:
     fragments = {"among": "among_ahead", "except": "except_none", "order": "order_by_number"}
-    fragments |= {"transaction": "transaction_none", "unread": "unread_none"}
+    fragments |= {"transaction": "", "unread": "unread_none"}
     query = str(log.query("waiting_rows", **fragments))
     parameters = {"limit": 1000, "plain": 512, "first": 40_001, "last": 41_050, "missing": id_list(missing)}
     steps = [step for step in plan(log.engine, query, parameters) if step["table"] in ("late", "waiting")]

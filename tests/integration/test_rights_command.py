@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.core.errors import EX_CONFIG, EX_USAGE
-from eventlog.sql.dialect import ORACLE
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
+from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.rights import Place, Roles, Site, rights
 from eventlog.sql.triggers import track
 from tests.acceptance.command import eventlog, ok

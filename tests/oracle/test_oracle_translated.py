@@ -15,9 +15,9 @@ from sqlalchemy import Engine, text
 
 from eventlog.core.schema import Child, Column, Table
 from eventlog.core.tablekey import TableKey
-from eventlog.sql.dialect import ORACLE
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
+from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.triggers.plan import Options, Style, plan
 from eventlog.sql.triggers.render import render
 from eventlog.sql.triggers.track import track, untrack

@@ -9,7 +9,7 @@ from eventlog.admin.check.point import Level, Point, ok, points
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from eventlog.sql.access import fetched, transaction
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.queries import statement
+from eventlog.sql.queries import offers, statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -19,7 +19,7 @@ def findings(
     engine: Engine, name: str, query: str, nothing: str, parameters: Mapping[str, Any] | None = None
 ) -> Iterator[Point]:
     """What a query of check.sql tells of, a line each; a database that has no such query has no such point."""
-    if not statement(dialect_of(engine), query):
+    if not offers(dialect_of(engine), query):
         return
 
     def found() -> Iterator[Point]:

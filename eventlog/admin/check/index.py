@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 SORTED: Final = frozenset({"btree", "hash"})
-"""Kinds of PostgreSQL's indexes that lead to the rows of one letter, and not to the pages where some may be."""
+"""Kinds of indexes that lead to the rows of one letter, and not to the pages where some may be."""
 
 
 def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
@@ -39,12 +39,17 @@ def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
 def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> bool:
     """Whether an index leads to all rows that wait: by their status first, or because it holds those of a few letters only."""
     options = index.get("dialect_options", {})
-    if options.get("postgresql_invalid") or options.get("postgresql_using", "btree") not in SORTED:
+    if _option(options, "invalid") or _option(options, "using", "btree") not in SORTED:
         return False
-    condition = " ".join(str(value) for name, value in options.items() if name.endswith("_where"))
+    condition = _option(options, "where")
     if condition:
         return _holds_waiting(connection, condition, log)
     return _is(index["column_names"][:1], log)
+
+
+def _option(options: Mapping[str, Any], what: str, usual: str = "") -> str:
+    """What SQLAlchemy tells of an index under a name that begins with the database's."""
+    return next((str(value) for name, value in options.items() if name.endswith(f"_{what}") and value), usual)
 
 
 def _holds_waiting(connection: Connection, condition: str, log: LogNames) -> bool:

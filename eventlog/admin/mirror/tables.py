@@ -12,10 +12,10 @@ from eventlog.core.errors import DataError
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
 from eventlog.sinks.database.control import Record
 from eventlog.sinks.database.types import target_type
+from eventlog.sql.dialect import dialect_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, MetaData, Table
-    from sqlalchemy.types import TypeEngine
 
 BEGINNING: Final = "0"
 """The watermark before every change; it stands outside the data, because a delete may take the last row with it."""
@@ -68,7 +68,10 @@ def origin(connection: Connection, record: Record, schema: str | None) -> Origin
     if not keyed:
         hint = "Give the source table a primary key, then publish a change of it."
         raise DataError(f"{record.target}: nobody knows the key of {record.table}.", hint=hint)
-    made: list[sa.Column[Any]] = [sa.Column(name, target_type(types.get(name.casefold(), "text"))) for name in names]
+    there = dialect_of(connection).types
+    made: list[sa.Column[Any]] = [
+        sa.Column(name, target_type(types.get(name.casefold(), "text"), there)) for name in names
+    ]
     table = sa.Table(record.target, sa.MetaData(schema=schema), *made)
     return Origin(table=table, headers=headers, key=tuple(name for _, name in keyed), names=tuple(names))
 
@@ -83,10 +86,11 @@ def mirror_table(connection: Connection, of: Origin, name: str, schema: str | No
     """The mirror, made or widened where that is needed."""
     import sqlalchemy as sa
 
-    taken = set(of.headers.values())
+    taken, types = set(of.headers.values()), dialect_of(connection).types
     columns = [column for column in of.table.columns if column.name not in taken]
     made = [
-        sa.Column(c.name, _keyed(c.type) if c.name in of.key else c.type, primary_key=c.name in of.key) for c in columns
+        sa.Column(c.name, types.keyed(c.type) if c.name in of.key else c.type, primary_key=c.name in of.key)
+        for c in columns
     ]
     for column in made:
         column.autoincrement = False
@@ -111,14 +115,6 @@ def _add(connection: Connection, name: str, schema: str | None, missing: Sequenc
     for column in missing:
         added: sa.Column[Any] = sa.Column(column.name, column.type)
         operations.add_column(name, added, schema=schema)
-
-
-def _keyed(kind: TypeEngine[Any]) -> TypeEngine[Any]:
-    """MariaDB and MySQL have no keys of unbounded text."""
-    import sqlalchemy as sa
-    from sqlalchemy.dialects import mysql
-
-    return sa.Text().with_variant(mysql.VARCHAR(255), "mysql", "mariadb") if isinstance(kind, sa.Text) else kind
 
 
 class Watermarks:

@@ -12,7 +12,7 @@ from eventlog.core.errors import DataError
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.keyorder import KeyOrder
-from eventlog.sql.queries import log_holes, number_holes, statement
+from eventlog.sql.queries import log_holes, number_holes, offers, statement
 from eventlog.sql.triggers.words import Row
 
 if TYPE_CHECKING:
@@ -67,9 +67,8 @@ class Statements:
 
     def settle(self, connection: Connection) -> None:
         """Makes the texts of keys what triggers write, whatever the session has."""
-        setting = statement(self._dialect, "refresh_session")
-        if setting:
-            connection.exec_driver_sql(setting)
+        if offers(self._dialect, "refresh_session"):
+            connection.exec_driver_sql(statement(self._dialect, "refresh_session"))
 
     def _can_bound(self, key: str) -> bool:
         """Whether rows after a key can be asked for; where not, the range before it goes on behind it."""

@@ -17,6 +17,7 @@ from eventlog.qlik.change_tables.dfm import described
 from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock
 from eventlog.sinks.database.control import Control, Record
 from eventlog.sinks.database.types import target_type
+from eventlog.sql.dialect import dialect_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
@@ -113,7 +114,7 @@ class Evolution:
     def _create(self, connection: Connection, block: RowBlock) -> None:
         import sqlalchemy as sa
 
-        table = self._table(block.target, block.columns)
+        table = self._table(connection, block.target, block.columns)
         table.create(connection)
         sequence = next(
             (column.name for column in block.columns if column.header and "change_seq" in column.name), None
@@ -160,13 +161,13 @@ class Evolution:
         from alembic.migration import MigrationContext
         from alembic.operations import Operations
 
-        operations = Operations(MigrationContext.configure(connection))
+        operations, types = Operations(MigrationContext.configure(connection)), dialect_of(connection).types
         for column in missing:
-            added: sa.Column[Any] = sa.Column(column.name, target_type(column.type), nullable=True)
+            added: sa.Column[Any] = sa.Column(column.name, target_type(column.type, types), nullable=True)
             operations.add_column(target, added, schema=self._schema)
         if connection.dialect.supports_alter:  # elsewhere a column takes values of any type
             for column in retyped:
-                kind = target_type(column.type)
+                kind = target_type(column.type, types)
                 operations.alter_column(target, column.name, type_=kind, schema=self._schema, existing_nullable=True)
 
     def _note(
@@ -189,15 +190,23 @@ class Evolution:
         actual = {column.name.casefold(): column.name for column in block.columns}
         names = {name.casefold(): name for name in there}
         columns = [block.columns[place] for place in taken]
-        table = self._table(block.target, columns, {actual[key]: names[key] for key in actual if key in names})
+        table = self._table(
+            connection, block.target, columns, {actual[key]: names[key] for key in actual if key in names}
+        )
         known = {place: there for place, there in own.items() if there is not None}
         return Shape(table=table, columns=block.columns, taken=taken, places=known)
 
-    def _table(self, target: str, columns: Sequence[ChangeColumn], names: dict[str, str] | None = None) -> Table:
+    def _table(
+        self,
+        connection: Connection,
+        target: str,
+        columns: Sequence[ChangeColumn],
+        names: dict[str, str] | None = None,
+    ) -> Table:
         import sqlalchemy as sa
 
-        found = names or {}
-        made: list[sa.Column[Any]] = [sa.Column(found.get(c.name, c.name), target_type(c.type)) for c in columns]
+        found, types = names or {}, dialect_of(connection).types
+        made: list[sa.Column[Any]] = [sa.Column(found.get(c.name, c.name), target_type(c.type, types)) for c in columns]
         return sa.Table(target, sa.MetaData(schema=self._schema), *made)
 
 

@@ -15,6 +15,8 @@ from eventlog.qlik.change_tables.rows import ChangeRow, RowBlock
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex, bits_to_bytes, bits_to_hex
 from eventlog.sinks.database.evolve import Shape
 from eventlog.sinks.database.types import as_stored
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.error_codes import is_of_value
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -28,6 +30,7 @@ class Filling:
 
     def __init__(self, connection: Connection, shape: Shape, block: RowBlock) -> None:
         self._connection = connection
+        self._dialect = dialect_of(connection)
         self._shape = shape
         self._positions = block.positions
         self._rows = self._suited(block)
@@ -72,7 +75,7 @@ class Filling:
         except (StatementError, drivers.Error) as error:
             original = getattr(error, "orig", error)
             unbound = isinstance(error, InterfaceError) or not isinstance(error, StatementError)
-            if not (_is_of_data(original) or (unbound and isinstance(original, TypeError | ValueError))):
+            if not (is_of_value(self._dialect, original) or (unbound and isinstance(original, TypeError | ValueError))):
                 raise
             savepoint.rollback()
             return said(original)
@@ -108,7 +111,7 @@ class Filling:
         if mask is not None and not shape.ordered:
             changes[mask] = _Reordered(shape.places)
         for place, column in enumerate(block.columns):
-            stored = as_stored(column.type, self._connection.dialect)
+            stored = as_stored(column.type, self._dialect.types)
             if stored is not None:
                 changes[place] = stored
         whole = len(shape.taken) == len(block.columns)
@@ -141,13 +144,6 @@ def _changed(value: Any, change: Callable[[Any], Any] | None) -> Any:
 
 def _is_mask(name: str, *, header: bool) -> bool:
     return header and name.endswith("change_mask")
-
-
-def _is_of_data(error: BaseException | None) -> bool:
-    """Whether Oracle speaks of a value: too large for its column, no number, no date, out of range."""
-    first: Any = next(iter(getattr(error, "args", ())), None)
-    code = getattr(first, "code", None)
-    return code in {1400, 1426, 1438, 1722, 1830, 1840, 1841, 1843, 1847, 1858, 1861, 12899, 2290, 1461, 1465}
 
 
 def said(error: BaseException) -> str:

@@ -22,7 +22,8 @@ from eventlog.sinks.database.control import Control, Standing, refusal
 from eventlog.sinks.database.evolve import Evolution, Shape
 from eventlog.sinks.database.fill import Filling, said
 from eventlog.sinks.ownership import taken_by_a_later_one, taken_over
-from eventlog.sql.dialect import dialect_of, is_lasting
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.error_codes import is_lasting
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

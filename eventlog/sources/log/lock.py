@@ -21,6 +21,7 @@ from eventlog.sources.log.holder import Holder, is_dead, new_token, read_holder,
 from eventlog.sources.log.lease import Lease, seconds_up
 from eventlog.sources.marks import EPOCH, LOG, Marks, next_epoch
 from eventlog.sql.connect import place_of
+from eventlog.sql.queries import offers
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -170,8 +171,8 @@ class LogLock:
         if former is None:
             connection.execute(self.log.query("lock_make", until="lock_until"), values)
         else:
-            grasp = self.log.query("lock_grasp")
-            if grasp.text and not self.log.rows(connection, grasp):
+            grasps = offers(self.log.dialect, "lock_grasp")
+            if grasps and not self.log.rows(connection, self.log.query("lock_grasp")):
                 return False
             connection.execute(self.log.query("lock_replace", until="lock_until"), {**values, "former": former})
         [(mark, _)] = self.log.rows(connection, self.log.query("lock_read"))

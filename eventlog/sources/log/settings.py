@@ -35,5 +35,5 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def transaction_column(self) -> str:
-        """The query that adds the transaction to waiting rows, or nothing."""
-        return "transaction_known" if self.transactions else "transaction_none"
+        """The query that adds the transaction to waiting rows; nobody asks for it with ""."""
+        return "transaction_known" if self.transactions else ""

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.sql.access import in_our_words, verbatim
-from eventlog.sql.queries import statement
+from eventlog.sql.queries import offers, statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -147,4 +147,6 @@ def pause(idle: float) -> float:
 def listening(log: Log) -> str | None:
     """The statement that makes a session listen on the channel called like the log; None where there are no channels."""
     dialect = log.dialect
-    return statement(dialect, "listen", channel=dialect.quoted(dialect.shortened(log.names.table))) or None
+    if not offers(dialect, "listen"):
+        return None
+    return statement(dialect, "listen", channel=dialect.quoted(dialect.shortened(log.names.table)))

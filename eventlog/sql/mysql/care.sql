@@ -1,4 +1,3 @@
--- Row care: looking at rows, holding and releasing them, offering them again, taking old ones away.
 -- Letters are compared as bytes, because most collations take 'n' for 'N'. Old rows are taken away in stretches of
 -- record_ids, which is the order that the table has.
 
@@ -30,12 +29,6 @@ WHERE :any_reason = 1 OR reason = :reason
 ORDER BY /* order */record_id
 LIMIT :limit;
 
--- newest_first: order: the last written first
-record_id DESC;
-
--- oldest_first: order: as they were written
-record_id;
-
 -- hold_run: keeps the waiting rows of a run from being published, and notes who does; what was noted before goes on behind it
 -- Assignments see what those before them did, so held comes last.
 INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, held)
@@ -51,15 +44,6 @@ SELECT count(*) FROM /* log */event_log AS entry
 JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
 WHERE entry./* record_id */record_id BETWEEN :first AND :last AND CAST(entry./* status */status AS BINARY) = 'N'
   AND kept.held <> 0;
-
--- held_numbers: every row that is held
-SELECT record_id FROM /* outcomes */event_log_outcome WHERE held <> 0 ORDER BY record_id;
-
--- release_run: lets the held rows of a run go; of rows that were tried before, the note stays
-UPDATE /* outcomes */event_log_outcome
-SET note = CASE WHEN reason = 'held' THEN NULL ELSE note END, status = CASE WHEN reason = 'held' THEN NULL ELSE status END,
-    reason = CASE WHEN reason = 'held' THEN NULL ELSE reason END, held = 0
-WHERE held <> 0 AND record_id BETWEEN :first AND :last;
 
 -- requeue_run: lets processed rows of a run wait again
 UPDATE /* log */event_log SET /* status */status = 'N'
@@ -85,9 +69,6 @@ SELECT max(place)
 FROM (SELECT /* record_id */record_id AS place FROM /* log */event_log
       WHERE /* record_id */record_id > :after ORDER BY /* record_id */record_id LIMIT :many) AS places;
 
--- in_stretch: condition: the rows of a stretch
-(entry./* record_id */record_id > :after AND entry./* record_id */record_id <= :until);
-
 -- in_past: condition: rows that ended long ago; those without a time go by when they were settled
 (CAST(entry./* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
  AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
@@ -106,12 +87,6 @@ FROM /* log */event_log AS entry
 LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
 WHERE /* stretch */(1 = 1) AND /* past */(1 = 1)
 ORDER BY 1;
-
--- old_numbers: the rows to take away, by their numbers alone
-SELECT entry./* record_id */record_id
-FROM /* log */event_log AS entry
-LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
-WHERE /* stretch */(1 = 1) AND /* past */(1 = 1);
 
 -- take_away: deletes rows that were found old and still are what they were
 DELETE entry

@@ -14,8 +14,6 @@ WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table
                     'enum', 'set', 'uuid', 'inet4', 'inet6', 'vector', 'geometry', 'point', 'linestring', 'polygon',
                     'multipoint', 'multilinestring', 'multipolygon', 'geometrycollection', 'geomcollection');
 
--- made_types: types cannot be made here
-
 -- column_collations: how a table's columns compare texts
 SELECT column_name AS name, character_set_name AS charset, collation_name AS collation
 FROM information_schema.columns
@@ -39,14 +37,3 @@ SHOW CREATE TRIGGER /* trigger */event_log_usr_insert;
 
 -- instead_of_triggers: there are none on views, whatever table and schema they have
 SELECT 0 FROM DUAL WHERE :table <> :schema OR 1 = 1;
-
--- passed_by: every trigger is a row trigger here
-
--- foreign_owners: tables have no owners
-
--- partitions: none of them is a table of its own here
-
--- settle_names: conditions are tried as triggers see them
-
--- try_condition: whether a condition can be asked of a table
-SELECT COUNT(*) FROM /* target */usr WHERE /* condition */(1 = 1) AND 1 = 0;

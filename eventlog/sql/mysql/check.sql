@@ -24,8 +24,6 @@ WHERE @@GLOBAL.log_bin <> 0 AND @@GLOBAL.log_bin_trust_function_creators = 0
               SELECT 1 FROM information_schema.table_privileges WHERE grantee = account AND privilege_type = 'TRIGGER')
   AND NOT EXISTS (SELECT 1 FROM information_schema.user_privileges WHERE grantee = account AND privilege_type = 'SUPER');
 
--- long_transactions: who may see other sessions may do too much else
-
 -- numbers: findings about a sequence of which every server of a cluster keeps numbers in hand; on one server numbers come in order
 SELECT 'warning', CONCAT('The log is numbered by ', column_default, ', and several servers write: each may have numbers of its'
        ' own in hand, and a later change a lower one.'),
@@ -34,31 +32,5 @@ FROM information_schema.columns
 WHERE table_schema = COALESCE(:log_schema, DATABASE()) AND table_name = :log_table AND column_name = :record_id
   AND column_default LIKE '%nextval(%' AND @@GLOBAL.auto_increment_increment > 1;
 
--- owner_states: a view runs with the rights that it says; tables have no owners, and reading them runs nobody's code
-
--- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile
-CREATE INDEX /* index */event_log_new ON /* log */event_log (/* status */status, /* record_id */record_id);
-
--- attempt_read: reads every column of the log
-SELECT /* record_id */record_id, /* status */status, /* event_type */event_type, /* event_time */event_time,
-       /* perpetrator */perpetrator, /* table_name */table_name, /* table_key */table_key, /* column_name */column_name,
-       /* old_value */old_value, /* new_value */new_value
-FROM /* log */event_log WHERE 1 = 0;
-
--- attempt_mark: gives rows their letter
-UPDATE /* log */event_log SET /* status */status = /* status */status WHERE 1 = 0;
-
--- attempt_delete: removes rows
-DELETE FROM /* log */event_log WHERE 1 = 0;
-
--- attempt_outcome: writes the books about rows
-INSERT INTO /* outcomes */event_log_outcome (record_id, held) SELECT record_id, held FROM /* outcomes */event_log_outcome WHERE 1 = 0;
-UPDATE /* outcomes */event_log_outcome SET note = note WHERE 1 = 0;
-
--- attempt_mark_write: writes what survives a crash
-INSERT INTO /* marks */event_log_mark (name, value) SELECT name, value FROM /* marks */event_log_mark WHERE 1 = 0;
-UPDATE /* marks */event_log_mark SET value = value WHERE 1 = 0;
-DELETE FROM /* marks */event_log_mark WHERE 1 = 0;
-
--- attempt_table: reads every column of a captured table
-SELECT * FROM /* target */usr WHERE 1 = 0;
+-- clock: the database's own time, in the form that event_time has
+SELECT UTC_TIMESTAMP(6);

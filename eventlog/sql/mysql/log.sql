@@ -1,9 +1,8 @@
--- The log's everyday: reading what waits, marking what became of it. Every mark and delete repeats status = 'N',
--- which keeps it off rows that somebody else changed meanwhile.
+-- The log's everyday.
 -- The first comparison with 'N' finds the rows by an index, the second does not take 'n' or 'N ' for it, as most
 -- collations do. event_time is read as text: a zero date has no value in Python and must not stop the batch.
--- Lists of record_ids come as JSON, '[1,2,3]': one parameter whatever their number. They drive a STRAIGHT_JOIN, because
--- MariaDB 10.11 tries a list in an UPDATE's IN against every waiting row: 105 s for 2,834 of 100,000 rows, not 0.04 s.
+-- Lists of record_ids drive a STRAIGHT_JOIN, because MariaDB 10.11 tries a list in an UPDATE's IN against every
+-- waiting row, which took 105 s for 2,834 of 100,000 rows, instead of 0.04 s.
 
 -- session: what reading needs, in several statements; READ COMMITTED keeps marks from blocking writers in the gaps
 SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -38,18 +37,6 @@ FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
      STRAIGHT_JOIN /* log */event_log AS waiting ON waiting./* record_id */record_id = listed.id
 WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N';
 
--- transaction_none: column: nobody asks for the row's transaction
-;
-
--- transaction_known: column: nobody can tell
-;
-
--- among_all: condition: every row
-(1 = 1);
-
--- among_beyond: condition: rows above those that were seen
-(waiting./* record_id */record_id > :beyond);
-
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
 (waiting./* record_id */record_id > :last
@@ -66,22 +53,12 @@ WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BI
                                    WHERE kept.record_id = late./* record_id */record_id
                                      AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))));
 
--- among_due: condition: rows whose time has come; rows without a readable time are for the rules to judge
-(waiting./* event_time */event_time IS NULL
- OR waiting./* event_time */event_time <= /* clock */CURRENT_TIMESTAMP);
-
 -- among_noted: condition: the rows of the batch in hand
 (waiting./* record_id */record_id IN
  (SELECT noted.id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS noted));
 
--- order_by_number: order: as the rows were numbered
-waiting./* record_id */record_id;
-
 -- order_by_time: order: as the events take effect
 waiting./* event_time */event_time, waiting./* record_id */record_id;
-
--- clock_now: the clock that event_time is compared with
-SELECT /* clock */CURRENT_TIMESTAMP;
 
 -- mark_rows: gives a status to rows that still wait
 UPDATE JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
@@ -139,15 +116,9 @@ SET kept.status = :status, kept.reason = :reason, kept.note = NULL, kept.next_at
     kept.settled_at = /* now */CURRENT_TIMESTAMP
 WHERE (kept.next_attempt IS NOT NULL OR kept.status = 'N');
 
--- mark_read: what a mark holds
-SELECT value FROM /* marks */event_log_mark WHERE name = :name;
-
 -- mark_write: makes or replaces a mark
 INSERT INTO /* marks */event_log_mark (name, value) VALUES (:name, :value)
 ON DUPLICATE KEY UPDATE value = :value;
-
--- mark_clear: takes a mark away
-DELETE FROM /* marks */event_log_mark WHERE name = :name;
 
 -- count_by_status: how many rows carry each letter; letters that a collation holds to be equal are counted apart
 SELECT CONVERT(letter USING utf8mb4), number

@@ -1,17 +1,5 @@
 -- One publisher a log, and what it must know between two batches: who holds the lock, which rows wait, what is retried.
 
--- marks_read: every mark
-SELECT name, value FROM /* marks */event_log_mark;
-
--- notes_clear: takes the notes about the batch in hand away
-DELETE FROM /* marks */event_log_mark WHERE name LIKE 'note: %';
-
--- batch_clear: lets go of the batch in hand, notes and all
-DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note: %';
-
--- except_none: condition: no object is passed over
-(1 = 1);
-
 -- except_passed: condition: rows of objects that are passed over from a row of theirs on
 (NOT EXISTS (SELECT 1
              FROM JSON_TABLE(:passed, '$[*]' COLUMNS (name LONGTEXT PATH '$[0]', object LONGTEXT PATH '$[1]',
@@ -21,9 +9,6 @@ DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note:
                    = CAST(CONVERT(waiting./* table_name */table_name USING utf8mb4) AS BINARY)
                AND CAST(passed.object AS BINARY)
                    = CAST(CONVERT(waiting./* table_key */table_key USING utf8mb4) AS BINARY)));
-
--- unread_none: condition: every table can be read
-(1 = 1);
 
 -- unread_tables: condition: tables whose rows may not be read back are passed over
 (NOT EXISTS (SELECT 1 FROM JSON_TABLE(:unread, '$[*]' COLUMNS (name LONGTEXT PATH '$')) AS unread
@@ -216,8 +201,6 @@ WHERE name = 'publisher' AND value LIKE CONCAT('% ', :token);
 
 -- lock_leave: says that nobody publishes any more
 DELETE FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE CONCAT('% ', :token);
-
--- listen: nobody can be notified here
 
 -- session_limits: nothing waits for a lock for ever, and no statement runs for ever; MySQL limits only those that read
 SET SESSION lock_wait_timeout = /* lock_s */30, innodb_lock_wait_timeout = /* lock_s */30

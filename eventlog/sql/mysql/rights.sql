@@ -4,48 +4,18 @@
 -- role_at_host: an account that belongs to a host
 /* user */app@/* host */localhost;
 
--- guard_function: triggers have no functions
-
 -- installer_on_schema: keeps writers waiting while a trigger is replaced; the right is one on whole databases only
 GRANT LOCK TABLES ON * TO /* role */installer;
 
 -- installer_on_log: makes the log, and its triggers write into it with this account's rights
 GRANT CREATE, DROP, ALTER, INDEX, REFERENCES, SELECT, INSERT, UPDATE, DELETE ON /* table */event_log TO /* role */installer;
 
--- installer_on_standing_log: included above
-
 -- installer_on_companion: makes and fills a companion
 GRANT CREATE, DROP, ALTER, INDEX, REFERENCES, SELECT, INSERT, UPDATE, DELETE ON /* table */event_log_outcome
 TO /* role */installer;
 
--- installer_on_place: a database needs no right to be named
-
 -- installer_on_table: makes triggers, which read the row before and after
 GRANT TRIGGER, SELECT ON /* table */usr TO /* role */installer;
-
--- owner_on_log: triggers write with the rights of who installed them
-
--- writer_on_log: nothing was given, and what was given on the database as a whole cannot be taken here
-
--- writer_on_companion: the same
-
--- publisher_on_schema: a database needs no right to be named
-
--- publisher_on_log: reads rows, gives them their letter, deletes them when it is told to
-GRANT SELECT, UPDATE (/* status */status), DELETE ON /* table */event_log TO /* role */publisher;
-
--- publisher_on_companion: keeps its own books
-GRANT SELECT, INSERT, UPDATE, DELETE ON /* table */event_log_outcome TO /* role */publisher;
-
--- publisher_on_version: sees which migration the log has
-GRANT SELECT ON /* table */event_log_version TO /* role */publisher;
-
--- publisher_on_place: a database needs no right to be named
-
--- publisher_on_table: reads rows back
-GRANT SELECT ON /* table */usr TO /* role */publisher;
-
--- table_owner: tables have no owners
 
 -- held_rights: what an account may do to a table by a grant of its own, on it, its database or everything
 SELECT privilege_type FROM information_schema.user_privileges

@@ -1,5 +1,4 @@
--- What triggers are made of, the same names in every database. MariaDB and MySQL have row triggers only: what belongs to
--- statement triggers and to functions has no text here. Texts become utf8mb4 first, because columns of two character
+-- MariaDB and MySQL have row triggers only. Texts become utf8mb4 first, because columns of two character
 -- sets cannot be joined. `before_trigger` settles the sql_mode that a trigger keeps: a backslash is one, as in the other
 -- databases, and the text that information_schema tells is the one that was sent, which it is not with escapes in it.
 
@@ -8,14 +7,6 @@ CONVERT(/* value */NEW.fname USING utf8mb4);
 
 -- text_of_shape: a geometry in words
 ST_AsText(/* value */NEW.place);
-
--- text_of_char: padding is no matter here
--- text_of_other: every type that is not listed is text_of_string's
--- sets: values of all types can be compared
--- by_event: each event has a trigger of its own
-
--- made_type: types of somebody's own making are none that a trigger reads
--- made_domain: there are no domains
 
 -- text_of_octet: binary as Base64 without line breaks
 REPLACE(TO_BASE64(/* value */NEW.photo), CHAR(10 USING utf8mb4), '');
@@ -56,15 +47,6 @@ NOT (/* before */OLD.fname <=> /* after */NEW.fname);
 -- differs_as_text: the same byte by byte, because most collations take 'a' for 'A'
 NOT (CAST(/* before */OLD.fname AS BINARY) <=> CAST(/* after */NEW.fname AS BINARY));
 
--- same_key: of statement triggers
--- same_key_as_text: of statement triggers
-
--- holds: whether the row is one that the condition is about
-EXISTS (SELECT 1 FROM (SELECT /* columns */NEW.idu) AS /* row */usr WHERE /* condition */(1 = 1));
-
--- parent_stands: whether the parent of a child row is there, and one that the condition is about
-EXISTS (SELECT 1 FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = OLD.idu) AND /* condition */(1 = 1));
-
 -- log_row: one row of the log, if its condition holds
 -- Not INSERT … SELECT … WHERE: that holds the table's AUTO-INC lock until the writer's whole statement has ended.
 IF /* condition */(1 = 1) THEN
@@ -74,30 +56,6 @@ INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /*
 VALUES (/* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr', /* column */NULL,
   /* old */NULL, /* new */NULL);
 END IF;
-
--- fact: of statement triggers
--- log_each: of statement triggers
--- log_facts: of statement triggers
--- guard_rows: a trigger has the rights of who made it, and reading runs nobody's code
--- guard_row: a trigger has the rights of who made it, and reading runs nobody's code
--- reading_function: a trigger has the rights of who made it, and reading runs nobody's code
--- if_seen: a trigger has the rights of who made it, and reading runs nobody's code
--- take_facts: a trigger has the rights of who made it, and reading runs nobody's code
--- hand_each: a trigger has the rights of who made it, and reading runs nobody's code
--- hand_facts: a trigger has the rights of who made it, and reading runs nobody's code
--- hand_child_values: a trigger has the rights of who made it, and reading runs nobody's code
--- hand_child_reads: a trigger has the rights of who made it, and reading runs nobody's code
-
--- taken_over: keys are checked row by row here, so no row takes over the key of one that moves later
--- child_side: of statement triggers
--- log_child_values: of statement triggers
--- log_child_reads: of statement triggers
--- function: the trigger holds its own text
--- settings: of functions
--- constant: triggers here read their statement's rows one by one
--- settings_of_statements: of functions
--- settings_of_pairs: of functions
--- settings_of_children: of functions
 
 -- before_trigger: the sql_mode that the trigger keeps, whatever its writers have
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES';
@@ -111,17 +69,8 @@ END;
 -- after_trigger: the session has its own sql_mode again
 SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode);
 
--- statement_trigger: there are none
--- truncate_trigger: there are none
--- mark_trigger: the marker stands in the trigger's text
-
 -- hold_table: keeps writers waiting while a trigger is replaced, which takes two statements that commit by themselves
 LOCK TABLES /* target */usr WRITE;
 
 -- release_table: lets writers go on
 UNLOCK TABLES;
-
--- drop_trigger: takes a trigger off
-DROP TRIGGER IF EXISTS /* trigger */event_log_usr_insert;
-
--- drop_function: the trigger holds its own text

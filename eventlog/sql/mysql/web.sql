@@ -36,31 +36,9 @@ WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
 ORDER BY entry./* record_id */record_id DESC
 LIMIT :limit;
 
--- list_low: where a stretch of so many rows before a number begins, and how many rows it has
-SELECT min(n), count(*) FROM (
-    SELECT entry./* record_id */record_id AS n FROM /* log */event_log AS entry
-    WHERE /* among */(1 = 1) AND entry./* record_id */record_id < :before
-    ORDER BY entry./* record_id */record_id DESC LIMIT :reach
-) AS stretch;
-
--- list_every: condition: any row
-(1 = 1);
-
 -- list_waiting: condition: rows that wait
 (entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N');
-
--- list_numbers: condition: a stretch of numbers
-(entry./* record_id */record_id >= :low);
 
 -- list_waiting_numbers: condition: the waiting rows of a stretch of numbers
 (entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N'
  AND entry./* record_id */record_id >= :low);
-
--- list_places: condition: a stretch of the table as it lies on the disk
-
--- list_end: where the table ends on the disk, and how much of it is looked through at once
-
--- list_bounds: two ends of a stretch on the disk as conditions have them
-
--- count_reasons: how many rows the companion table has with each letter and reason
-SELECT status, reason, count(*) FROM /* outcomes */event_log_outcome WHERE status IS NOT NULL GROUP BY status, reason;

@@ -1,5 +1,4 @@
--- Reading a log in bulk: stretches of it side by side, and following it as it grows.
--- Numbers stand in the text, because COPY takes no parameters.
+-- Reading a log in bulk; a table's second name comes without AS here.
 
 -- extent: the first and the last number of the chosen rows
 SELECT min(entry./* record_id */record_id), max(entry./* record_id */record_id)
@@ -17,12 +16,6 @@ SELECT entry./* record_id */record_id, entry./* status */status, entry./* event_
 FROM /* log */event_log entry
 WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 AND /* chosen */(1 = 1);
 
--- chosen_all: condition: every row
-(1 = 1);
-
--- chosen_letters: condition: rows with one of these letters
-(entry./* status */status IN /* letters */('N'));
-
 -- numbers_after: the numbers after a number, oldest first
 SELECT * FROM (
     SELECT entry./* record_id */record_id FROM /* log */event_log entry
@@ -32,5 +25,3 @@ SELECT * FROM (
 -- numbers_within: the numbers of the rows of a stretch
 SELECT entry./* record_id */record_id FROM /* log */event_log entry
 WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 ORDER BY 1;
-
--- writers: the transactions that may have drawn a number and not committed their row yet

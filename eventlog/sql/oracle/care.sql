@@ -1,4 +1,3 @@
--- Row care: looking at rows, holding and releasing them, offering them again, taking old ones away.
 -- Old rows are taken away in stretches of record_ids.
 
 -- log_rows: rows with what the companion table says of them, those after a number, in the order asked for
@@ -27,12 +26,6 @@ SELECT * FROM (
   ORDER BY /* order */record_id
 ) WHERE ROWNUM <= :limit;
 
--- newest_first: order: the last written first
-record_id DESC;
-
--- oldest_first: order: as they were written
-record_id;
-
 -- hold_run: keeps the waiting rows of a run from being published, and notes who does; what was noted before goes on behind it
 MERGE INTO /* outcomes */event_log_outcome kept
 USING (SELECT DISTINCT entry./* record_id */record_id AS record_id FROM /* log */event_log entry
@@ -50,15 +43,6 @@ WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, held) VALUES (giv
 SELECT COUNT(*) FROM /* log */event_log entry
 JOIN /* outcomes */event_log_outcome kept ON kept.record_id = entry./* record_id */record_id
 WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N' AND kept.held <> 0;
-
--- held_numbers: every row that is held
-SELECT record_id FROM /* outcomes */event_log_outcome WHERE held <> 0 ORDER BY record_id;
-
--- release_run: lets the held rows of a run go; of rows that were tried before, the note stays
-UPDATE /* outcomes */event_log_outcome
-SET note = CASE WHEN reason = 'held' THEN NULL ELSE note END, status = CASE WHEN reason = 'held' THEN NULL ELSE status END,
-    reason = CASE WHEN reason = 'held' THEN NULL ELSE reason END, held = 0
-WHERE held <> 0 AND record_id BETWEEN :first AND :last;
 
 -- requeue_run: lets processed rows of a run wait again
 UPDATE /* log */event_log SET /* status */status = 'N'
@@ -85,9 +69,6 @@ SELECT MAX(place)
 FROM (SELECT /* record_id */record_id AS place FROM /* log */event_log
       WHERE /* record_id */record_id > :after ORDER BY /* record_id */record_id)
 WHERE ROWNUM <= :many;
-
--- in_stretch: condition: the rows of a stretch
-(entry./* record_id */record_id > :after AND entry./* record_id */record_id <= :until);
 
 -- in_past: condition: rows that ended long ago; those without a time go by when they were settled
 (entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)

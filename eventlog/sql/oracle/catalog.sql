@@ -13,10 +13,6 @@ SELECT column_name AS name,
 FROM all_tab_columns
 WHERE owner = :schema AND table_name = :table;
 
--- made_types: a trigger does not see values of types that somebody made as text
-
--- column_collations: texts are compared with the column's own collation without being told
-
 -- our_triggers: every trigger that bears our marker, with its text; one that is disabled or does not compile sleeps
 SELECT all_triggers.trigger_name AS trigger_name, all_triggers.table_owner AS table_schema,
        all_triggers.table_name AS table_name, all_source.text AS marker,
@@ -28,22 +24,9 @@ JOIN all_objects ON all_objects.owner = all_triggers.owner AND all_objects.objec
 WHERE all_source.type = 'TRIGGER' AND all_objects.object_type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%'
 ORDER BY all_triggers.table_owner, all_triggers.trigger_name;
 
--- trigger_text: told above, as it was sent
-
 -- instead_of_triggers: how many triggers, not ours, do the writing of a view
 SELECT COUNT(*) FROM all_triggers
 WHERE table_owner = :schema AND table_name = :table AND trigger_type = 'INSTEAD OF'
   AND NOT EXISTS (SELECT 1 FROM all_source
                   WHERE all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
                     AND all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%');
-
--- passed_by: every trigger is a row trigger here
-
--- foreign_owners: a trigger has the rights of its table's owner
-
--- partitions: none of them is a table of its own here
-
--- settle_names: a condition is tried in the names that the trigger sees too
-
--- try_condition: whether a condition can be asked of a table
-SELECT COUNT(*) FROM /* target */usr WHERE /* condition */(1 = 1) AND 1 = 0;

@@ -1,8 +1,6 @@
--- The log's everyday: reading what waits, marking what became of it. Every mark and delete repeats status = 'N',
--- which keeps it off rows that somebody else changed meanwhile.
--- event_time is DATE or TIMESTAMP, whoever made the log, so it is cast before it is written.
--- Lists of record_ids come as JSON, '[1,2,3]': one parameter whatever their number. It is bound as a CLOB, because
--- SQL takes no longer text than 4000 bytes. PL/SQL takes any, hence the blocks round what writes notes and marks.
+-- The log's everyday. event_time is DATE or TIMESTAMP, whoever made the log, so it is cast before it is written.
+-- A list of record_ids is bound as a CLOB, because SQL takes no longer text than 4000 bytes. PL/SQL takes any, hence the
+-- blocks round what writes notes and marks.
 -- ROWNUM and not FETCH FIRST: it lets the index on status end the reading early.
 
 -- session: times in one form and in UTC, text compared byte by byte, whatever the client's locale is
@@ -38,17 +36,8 @@ WHERE waiting./* record_id */record_id IN
       (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
   AND waiting./* status */status = 'N';
 
--- transaction_none: column: nobody asks for the row's transaction
-;
-
 -- transaction_known: column: the number of the change that committed the row, or its block where rows have none
 , waiting.ORA_ROWSCN AS source_transaction;
-
--- among_all: condition: every row
-(1 = 1);
-
--- among_beyond: condition: rows above those that were seen
-(waiting./* record_id */record_id > :beyond);
 
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
@@ -66,19 +55,9 @@ WHERE waiting./* record_id */record_id IN
                                    WHERE kept.record_id = late./* record_id */record_id
                                      AND (kept.held <> 0 OR kept.next_attempt > SYS_EXTRACT_UTC(SYSTIMESTAMP)))));
 
--- among_due: condition: rows whose time has come; rows without a time are for the rules to judge
-(waiting./* event_time */event_time IS NULL
- OR waiting./* event_time */event_time <= /* clock */SYSDATE);
-
 -- among_noted: condition: the rows of the batch in hand
 (waiting./* record_id */record_id IN
  (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed));
-
--- order_by_number: order: as the rows were numbered
-waiting./* record_id */record_id;
-
--- order_by_time: order: as the events take effect
-waiting./* event_time */event_time NULLS FIRST, waiting./* record_id */record_id;
 
 -- clock_now: the clock that event_time is compared with
 SELECT /* clock */SYSDATE FROM dual;
@@ -89,19 +68,11 @@ WHERE /* record_id */record_id IN
       (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
   AND /* status */status = 'N';
 
--- mark_run: gives a status to the waiting rows of a run of numbers without gaps
-UPDATE /* log */event_log SET /* status */status = :status
-WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
-
 -- delete_rows: removes rows that still wait
 DELETE FROM /* log */event_log
 WHERE /* record_id */record_id IN
       (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
   AND /* status */status = 'N';
-
--- delete_run: removes the waiting rows of a run of numbers without gaps
-DELETE FROM /* log */event_log
-WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
 
 -- note_outcome: records why a waiting row ends as it does
 BEGIN
@@ -143,9 +114,6 @@ SET status = :status, reason = :reason, note = NULL, next_attempt = NULL, settle
 WHERE (next_attempt IS NOT NULL OR status = 'N')
   AND record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed);
 
--- mark_read: what a mark holds
-SELECT value FROM /* marks */event_log_mark WHERE name = :name;
-
 -- mark_write: makes or replaces a mark
 BEGIN
     UPDATE /* marks */event_log_mark SET value = :value WHERE name = :name;
@@ -154,9 +122,6 @@ BEGIN
     END IF;
 END;
 /
-
--- mark_clear: takes a mark away
-DELETE FROM /* marks */event_log_mark WHERE name = :name;
 
 -- count_by_status: how many rows carry each letter
 SELECT /* status */status, COUNT(*) FROM /* log */event_log GROUP BY /* status */status;

@@ -1,17 +1,5 @@
 -- One publisher a log, and what it must know between two batches: who holds the lock, which rows wait, what is retried.
 
--- marks_read: every mark
-SELECT name, value FROM /* marks */event_log_mark;
-
--- notes_clear: takes the notes about the batch in hand away
-DELETE FROM /* marks */event_log_mark WHERE name LIKE 'note: %';
-
--- batch_clear: lets go of the batch in hand, notes and all
-DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note: %';
-
--- except_none: condition: no object is passed over
-(1 = 1);
-
 -- except_passed: condition: rows of objects that are passed over from a row of theirs on
 (NOT EXISTS (SELECT 1
              FROM JSON_TABLE(:passed, '$[*]' COLUMNS (name VARCHAR2(4000) PATH '$[0]', object VARCHAR2(4000) PATH '$[1]',
@@ -19,9 +7,6 @@ DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note:
              WHERE passed.first <= waiting./* record_id */record_id
                AND passed.name = waiting./* table_name */table_name
                AND passed.object = waiting./* table_key */table_key));
-
--- unread_none: condition: every table can be read
-(1 = 1);
 
 -- unread_tables: condition: tables whose rows may not be read back are passed over
 (NOT EXISTS (SELECT 1 FROM JSON_TABLE(:unread, '$[*]' COLUMNS (name VARCHAR2(4000) PATH '$')) unread
@@ -183,22 +168,3 @@ END;
 UPDATE /* marks */event_log_mark
 SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
 WHERE name = 'publisher' AND DBMS_LOB.SUBSTR(value, 2000, 1) = :former;
-
--- lock_keep: renews the lease if the lock is still ours; nobody else changes the mark before the commit
-UPDATE /* marks */event_log_mark
-SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
-WHERE name = 'publisher' AND value LIKE '% ' || :token;
-
--- lock_keep_soon: as `lock_keep`; every transaction is on disk before it returns
-UPDATE /* marks */event_log_mark
-SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
-WHERE name = 'publisher' AND value LIKE '% ' || :token;
-
--- lock_leave: says that nobody publishes any more
-DELETE FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || :token;
-
--- listen: nobody can be notified here
-
--- session_limits: a session has none here; the driver ends a call that takes too long, also one that waits for a lock
-
--- lease_limits: a session has none here; the server's MAX_IDLE_BLOCKER_TIME is one

@@ -1,7 +1,5 @@
 -- The full load: keys of a table, a stretch at a time in the order of the key, and the log's rows that ask to read them.
 
--- refresh_session: nothing to set here
-
 -- refresh_count: how many rows are asked for
 SELECT count(*) FROM /* table */usr /* row */usr WHERE /* chosen */(1 = 1);
 

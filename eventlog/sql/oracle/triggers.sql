@@ -1,6 +1,6 @@
--- What triggers are made of, the same names in every database. One trigger fires for each row of every event and runs a
--- procedure beside it, because a trigger may have no more than 32 K. Texts are made in PL/SQL, which knows longer ones
--- than SQL does. Blocks of PL/SQL end with a slash on a line of its own, as SQL*Plus has it.
+-- One trigger fires for each row of every event and runs a procedure beside it, because a trigger may have no more than
+-- 32 K. Texts are made in PL/SQL, which knows longer ones than SQL does. Blocks of PL/SQL end with a slash on a line of
+-- its own, as SQL*Plus has it.
 -- '' is NULL in Oracle: an empty text is logged as NULL, and no text tells the two apart.
 
 -- text_of_string: a text as it is
@@ -11,11 +11,6 @@ RTRIM(/* value */:NEW.code);
 
 -- text_of_other: an interval or a row's address in Oracle's words
 TO_CHAR(/* value */:NEW.lasts);
-
--- text_of_shape: shapes are read back
--- text_of_padded: no type pads its numbers here
--- made_type: types of somebody's own making are none that a trigger reads
--- made_domain: there are no domains
 
 -- text_of_octet: binary as Base64; the encoder breaks its lines
 REPLACE(REPLACE(UTL_RAW.CAST_TO_VARCHAR2(UTL_ENCODE.BASE64_ENCODE(/* value */:NEW.photo)), CHR(13)), CHR(10));
@@ -56,9 +51,6 @@ TO_CHAR(SYS_EXTRACT_UTC(/* value */:NEW.seen), 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS
 -- sets: whether the statement sets a column that cannot be compared
 UPDATING(/* column */'PHOTO');
 
--- same_key: of statement triggers
--- same_key_as_text: of statement triggers
-
 -- holds: asks whether the row is one that the condition is about
 SELECT COUNT(*) INTO /* answer */new_holds FROM (SELECT /* columns */:NEW.idu FROM dual) /* row */usr
 WHERE /* condition */(1 = 1);
@@ -91,24 +83,6 @@ ELSE
 /* delete */NULL;
 END IF;
 
--- fact: of statement triggers
--- log_each: of statement triggers
--- log_facts: of statement triggers
--- guard_rows: a trigger has the rights of its table's schema: of the owner
--- guard_row: a trigger has the rights of its table's schema: of the owner
--- reading_function: a trigger has the rights of its table's schema: of the owner
--- if_seen: a trigger has the rights of its table's schema: of the owner
--- take_facts: a trigger has the rights of its table's schema: of the owner
--- hand_each: a trigger has the rights of its table's schema: of the owner
--- hand_facts: a trigger has the rights of its table's schema: of the owner
--- hand_child_values: a trigger has the rights of its table's schema: of the owner
--- hand_child_reads: a trigger has the rights of its table's schema: of the owner
-
--- taken_over: keys are free until the statement ends, but triggers fire row by row in the order of the changes
--- child_side: of statement triggers
--- log_child_values: of statement triggers
--- log_child_reads: of statement triggers
-
 -- function: writes into the log with its owner's rights, so that writers need none
 CREATE OR REPLACE PROCEDURE /* function */event_log_usr_change_log
 (row_key VARCHAR2, kind NUMBER, column_called VARCHAR2, old_text VARCHAR2, new_text VARCHAR2) IS
@@ -120,12 +94,6 @@ BEGIN
     new_text/* number */);
 END;
 /
-
--- settings: PL/SQL says its formats with every value
--- constant: row triggers call a procedure for each row
--- settings_of_statements: of functions
--- settings_of_pairs: of functions
--- settings_of_children: of functions
 
 -- row_trigger: fires for each row
 CREATE OR REPLACE TRIGGER /* trigger */event_log_usr_change
@@ -145,11 +113,6 @@ BEGIN
 END;
 /
 
--- statement_trigger: row triggers are enough
--- truncate_trigger: Oracle has none
--- before_trigger: nothing to settle
--- mark_trigger: the marker stands in the trigger's text
-
 -- after_trigger: disables a trigger that does not compile, which would refuse every writer, and says so
 DECLARE
   mistakes PLS_INTEGER;
@@ -164,9 +127,6 @@ BEGIN
   END IF;
 END;
 /
-
--- hold_table: a trigger is replaced by one statement
--- release_table: a trigger is replaced by one statement
 
 -- drop_trigger: takes a trigger off
 DROP TRIGGER /* trigger */event_log_usr_change;

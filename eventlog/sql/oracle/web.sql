@@ -42,24 +42,3 @@ SELECT MIN(n), COUNT(*) FROM (SELECT n FROM (
     WHERE /* among */(1 = 1) AND entry./* record_id */record_id < :before
     ORDER BY entry./* record_id */record_id DESC
 ) WHERE ROWNUM <= :reach);
-
--- list_every: condition: any row
-(1 = 1);
-
--- list_waiting: condition: rows that wait
-(entry./* status */status = 'N');
-
--- list_numbers: condition: a stretch of numbers
-(entry./* record_id */record_id >= :low);
-
--- list_waiting_numbers: condition: the waiting rows of a stretch of numbers
-(entry./* status */status = 'N' AND entry./* record_id */record_id >= :low);
-
--- list_places: condition: a stretch of the table as it lies on the disk
-
--- list_end: where the table ends on the disk, and how much of it is looked through at once
-
--- list_bounds: two ends of a stretch on the disk as conditions have them
-
--- count_reasons: how many rows the companion table has with each letter and reason
-SELECT status, reason, count(*) FROM /* outcomes */event_log_outcome WHERE status IS NOT NULL GROUP BY status, reason;

@@ -1,7 +1,5 @@
 -- What the database's own catalog tells of tables and triggers.
 
--- declared_types: SQLAlchemy tells PostgreSQL's types as they are
-
 -- made_types: columns whose type, or the type that its domain stands for, was made by somebody who is no superuser. Such a
 -- type may have casts and operators of its owner's. Those of the types that come with the server cannot be replaced; their
 -- numbers are below 16384.
@@ -16,8 +14,6 @@ SELECT name, CASE WHEN bool_or(typtype <> 'd' AND type >= 16384) THEN 'type' ELS
 FROM chain JOIN pg_type ON pg_type.oid = type LEFT JOIN pg_roles ON pg_roles.oid = typowner
 GROUP BY name HAVING bool_or(type >= 16384 AND rolsuper IS NOT TRUE);
 
--- column_collations: PostgreSQL compares by the column's own collation without being told
-
 -- our_triggers: every trigger that bears our marker, with its function's text; a disabled one, or one for replicas, sleeps
 SELECT tgname AS trigger_name, nspname AS table_schema, relname AS table_name, description AS marker, prosrc AS source,
   CASE WHEN tgenabled IN ('O', 'A') THEN 1 ELSE 0 END AS enabled
@@ -28,8 +24,6 @@ JOIN pg_proc ON pg_proc.oid = tgfoid
 JOIN pg_description ON objoid = pg_trigger.oid AND classoid = 'pg_trigger'::regclass
 WHERE description LIKE 'eventlog {%' AND tgparentid = 0
 ORDER BY nspname, tgname;
-
--- trigger_text: told above, as it was sent
 
 -- instead_of_triggers: how many triggers, not ours, do the writing of a view
 SELECT COUNT(*) FROM pg_trigger

@@ -22,8 +22,6 @@ SELECT 'warning', format('What the subscription %s repeats from another server f
        'Publish these changes where they are made, or nowhere.'
 FROM pg_subscription JOIN pg_database ON pg_database.oid = subdbid AND datname = current_database();
 
--- making_triggers: no setting of the server keeps triggers from being made
-
 -- long_transactions: findings about transactions whose rows, or the end of whose snapshot, the publisher waits for
 SELECT 'warning', format('Process %s of %s has had a transaction open for %s s (%s).', pid, usename,
        round(EXTRACT(EPOCH FROM clock_timestamp() - xact_start)), state),
@@ -112,26 +110,5 @@ ORDER BY 2;
 -- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile
 CREATE INDEX CONCURRENTLY /* index */event_log_new ON /* log */event_log (/* record_id */record_id) WHERE /* status */status = 'N';
 
--- attempt_read: reads every column of the log
-SELECT /* record_id */record_id, /* status */status, /* event_type */event_type, /* event_time */event_time,
-       /* perpetrator */perpetrator, /* table_name */table_name, /* table_key */table_key, /* column_name */column_name,
-       /* old_value */old_value, /* new_value */new_value
-FROM /* log */event_log WHERE 1 = 0;
-
--- attempt_mark: gives rows their letter
-UPDATE /* log */event_log SET /* status */status = /* status */status WHERE 1 = 0;
-
--- attempt_delete: removes rows
-DELETE FROM /* log */event_log WHERE 1 = 0;
-
--- attempt_outcome: writes the books about rows
-INSERT INTO /* outcomes */event_log_outcome (record_id, held) SELECT record_id, held FROM /* outcomes */event_log_outcome WHERE 1 = 0;
-UPDATE /* outcomes */event_log_outcome SET note = note WHERE 1 = 0;
-
--- attempt_mark_write: writes what survives a crash
-INSERT INTO /* marks */event_log_mark (name, value) SELECT name, value FROM /* marks */event_log_mark WHERE 1 = 0;
-UPDATE /* marks */event_log_mark SET value = value WHERE 1 = 0;
-DELETE FROM /* marks */event_log_mark WHERE 1 = 0;
-
--- attempt_table: reads every column of a captured table
-SELECT * FROM /* target */usr WHERE 1 = 0;
+-- clock: the database's own time, in the form that event_time has
+SELECT (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');

@@ -1,7 +1,5 @@
--- The log's everyday: reading what waits, marking what became of it. Every mark and delete repeats status = 'N',
--- which keeps it off rows that somebody else changed meanwhile and on the partial index of waiting rows.
+-- The log's everyday; status = 'N' also keeps marks and deletes on the partial index of waiting rows.
 -- event_time is read as text: a time such as 'infinity' has no value in Python and must not stop the batch.
--- Lists of record_ids come as JSON, '[1,2,3]': one parameter whatever their number.
 
 -- session: times in ISO form and UTC; plans made for the number of keys at hand, without compiling them first. Where a policy
 -- would hide rows, reading fails: the functions of a policy are its owner's, and what is hidden would be told as deleted.
@@ -34,17 +32,8 @@ FROM /* log */event_log AS waiting
 WHERE waiting./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
   AND waiting./* status */status = 'N';
 
--- transaction_none: column: nobody asks for the row's transaction
-;
-
 -- transaction_known: column: the transaction that wrote the row; nobody has changed the row since
 , CAST(CAST(waiting.xmin AS text) AS bigint);
-
--- among_all: condition: every row
-(1 = 1);
-
--- among_beyond: condition: rows above those that were seen
-(waiting./* record_id */record_id > :beyond);
 
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
@@ -65,37 +54,16 @@ WHERE waiting./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') A
                                    WHERE kept.record_id = late./* record_id */record_id
                                      AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))));
 
--- among_due: condition: rows whose time has come; rows without a readable time are for the rules to judge
-(waiting./* event_time */event_time IS NULL
- OR waiting./* event_time */event_time <= /* clock */CURRENT_TIMESTAMP);
-
 -- among_noted: condition: the rows of the batch in hand
 (waiting./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[])));
-
--- order_by_number: order: as the rows were numbered
-waiting./* record_id */record_id;
-
--- order_by_time: order: as the events take effect
-waiting./* event_time */event_time NULLS FIRST, waiting./* record_id */record_id;
-
--- clock_now: the clock that event_time is compared with
-SELECT /* clock */CURRENT_TIMESTAMP;
 
 -- mark_rows: gives a status to rows that still wait
 UPDATE /* log */event_log SET /* status */status = :status
 WHERE /* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[])) AND /* status */status = 'N';
 
--- mark_run: gives a status to the waiting rows of a run of numbers without gaps
-UPDATE /* log */event_log SET /* status */status = :status
-WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
-
 -- delete_rows: removes rows that still wait
 DELETE FROM /* log */event_log
 WHERE /* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[])) AND /* status */status = 'N';
-
--- delete_run: removes the waiting rows of a run of numbers without gaps
-DELETE FROM /* log */event_log
-WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
 
 -- note_outcome: records why a waiting row ends as it does
 INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, settled_at)
@@ -127,20 +95,5 @@ UPDATE /* outcomes */event_log_outcome
 SET status = :status, reason = :reason, note = NULL, next_attempt = NULL, settled_at = /* now */CURRENT_TIMESTAMP
 WHERE (next_attempt IS NOT NULL OR status = 'N') AND record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]));
 
--- mark_read: what a mark holds
-SELECT value FROM /* marks */event_log_mark WHERE name = :name;
-
--- mark_write: makes or replaces a mark
-INSERT INTO /* marks */event_log_mark (name, value) VALUES (:name, :value)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value;
-
--- mark_clear: takes a mark away
-DELETE FROM /* marks */event_log_mark WHERE name = :name;
-
 -- count_by_status: how many rows carry each letter
 SELECT CAST(/* status */status AS text), count(*) FROM /* log */event_log GROUP BY 1;
-
--- oldest_waiting: the row that waits longest
-SELECT waiting./* record_id */record_id, CAST(waiting./* event_time */event_time AS text)
-FROM /* log */event_log AS waiting
-WHERE waiting./* status */status = 'N' ORDER BY waiting./* record_id */record_id LIMIT 1;

@@ -1,17 +1,5 @@
 -- One publisher a log, and what it must know between two batches: who holds the lock, which rows wait, what is retried.
 
--- marks_read: every mark
-SELECT name, value FROM /* marks */event_log_mark;
-
--- notes_clear: takes the notes about the batch in hand away
-DELETE FROM /* marks */event_log_mark WHERE name LIKE 'note: %';
-
--- batch_clear: lets go of the batch in hand, notes and all
-DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note: %';
-
--- except_none: condition: no object is passed over
-(1 = 1);
-
 -- except_passed: condition: rows of objects that are passed over from a row of theirs on. Those rows may be very many, so
 -- each is looked up in one object, and none is joined: the rows stay in the order of their index.
 coalesce(waiting./* record_id */record_id
@@ -19,9 +7,6 @@ coalesce(waiting./* record_id */record_id
                  FROM jsonb_array_elements(CAST(:passed AS jsonb)) AS passed (one))
                 ->> (waiting./* table_name */table_name || chr(31) || waiting./* table_key */table_key) AS bigint),
          true);
-
--- unread_none: condition: every table can be read
-(1 = 1);
 
 -- unread_tables: condition: tables whose rows may not be read back are passed over
 coalesce(waiting./* table_name */table_name <> ALL (ARRAY(SELECT json_array_elements_text(CAST(:unread AS json)))), true);

@@ -1,7 +1,4 @@
--- The least that each of three roles needs, the same names in every database: who installs, who writes, who publishes.
--- A query without text is one that the role needs nothing for.
-
--- role_at_host: PostgreSQL's roles have no hosts
+-- The least that each of three roles needs; a trigger's function runs with the rights of whoever made it.
 
 -- guard_function: nobody else makes triggers of their own with a function that writes into the log
 REVOKE ALL ON FUNCTION /* function */event_log_usr_insert() FROM PUBLIC;
@@ -9,20 +6,14 @@ REVOKE ALL ON FUNCTION /* function */event_log_usr_insert() FROM PUBLIC;
 -- installer_on_schema: makes the log, its companions and the functions of the triggers
 GRANT USAGE, CREATE ON SCHEMA /* schema */app TO /* role */installer;
 
--- installer_on_log: what it makes it owns
-
 -- installer_on_standing_log: the functions of its triggers write with its rights into a log that it did not make
 GRANT SELECT, INSERT ON /* table */event_log TO /* role */installer;
-
--- installer_on_companion: what it makes it owns
 
 -- installer_on_place: names tables of this schema
 GRANT USAGE ON SCHEMA /* schema */app TO /* role */installer;
 
 -- installer_on_table: only an owner of a table may comment on its triggers and drop them
 GRANT /* owner */app TO /* role */installer;
-
--- owner_on_log: triggers write with the rights of who installed them
 
 -- writer_on_log: none, whoever gave it: triggers write with the rights of who installed them
 REVOKE ALL ON /* table */event_log FROM PUBLIC, /* role */writer;
@@ -33,20 +24,8 @@ REVOKE ALL ON /* table */event_log_outcome FROM PUBLIC, /* role */writer;
 -- publisher_on_schema: names the log
 GRANT USAGE ON SCHEMA /* schema */app TO /* role */publisher;
 
--- publisher_on_log: reads rows, gives them their letter, deletes them when it is told to
-GRANT SELECT, UPDATE (/* status */status), DELETE ON /* table */event_log TO /* role */publisher;
-
--- publisher_on_companion: keeps its own books
-GRANT SELECT, INSERT, UPDATE, DELETE ON /* table */event_log_outcome TO /* role */publisher;
-
--- publisher_on_version: sees which migration the log has
-GRANT SELECT ON /* table */event_log_version TO /* role */publisher;
-
 -- publisher_on_place: names tables of this schema
 GRANT USAGE ON SCHEMA /* schema */app TO /* role */publisher;
-
--- publisher_on_table: reads rows back
-GRANT SELECT ON /* table */usr TO /* role */publisher;
 
 -- table_owner: who owns a table
 SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = to_regclass(:place);

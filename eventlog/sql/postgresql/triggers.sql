@@ -1,6 +1,5 @@
--- What triggers are made of, the same names in every database. Here statement triggers see all rows of their statement:
--- o is a row before, n the row with the same key after. Strings with backslashes are E'' strings, so that
--- standard_conforming_strings does not matter.
+-- Statement triggers see all rows of their statement: o is a row before, n the row with the same key after.
+-- Strings with backslashes are E'' strings, so that standard_conforming_strings does not matter.
 
 -- text_of_string: any value as text
 /* value */n.fname::text;
@@ -11,14 +10,6 @@ CASE WHEN /* value */n.mood IS DISTINCT FROM NULL THEN concat(/* value */n.mood)
 
 -- made_domain: a value of a domain that somebody made, in the type of the database that the domain stands for
 CAST(CASE WHEN /* value */n.code IS DISTINCT FROM NULL THEN concat(/* value */n.code) END AS /* type */varchar);
-
--- text_of_shape: what the type's text is, is text_of_string's to say
--- text_of_padded: no type pads its numbers here
-
--- text_of_char: padding is no matter here
--- text_of_other: every type that is not listed is text_of_string's
--- sets: values of all types can be compared
--- by_event: each event has a trigger of its own
 
 -- text_of_octet: binary as Base64 without line breaks
 replace(encode(/* value */n.photo, 'base64'), E'\n', '');
@@ -64,13 +55,8 @@ THEN '"' || replace(replace(/* text */n.idu, E'\\', E'\\\\'), '"', E'\\"') || '"
 -- same_key_as_text: the same, for types and collations whose equality is not that of their texts
 (/* before */o.idu) COLLATE "C" = (/* after */n.idu) COLLATE "C";
 
--- holds: whether the row is one that the condition is about
-EXISTS (SELECT 1 FROM (SELECT /* columns */n.idu) AS /* row */usr WHERE /* condition */(1 = 1));
-
 -- parent_stands: whether the parent of a child row is there; a scalar query, so that it stays a look-up by key
 ((SELECT true FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = o.idu) AND /* condition */(1 = 1)) IS NOT NULL);
-
--- log_row: row triggers write all their facts with log_facts
 
 -- fact: one row of the log, if its condition holds
 SELECT /* key */'idu=1', /* kind */eventlog_kind_6, /* column */NULL, /* old */NULL, /* new */NULL
@@ -233,10 +219,6 @@ FOR EACH STATEMENT EXECUTE FUNCTION /* function */event_log_usr_truncate();
 -- mark_trigger: what the trigger was planned from
 COMMENT ON TRIGGER /* trigger */event_log_usr_insert ON /* target */usr IS /* marker */'eventlog {}';
 
--- before_trigger: nothing to settle
--- after_trigger: nothing to settle
--- hold_table: a trigger is replaced in one transaction
--- release_table: a trigger is replaced in one transaction
 -- drop_trigger: takes a trigger off
 DROP TRIGGER IF EXISTS /* trigger */event_log_usr_insert ON /* target */usr;
 

@@ -1,5 +1,5 @@
--- The status page: lists that read a bounded stretch of the log: by an index of its numbers where there is one, by the
--- index of waiting rows, or else by the pages of the table. LATERAL has the companion's rows looked up one by one.
+-- Lists read by an index of the log's numbers where there is one, by the index of waiting rows, or else by the pages of
+-- the table. LATERAL has the companion's rows looked up one by one.
 
 -- list_rows: the rows of a stretch that are asked for, the newest first, with what the companion table says of them
 SELECT entry./* record_id */record_id AS record_id,
@@ -44,12 +44,6 @@ SELECT min(n), count(*) FROM (
     ORDER BY entry./* record_id */record_id DESC LIMIT :reach
 ) AS stretch;
 
--- list_every: condition: any row
-(1 = 1);
-
--- list_waiting: condition: rows that wait
-(entry./* status */status = 'N');
-
 -- list_numbers: condition: a stretch of numbers
 (entry./* record_id */record_id >= CAST(:low AS bigint));
 
@@ -66,6 +60,3 @@ FROM pg_partition_tree(CAST(CAST(:log AS text) AS regclass));
 
 -- list_bounds: two ends of a stretch on the disk as conditions have them
 SELECT '(' || CAST(:first_place AS bigint) || ',0)', '(' || CAST(:last_place AS bigint) || ',0)';
-
--- count_reasons: how many rows the companion table has with each letter and reason
-SELECT status, reason, count(*) FROM /* outcomes */event_log_outcome WHERE status IS NOT NULL GROUP BY status, reason;

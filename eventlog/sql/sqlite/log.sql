@@ -1,9 +1,4 @@
--- The log's everyday: reading what waits, marking what became of it. Every mark and delete repeats status = 'N',
--- which keeps it off rows that somebody else changed meanwhile.
--- Texts are cast, because SQLite lets a column hold what it likes; a time may have any form that julianday reads.
--- Lists of record_ids come as JSON, '[1,2,3]': one parameter whatever their number.
-
--- session: nothing to set here
+-- The log's everyday. Texts are cast, because SQLite lets a column hold what it likes; a time may have any form that julianday reads.
 
 -- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out.
 -- Values longer than :plain bytes are only told by their length, and fetched by `large_values` where there is room.
@@ -36,18 +31,6 @@ FROM /* log */event_log AS waiting
 WHERE waiting./* record_id */record_id IN (SELECT value FROM json_each(:ids))
   AND waiting./* status */status = 'N';
 
--- transaction_none: column: nobody asks for the row's transaction
-;
-
--- transaction_known: column: nobody can tell
-;
-
--- among_all: condition: every row
-(1 = 1);
-
--- among_beyond: condition: rows above those that were seen
-(waiting./* record_id */record_id > :beyond);
-
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.
 (waiting./* record_id */record_id > :last
@@ -71,30 +54,16 @@ WHERE waiting./* record_id */record_id IN (SELECT value FROM json_each(:ids))
 -- among_noted: condition: the rows of the batch in hand
 (waiting./* record_id */record_id IN (SELECT value FROM json_each(:ids)));
 
--- order_by_number: order: as the rows were numbered
-waiting./* record_id */record_id;
-
 -- order_by_time: order: as the events take effect
 julianday(waiting./* event_time */event_time), waiting./* event_time */event_time, waiting./* record_id */record_id;
-
--- clock_now: the clock that event_time is compared with
-SELECT /* clock */CURRENT_TIMESTAMP;
 
 -- mark_rows: gives a status to rows that still wait
 UPDATE /* log */event_log SET /* status */status = :status
 WHERE /* record_id */record_id IN (SELECT value FROM json_each(:ids)) AND /* status */status = 'N';
 
--- mark_run: gives a status to the waiting rows of a run of numbers without gaps
-UPDATE /* log */event_log SET /* status */status = :status
-WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
-
 -- delete_rows: removes rows that still wait
 DELETE FROM /* log */event_log
 WHERE /* record_id */record_id IN (SELECT value FROM json_each(:ids)) AND /* status */status = 'N';
-
--- delete_run: removes the waiting rows of a run of numbers without gaps
-DELETE FROM /* log */event_log
-WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
 
 -- note_outcome: records why a waiting row ends as it does
 INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, settled_at)
@@ -126,20 +95,5 @@ UPDATE /* outcomes */event_log_outcome
 SET status = :status, reason = :reason, note = NULL, next_attempt = NULL, settled_at = /* now */CURRENT_TIMESTAMP
 WHERE (next_attempt IS NOT NULL OR status = 'N') AND record_id IN (SELECT value FROM json_each(:ids));
 
--- mark_read: what a mark holds
-SELECT value FROM /* marks */event_log_mark WHERE name = :name;
-
--- mark_write: makes or replaces a mark
-INSERT INTO /* marks */event_log_mark (name, value) VALUES (:name, :value)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value;
-
--- mark_clear: takes a mark away
-DELETE FROM /* marks */event_log_mark WHERE name = :name;
-
 -- count_by_status: how many rows carry each letter
 SELECT /* status */status, count(*) FROM /* log */event_log GROUP BY 1;
-
--- oldest_waiting: the row that waits longest
-SELECT waiting./* record_id */record_id, CAST(waiting./* event_time */event_time AS text)
-FROM /* log */event_log AS waiting
-WHERE waiting./* status */status = 'N' ORDER BY waiting./* record_id */record_id LIMIT 1;

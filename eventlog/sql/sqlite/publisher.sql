@@ -1,17 +1,5 @@
 -- One publisher a log, and what it must know between two batches: who holds the lock, which rows wait, what is retried.
 
--- marks_read: every mark
-SELECT name, value FROM /* marks */event_log_mark;
-
--- notes_clear: takes the notes about the batch in hand away
-DELETE FROM /* marks */event_log_mark WHERE name LIKE 'note: %';
-
--- batch_clear: lets go of the batch in hand, notes and all
-DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note: %';
-
--- except_none: condition: no object is passed over
-(1 = 1);
-
 -- except_passed: condition: rows of objects that are passed over from a row of theirs on
 (CASE WHEN (waiting./* table_name */table_name COLLATE BINARY, waiting./* table_key */table_key COLLATE BINARY)
            IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:passed))
@@ -20,9 +8,6 @@ DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note:
               WHERE json_extract(value, '$[0]') = waiting./* table_name */table_name
                 AND json_extract(value, '$[1]') = waiting./* table_key */table_key)
       ELSE 1 END);
-
--- unread_none: condition: every table can be read
-(1 = 1);
 
 -- unread_tables: condition: tables whose rows may not be read back are passed over
 (waiting./* table_name */table_name IS NULL
@@ -153,8 +138,6 @@ SELECT (SELECT value FROM /* marks */event_log_mark WHERE name = 'publisher'), s
 -- lock_until: expression: when a lease ends that begins now
 strftime('%Y-%m-%dT%H:%M:%f', 'now', :lease || ' seconds');
 
--- lock_grasp: one transaction writes at a time here
-
 -- lock_make: takes the lock for :lease seconds where there is no mark
 INSERT INTO /* marks */event_log_mark (name, value)
 VALUES ('publisher', /* until */'2026-11-21T02:00:45.123' || ' ' || :token)
@@ -165,22 +148,5 @@ UPDATE /* marks */event_log_mark
 SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
 WHERE name = 'publisher' AND value = :former;
 
--- lock_keep: renews the lease if the lock is still ours; nobody else changes the mark before the commit
-UPDATE /* marks */event_log_mark
-SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
-WHERE name = 'publisher' AND value LIKE '% ' || :token;
-
--- lock_keep_soon: as `lock_keep`; every transaction is on disk before it returns
-UPDATE /* marks */event_log_mark
-SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
-WHERE name = 'publisher' AND value LIKE '% ' || :token;
-
--- lock_leave: says that nobody publishes any more
-DELETE FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || :token;
-
--- listen: nobody can be notified here
-
 -- session_limits: nothing waits for a lock for ever; a statement cannot be limited here
 PRAGMA busy_timeout = /* lock_ms */30000;
-
--- lease_limits: nothing can take a lock from a process that is frozen

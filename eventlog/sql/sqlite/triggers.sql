@@ -1,19 +1,7 @@
--- What triggers are made of, the same names in every database. SQLite has row triggers only: what belongs to statement
--- triggers and to functions has no text here. Values have types of their own, whatever their column says.
+-- SQLite has row triggers only. Values have types of their own, whatever their column says.
 
 -- text_of_string: a text as it is
 CAST(/* value */NEW.fname AS TEXT);
-
--- text_of_shape: what the type's text is, is text_of_string's to say
--- text_of_padded: no type pads its numbers here
-
--- text_of_char: padding is no matter here
--- text_of_other: every type that is not listed is text_of_string's
--- sets: values of all types can be compared
--- by_event: each event has a trigger of its own
-
--- made_type: types of somebody's own making are none that a trigger reads
--- made_domain: there are no domains
 
 -- text_of_octet: binary as Base64, three bytes at a time; json_each counts, for a trigger may not use WITH
 CASE typeof(/* value */NEW.photo)
@@ -80,15 +68,6 @@ THEN '"' || replace(replace(/* text */NEW.idu, '\', '\\'), '"', '\"') || '"' ELS
 -- differs_as_text: the same, whatever the column's collation takes for equal
 /* before */OLD.fname IS NOT /* after */NEW.fname COLLATE BINARY;
 
--- same_key: of statement triggers
--- same_key_as_text: of statement triggers
-
--- holds: whether the row is one that the condition is about
-EXISTS (SELECT 1 FROM (SELECT /* columns */NEW.idu) AS /* row */usr WHERE /* condition */(1 = 1));
-
--- parent_stands: whether the parent of a child row is there, and one that the condition is about
-EXISTS (SELECT 1 FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = OLD.idu) AND /* condition */(1 = 1));
-
 -- log_row: one row of the log, if its condition holds
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
   /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,
@@ -96,44 +75,8 @@ INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /*
 SELECT /* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user */NULL, /* table */'usr', /* column */NULL,
   /* old */NULL, /* new */NULL WHERE /* condition */(1 = 1);
 
--- fact: of statement triggers
--- log_each: of statement triggers
--- log_facts: of statement triggers
--- guard_rows: there are no rights here
--- guard_row: there are no rights here
--- reading_function: there are no rights here
--- if_seen: there are no rights here
--- take_facts: there are no rights here
--- hand_each: there are no rights here
--- hand_facts: there are no rights here
--- hand_child_values: there are no rights here
--- hand_child_reads: there are no rights here
-
--- taken_over: keys are checked row by row here, so no row takes over the key of one that moves later
--- child_side: of statement triggers
--- log_child_values: of statement triggers
--- log_child_reads: of statement triggers
--- function: the trigger holds its own text
--- settings: of functions
--- constant: no trigger here declares anything
--- settings_of_statements: of functions
--- settings_of_pairs: of functions
--- settings_of_children: of functions
-
 -- row_trigger: fires for each row
 CREATE TRIGGER /* trigger */event_log_usr_insert /* time */AFTER /* event */INSERT ON /* target */usr BEGIN
 /* marker */
 /* body */;
 END;
-
--- statement_trigger: SQLite has none
--- truncate_trigger: SQLite has none
--- mark_trigger: the marker stands in the trigger's text
--- before_trigger: nothing to settle
--- after_trigger: nothing to settle
--- hold_table: a trigger is replaced in one transaction
--- release_table: a trigger is replaced in one transaction
--- drop_trigger: takes a trigger off
-DROP TRIGGER IF EXISTS /* trigger */event_log_usr_insert;
-
--- drop_function: the trigger holds its own text

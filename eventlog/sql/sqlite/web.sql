@@ -1,5 +1,4 @@
--- The status page: lists that read a bounded stretch of the log: by its numbers, by the index of waiting rows, or else
--- by rowid.
+-- Lists read by the log's numbers, by the index of waiting rows, or else by rowid.
 
 -- list_rows: the rows of a stretch that are asked for, the newest first, with what the companion table says of them
 SELECT entry./* record_id */record_id AS record_id,
@@ -36,25 +35,6 @@ WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
 ORDER BY entry./* record_id */record_id DESC
 LIMIT :limit;
 
--- list_low: where a stretch of so many rows before a number begins, and how many rows it has
-SELECT min(n), count(*) FROM (
-    SELECT entry./* record_id */record_id AS n FROM /* log */event_log AS entry
-    WHERE /* among */(1 = 1) AND entry./* record_id */record_id < :before
-    ORDER BY entry./* record_id */record_id DESC LIMIT :reach
-) AS stretch;
-
--- list_every: condition: any row
-(1 = 1);
-
--- list_waiting: condition: rows that wait
-(entry./* status */status = 'N');
-
--- list_numbers: condition: a stretch of numbers
-(entry./* record_id */record_id >= :low);
-
--- list_waiting_numbers: condition: the waiting rows of a stretch of numbers
-(entry./* status */status = 'N' AND entry./* record_id */record_id >= :low);
-
 -- list_places: condition: a stretch of the table as it lies on the disk
 (entry.rowid >= :first_place AND entry.rowid < :last_place);
 
@@ -63,6 +43,3 @@ SELECT coalesce(max(rowid), 0) + 1, 10000 FROM /* log */event_log;
 
 -- list_bounds: two ends of a stretch on the disk as conditions have them
 SELECT :first_place, :last_place;
-
--- count_reasons: how many rows the companion table has with each letter and reason
-SELECT status, reason, count(*) FROM /* outcomes */event_log_outcome WHERE status IS NOT NULL GROUP BY status, reason;

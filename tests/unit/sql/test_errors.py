@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from eventlog.core.errors import MachineError
 from eventlog.sql.connect import in_words
-from eventlog.sql.dialect import is_lasting
+from eventlog.sql.error_codes import is_lasting
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sql.keyforms import POSTGRESQL, octets, postgresql_form, state
+from eventlog.sql.keyforms import octets, state
+from eventlog.sql.postgresql.keys import FORMS, postgresql_form
 
 VALUES: dict[str, type] = {
     "bigint": int,
@@ -31,7 +32,7 @@ VALUES: dict[str, type] = {
 """What PostgreSQL's driver takes for each type that keys are bound as."""
 
 
-@given(st.sampled_from(sorted(POSTGRESQL)), st.text(st.characters(codec=None)))
+@given(st.sampled_from(sorted(FORMS)), st.text(st.characters(codec=None)))
 def test_no_text_makes_a_form_fail(type_: str, written: str) -> None:
     form = postgresql_form(type_)
     assert isinstance(form.read(written), (type(None), VALUES[form.bound]))

@@ -8,8 +8,12 @@ import pytest
 
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Column, Made, Table
-from eventlog.sql.dialect import MYSQL, ORACLE, POSTGRESQL, SQLITE, Dialect
+from eventlog.sql.dialect import Dialect
 from eventlog.sql.keyorder import KeyOrder
+from eventlog.sql.mysql.dialect import MYSQL
+from eventlog.sql.oracle.dialect import ORACLE
+from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.sqlite.dialect import SQLITE
 
 ORACLES = Table(
     name="usr",

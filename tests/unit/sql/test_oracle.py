@@ -9,10 +9,11 @@ import pytest
 
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Child, Column, Table
-from eventlog.sql.dialect import ORACLE
 from eventlog.sql.install import install_sql
 from eventlog.sql.names import LogNames
-from eventlog.sql.oracletypes import has_order, oracle_form, oracle_value
+from eventlog.sql.oracle.dialect import ORACLE
+from eventlog.sql.oracle.keys import oracle_form
+from eventlog.sql.oracle.types import has_order, oracle_value
 from eventlog.sql.triggers.plan import Options, Style, plan
 from eventlog.sql.triggers.render import Trigger, render
 

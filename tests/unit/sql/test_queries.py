@@ -1,4 +1,4 @@
-"""Named queries: how files are read, how holes are filled, and that every database has the same ones."""
+"""Named queries: how files are read, how holes are filled, and which of them each database has."""
 
 from __future__ import annotations
 
@@ -8,11 +8,23 @@ import pytest
 
 import eventlog.sql
 from eventlog.core.errors import EventlogError
-from eventlog.sql.dialect import MYSQL, ORACLE, POSTGRESQL, SQLITE
+from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import filled, log_holes, split, statement, texts
+from eventlog.sql.oracle.dialect import ORACLE
+from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.queries import COMMON, filled, log_holes, offers, split, statement, texts
+from eventlog.sql.sqlite.dialect import SQLITE
 
-FOLDERS = [folder.name for folder in Path(eventlog.sql.__file__).parent.iterdir() if list(folder.glob("*.sql"))]
+SQL = Path(eventlog.sql.__file__).parent
+FOLDERS = [folder.name for folder in SQL.iterdir() if list(folder.glob("*.sql")) and folder.name != COMMON]
+ALONE = {
+    "postgresql": {"declared_types", "log_row"},
+    "oracle": {"session_limits"},
+    "mysql": set[str](),
+    "sqlite": {"held_rights", "installer_on_schema", "installer_on_table"}
+    | {"lock_grasp", "numbers", "server_states", "session"},
+}
+"""What one database does without and all others have."""
 
 
 def test_there_are_databases_to_compare() -> None:
@@ -20,8 +32,44 @@ def test_there_are_databases_to_compare() -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_every_database_defines_the_same_queries(folder: str) -> None:
-    assert sorted(texts(folder)) == sorted(texts("sqlite"))
+def test_a_database_has_what_all_others_have(folder: str) -> None:
+    others = frozenset.intersection(*(frozenset(texts(other)) for other in FOLDERS if other != folder))
+    assert others - texts(folder).keys() == ALONE[folder]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_query_stands_in_a_folder_as_it_stands_in_common(folder: str) -> None:
+    shared, own = texts_of(COMMON), texts_of(folder)
+    assert [name for name in own if shared.get(name) == own[name]] == []
+
+
+@pytest.mark.parametrize("folder", [*FOLDERS, COMMON])
+def test_no_query_is_empty(folder: str) -> None:
+    assert [name for name, text in texts_of(folder).items() if not text] == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_query_of_several_databases_stands_in_common(folder: str) -> None:
+    """Unless one of them does without it: that one would have it then."""
+    own, shared = texts_of(folder), texts_of(COMMON)
+    everywhere = frozenset.intersection(*(frozenset(texts(other)) for other in FOLDERS))
+    alike = {
+        name for other in FOLDERS if other != folder for name, text in texts_of(other).items() if own.get(name) == text
+    }
+    assert alike & everywhere - shared.keys() == set()
+
+
+def texts_of(folder: str) -> dict[str, str]:
+    """What stands in a folder, with holes that have lost their samples."""
+    found = (one for file in sorted((SQL / folder).glob("*.sql")) for one in split(file.read_text(encoding="utf-8")))
+    return {name: filled(text, Marked(), origin=name) for name, text in found}
+
+
+class Marked(dict[str, str]):
+    """Fills each hole with its name."""
+
+    def __missing__(self, hole: str) -> str:
+        return f"<{hole}>"
 
 
 def test_a_file_is_split_at_its_headers_and_loses_its_comment_lines() -> None:
@@ -52,6 +100,11 @@ def test_a_value_that_looks_like_a_hole_stays_as_it_is() -> None:
 def test_a_left_over_hole_is_an_error() -> None:
     with pytest.raises(EventlogError, match="sqlite/mark has the hole log"):
         filled("UPDATE /* log */event_log", {}, origin="sqlite/mark")
+
+
+def test_a_query_that_a_database_does_without_has_no_text() -> None:
+    assert (offers(SQLITE, "listen"), statement(SQLITE, "listen", channel="event_log")) == (False, "")
+    assert (offers(POSTGRESQL, "listen"), statement(POSTGRESQL, "listen", channel="x")) == (True, "LISTEN x")
 
 
 def test_an_unknown_query_is_an_error() -> None:

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sql.dialect import MYSQL, ORACLE, POSTGRESQL
-from eventlog.sql.mysqlkeys import selected
+from eventlog.core.schema import Column
+from eventlog.sql.mysql.dialect import MYSQL
+from eventlog.sql.mysql.types import mysql_value
+from eventlog.sql.oracle.dialect import ORACLE
+from eventlog.sql.postgresql.dialect import POSTGRESQL
 
 texts = st.text(st.sampled_from("'a\\\"ä😀;\n"), max_size=12)
 
@@ -42,8 +45,10 @@ def test_words_of_the_language_of_triggers_are_upper_case_where_names_are() -> N
 
 
 def test_a_vector_is_read_as_base64() -> None:
-    assert selected("t.v", "VECTOR(3)") == "REPLACE(TO_BASE64(t.v), CHAR(10 USING utf8mb4), '')"
-    assert selected("t.v", "VARBINARY(3)") == "t.v"
+    assert (
+        mysql_value("t.v", Column(name="v", type="VECTOR(3)")) == "REPLACE(TO_BASE64(t.v), CHAR(10 USING utf8mb4), '')"
+    )
+    assert mysql_value("t.v", Column(name="v", type="VARBINARY(3)")) == "t.v"
 
 
 def test_nobody_asks_for_a_databases_name() -> None:

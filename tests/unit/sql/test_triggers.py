@@ -13,8 +13,10 @@ from msgspec.structs import replace
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Child, Column, Made, Table
 from eventlog.core.sql_types import bare_type
-from eventlog.sql.dialect import POSTGRESQL, SQLITE, Dialect
+from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
+from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.sql.sqlite.dialect import SQLITE
 from eventlog.sql.triggers import Options, Plan, Style, plan, render
 from eventlog.sql.triggers.installed import Installed, State, compare
 from eventlog.sql.triggers.marker import Marker, read_marker, write_marker

@@ -6,8 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from alembic import context, op
-from sqlalchemy.dialects import mysql, postgresql
 
+from eventlog.sql.column_types import ColumnTypes
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.install import ADOPTED, SEQUENCE
 from eventlog.sql.names import STANDARD, LogNames
@@ -18,38 +18,8 @@ down_revision = None
 DOMAINS = {"status": "letter", "event_type": "kind"}
 """Columns whose values have a type of their own where the database has domains, and what it is called."""
 
-_mysql = ("mysql", "mariadb")
-_number = sa.BigInteger().with_variant(sa.Integer(), "sqlite").with_variant(sa.Numeric(19, 0), "oracle")
 _integer = sa.Integer()
 _letter = sa.CHAR(1)
-_time = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), *_mysql)
-# A DATE of Oracle has no fractions, which the log can do without and the companion cannot.
-_moment = _time.with_variant(sa.TIMESTAMP(), "oracle")
-_name = sa.Text().with_variant(sa.String(400), "oracle", *_mysql)
-_key = sa.Text().with_variant(sa.String(4000), "oracle", *_mysql)
-_value = sa.Text().with_variant(mysql.LONGTEXT(), *_mysql)
-_types: dict[str, tuple[Any, bool]] = {
-    "status": (_letter, False),
-    "event_type": (_integer, False),
-    "event_time": (_time, False),
-    "perpetrator": (_name, True),
-    "table_name": (_name, False),
-    "table_key": (_key, False),
-    "column_name": (_name, True),
-    "old_value": (_value, True),
-    "new_value": (_value, True),
-}
-# Binary collation: a lower-case status must not pass for an upper-case one.
-_options: dict[str, Any] = {
-    **{
-        f"{name}_{option}": value for name in _mysql for option, value in (("engine", "InnoDB"), ("charset", "utf8mb4"))
-    },
-    **{f"{name}_collate": "utf8mb4_bin" for name in _mysql},
-}
-
-
-# In the order of the calls also on a cluster, where each node would else have numbers of its own in hand.
-_ordered: dict[str, Any] = {"oracle_order": True}
 
 
 def upgrade() -> None:
@@ -57,8 +27,9 @@ def upgrade() -> None:
     adopted = _exists(names)
     if not adopted:
         _make_log(names, context.config.attributes["order"])
-    _make_outcomes(names)
-    marks = _make_marks(names)
+    types = dialect_of(op.get_bind()).types
+    _make_outcomes(names, types)
+    marks = _make_marks(names, types)
     if adopted:
         op.bulk_insert(marks, [{"name": ADOPTED, "value": names.table}])
     elif names.sequence:
@@ -99,8 +70,12 @@ def _make_log(names: LogNames, order: tuple[str, ...]) -> None:
     checks = [] if dialect.domains else _checks(names, dialect)
     ordered = [columns[name] for name in order]
     if names.sequence:
-        op.execute(sa.schema.CreateSequence(sa.Sequence(names.sequence, schema=names.schema, **_ordered)))
-    op.create_table(names.table, *ordered, *checks, schema=names.schema, sqlite_autoincrement=True, **_options)
+        op.execute(
+            sa.schema.CreateSequence(sa.Sequence(names.sequence, schema=names.schema, **dialect.types.number_options))
+        )
+    op.create_table(
+        names.table, *ordered, *checks, schema=names.schema, **dialect.types.log_options, **dialect.types.table_options
+    )
     _index_new_rows(names, dialect)
 
 
@@ -133,12 +108,27 @@ def _drop_domains(names: LogNames) -> None:
         op.execute(f"DROP DOMAIN IF EXISTS {dialect.qualified(names.schema, _domain(names, dialect, column))}")
 
 
+def _types(types: ColumnTypes) -> dict[str, tuple[sa.types.TypeEngine[Any], bool]]:
+    """The type of each column but the number, and whether it may be NULL."""
+    return {
+        "status": (_letter, False),
+        "event_type": (_integer, False),
+        "event_time": (types.log_time(), False),
+        "perpetrator": (types.log_name(), True),
+        "table_name": (types.log_name(), False),
+        "table_key": (types.log_key(), False),
+        "column_name": (types.log_name(), True),
+        "old_value": (types.log_value(), True),
+        "new_value": (types.log_value(), True),
+    }
+
+
 def _columns(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
     """The ten columns by their standard names; a writer may leave out record_id, status and event_time."""
-    numbered = [] if names.sequence else [sa.Identity(always=False, **_ordered)]
+    numbered = [] if names.sequence else [sa.Identity(always=False, **dialect.types.number_options)]
     number = sa.Column(
         names.column("record_id"),
-        _number,
+        dialect.types.log_number(),
         *numbered,
         primary_key=dialect.log_has_key,
         nullable=False,
@@ -146,11 +136,11 @@ def _columns(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
     )
     columns: dict[str, sa.Column[Any]] = {"record_id": number}
     defaults = {"status": sa.text("'N'"), "event_time": sa.text(f"({dialect.now})")}
-    for name, (usual, nullable) in _types.items():
+    for name, (usual, nullable) in _types(dialect.types).items():
         type_ = usual
         if dialect.domains and name in DOMAINS:
             domain = _domain(names, dialect, name)
-            type_ = postgresql.DOMAIN(domain, usual, schema=names.schema, create_type=False)
+            type_ = dialect.types.domain(domain, usual, names.schema)
         columns[name] = sa.Column(names.column(name), type_, nullable=nullable, server_default=defaults.get(name))
     return columns
 
@@ -175,39 +165,39 @@ def _index_new_rows(names: LogNames, dialect: Dialect) -> None:
     status, record_id = names.column("status"), names.column("record_id")
     columns = [record_id] if dialect.partial_indexes else [status, record_id]
     waiting = sa.text(f"{dialect.quoted(status)} = 'N'")
+    partial: dict[str, Any] = {f"{dialect.name}_where": waiting} if dialect.partial_indexes else {}
     op.create_index(
         dialect.shortened(f"{names.table}_new"),
         names.table,
         columns,
         unique=not dialect.log_has_key,
         schema=names.schema,
-        postgresql_where=waiting,
-        sqlite_where=waiting,
+        **partial,
     )
 
 
-def _make_outcomes(names: LogNames) -> None:
+def _make_outcomes(names: LogNames, types: ColumnTypes) -> None:
     op.create_table(
         names.outcomes,
-        sa.Column("record_id", _number, primary_key=True, autoincrement=False),
+        sa.Column("record_id", types.log_number(), primary_key=True, autoincrement=False),
         sa.Column("status", _letter),
         sa.Column("reason", sa.String(40)),
-        sa.Column("note", _value),
+        sa.Column("note", types.log_value()),
         sa.Column("attempts", _integer, nullable=False, server_default=sa.text("0")),
-        sa.Column("next_attempt", _moment),
+        sa.Column("next_attempt", types.log_moment()),
         sa.Column("document", sa.String(200)),
         sa.Column("held", _integer, nullable=False, server_default=sa.text("0")),
-        sa.Column("settled_at", _moment),
+        sa.Column("settled_at", types.log_moment()),
         schema=names.schema,
-        **_options,
+        **types.table_options,
     )
 
 
-def _make_marks(names: LogNames) -> sa.Table:
+def _make_marks(names: LogNames, types: ColumnTypes) -> sa.Table:
     return op.create_table(
         names.marks,
         sa.Column("name", sa.String(200), primary_key=True),
-        sa.Column("value", _value),
+        sa.Column("value", types.log_value()),
         schema=names.schema,
-        **_options,
+        **types.table_options,
     )

@@ -7,11 +7,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlalchemy.dialects import mysql, oracle, postgresql, sqlite
 
 from eventlog.sinks.database.types import as_stored
+from eventlog.sql.dialect import dialects
 
-DIALECTS: dict[str, Any] = {"sqlite": sqlite, "mysql": mysql, "oracle": oracle, "postgresql": postgresql}
+DIALECTS = {one.name: one for one in dialects()}
 AT = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
 EXACT = {
     "numeric(10,2)": Decimal("1E+2"),
@@ -27,7 +27,7 @@ def test_a_value_is_changed_only_where_its_columns_type_is_another_one(name: str
     values |= {"float8": 1.5, "date": dt.date(2026, 1, 2), "bytea": b"x", "boolean": True, **EXACT}
     changed: dict[str, Any] = {}
     for kind, value in values.items():
-        stored = as_stored(kind, DIALECTS[name].dialect())
+        stored = as_stored(kind, DIALECTS[name].types)
         if stored is not None:
             changed[kind] = stored(value)
     naive = {"timestamptz": AT.replace(tzinfo=None)}

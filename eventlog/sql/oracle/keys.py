@@ -1,7 +1,7 @@
-"""How Oracle's column types are met when rows are read back: what becomes of a key's text, and how values are asked for.
+"""Oracle's keys: all of them in one JSON document of any length, bound as a LOB; comparisons by the rules of Oracle's types.
 
-Keys come as JSON, and JSON_TABLE knows fewer types than columns have: `bound` is its type, and `match` the SQL that
-compares it with the column such that the column's index is used. Types that are not listed are compared as text. Pure.
+JSON_TABLE knows fewer types than columns have: `bound` is its type, and `match` the SQL that compares it with the
+column such that the column's index is used. Types that are not listed are compared as text.
 """
 
 from __future__ import annotations
@@ -9,20 +9,30 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import Struct
 
+from eventlog.core.schema import Column
+from eventlog.core.sql_types import bare_type
 from eventlog.sql import keyforms
+from eventlog.sql.access import fetched, in_text
+from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, lookup_holes, nobody, readable
+from eventlog.sql.oracle.types import NANOSECONDS, SECONDS, has_order, oracle_value, plain_name
+from eventlog.sql.queries import statement
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.sql.dialect import Dialect
 
 TEXT_BYTES = 4000
 """The longest text that JSON_TABLE gives and SQL compares."""
-_SECONDS = "YYYY-MM-DD HH24:MI:SS"
-_NANOSECONDS = f"{_SECONDS}.FF9"
 _moment = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?)?", re.ASCII).fullmatch
-_arguments = re.compile(r"\([^)]*\)")
+_numbers_as_such: Final = msgspec.json.Encoder(decimal_format="number")
 
 
 class OracleKeyForm(Struct, frozen=True, kw_only=True):
@@ -35,21 +45,48 @@ class OracleKeyForm(Struct, frozen=True, kw_only=True):
 
 def oracle_form(sql_type: str) -> OracleKeyForm:
     """How keys of a column of this type are looked up."""
-    return _KEYS.get(_bare(sql_type), _AS_TEXT)
+    return _KEYS.get(plain_name(sql_type), _AS_TEXT)
 
 
-def oracle_value(sql_type: str, column: str) -> str:
-    """SQL for the value of a column: times as text, whatever the years; CHAR without its padding."""
-    return _VALUES.get(_bare(sql_type), "{column}").format(column=column)
+class JsonTableLookup:
+    """All keys in one JSON document of any length, bound as a LOB; comparisons by the rules of Oracle's types."""
 
+    keeps_lengths: Final = True
 
-def has_order(sql_type: str) -> bool:
-    """Whether Oracle can sort by a column of this type."""
-    return _bare(sql_type) not in _UNORDERED
+    def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
+        from eventlog.sql.longtext import with_long_text
 
+        forms = [oracle_form(column.type) for column in question.matched]
+        numbers, columns = readable([form.read for form in forms], keys)
+        if not numbers:
+            return []
+        holes = lookup_holes(dialect, question, self, [False] * len(forms), spell=in_text)
+        query = statement(dialect, "rows_by_key", **holes | self._taken_apart(dialect, question, forms))
+        document = _numbers_as_such.encode(list(zip(numbers, *columns, strict=True))).decode()
+        return fetched(connection, with_long_text(query, "keys"), {"keys": document})
 
-def _bare(sql_type: str) -> str:
-    return " ".join(_arguments.sub(" ", sql_type.lower()).split())
+    def selected(self, dialect: Dialect, name: str, column: Column) -> str:
+        return oracle_value(column.type, name)
+
+    def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
+        return f"DBMS_LOB.GETLENGTH({name})" if bare_type(column.type) in ("clob", "nclob", "blob") else None
+
+    def _taken_apart(self, dialect: Dialect, question: Question, forms: Sequence[OracleKeyForm]) -> dict[str, str]:
+        """The document's columns, how they meet the table's, and an order without what cannot be sorted by."""
+        names = [f"k{place} {form.bound} PATH '$[{place + 1}]'" for place, form in enumerate(forms)]
+        found = [f"found.{in_text(dialect.quoted(column.name))}" for column in question.matched]
+        match = [form.match.format(column=found[place], key=f"asked.k{place}") for place, form in enumerate(forms)]
+        ordered = [2 + place for place, column in enumerate(question.selected) if has_order(column.type)]
+        return {
+            "names": "(" + ", ".join(["n NUMBER PATH '$[0]'", *names]) + ")",
+            "match": " AND ".join([*match, *nobody(question)]),
+            "order": ", ".join(map(str, [1, *(ordered if question.several else [])])),
+        }
+
+    def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
+        form = oracle_form(column.type)
+        left, _, right = form.match.partition(" = ")
+        return KeyComparison(column=left, value=right, read=form.read)
 
 
 def _text(written: str) -> str | None:
@@ -109,7 +146,7 @@ _FLOAT: Final = OracleKeyForm(bound="VARCHAR2(400)", read=_real, match="{column}
 _ZONED: Final = OracleKeyForm(
     bound="VARCHAR2(40)",
     read=_nanosecond,
-    match=f"SYS_EXTRACT_UTC({{column}}) = TO_TIMESTAMP({{key}}, '{_NANOSECONDS}')",
+    match=f"SYS_EXTRACT_UTC({{column}}) = TO_TIMESTAMP({{key}}, '{NANOSECONDS}')",
 )
 
 _KEYS: Final = {
@@ -120,21 +157,10 @@ _KEYS: Final = {
     **dict.fromkeys(("number", "numeric", "decimal", "integer", "smallint", "float"), _NUMBER),
     "binary_double": _DOUBLE,
     "binary_float": _FLOAT,
-    "date": OracleKeyForm(bound="VARCHAR2(40)", read=_second, match=f"{{column}} = TO_DATE({{key}}, '{_SECONDS}')"),
+    "date": OracleKeyForm(bound="VARCHAR2(40)", read=_second, match=f"{{column}} = TO_DATE({{key}}, '{SECONDS}')"),
     "timestamp": OracleKeyForm(
-        bound="VARCHAR2(40)", read=_nanosecond, match=f"{{column}} = TO_TIMESTAMP({{key}}, '{_NANOSECONDS}')"
+        bound="VARCHAR2(40)", read=_nanosecond, match=f"{{column}} = TO_TIMESTAMP({{key}}, '{NANOSECONDS}')"
     ),
     **dict.fromkeys(("timestamp with time zone", "timestamp with local time zone"), _ZONED),
     "raw": OracleKeyForm(bound="VARCHAR2(4000)", read=_hexadecimal, match="{column} = HEXTORAW({key})"),
 }
-_IN_UTC: Final = f"TO_CHAR(SYS_EXTRACT_UTC({{column}}), '{_NANOSECONDS}')"
-_VALUES: Final = {
-    **dict.fromkeys(("char", "nchar"), "RTRIM({column})"),
-    "date": f"TO_CHAR({{column}}, '{_SECONDS}')",
-    "timestamp": f"TO_CHAR({{column}}, '{_NANOSECONDS}')",
-    **dict.fromkeys(("timestamp with time zone", "timestamp with local time zone"), _IN_UTC),
-    **dict.fromkeys(("interval year to month", "interval day to second"), "TO_CHAR({column})"),
-    "rowid": "ROWIDTOCHAR({column})",
-    "xmltype": "XMLSERIALIZE(CONTENT {column} AS CLOB)",
-}
-_UNORDERED: Final = frozenset({"clob", "nclob", "blob", "bfile", "long", "long raw", "xmltype", "json"})

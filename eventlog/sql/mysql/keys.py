@@ -1,4 +1,4 @@
-"""What the text of a key becomes before it meets a column of MariaDB or MySQL: a place in a JSON list, or nothing. Pure.
+"""Keys of MariaDB and MySQL: one JSON text, which the server reads as a table with a column for each of the key's.
 
 These servers turn text that is no value of a type into one that is near it, with a warning that nobody reads: 'abc'
 into 0, 1.239 into 1.24. So nothing leaves here that they would have to turn into something else. `bound` is the type
@@ -11,16 +11,28 @@ import binascii
 import datetime as dt
 import math
 import re
-from collections.abc import Callable, Mapping
-from decimal import Decimal, InvalidOperation
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+import msgspec
 from msgspec import Struct
 
+from eventlog.core.schema import Column
 from eventlog.core.sql_types import bare_type
 from eventlog.sql import keyforms
+from eventlog.sql.access import fetched, in_text
+from eventlog.sql.keyforms import reader
+from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, key_stretches, lookup_holes, nobody, readable
+from eventlog.sql.mysql.types import LONG_TYPES, mysql_value
+from eventlog.sql.queries import statement
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.sql.dialect import Dialect
 
 _whole = re.compile(r"[+-]?[0-9]{1,20}").fullmatch
 _time = re.compile(r"(-?[0-9]{2,3}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?)0*").fullmatch
@@ -78,29 +90,61 @@ def comparison(form: MysqlKeyForm, column: str, key: str, collation: Collation |
     return f"{column} = {there} COLLATE {collation.name} AND {same}"
 
 
-def selected(column: str, sql_type: str) -> str:
-    """SQL that reads a column whose own value Python would get as bytes: bits as a number, shapes in words.
+class MysqlLookup:
+    """The keys as one JSON text, which the server reads as a table whose columns have the types of the key's."""
 
-    Vectors as Base64, because the driver loses its place in what the server sends when it meets one.
-    """
-    name = bare_type(sql_type)
-    if name == "bit":
-        return f"{column} + 0"
-    if name == "vector":
-        return f"REPLACE(TO_BASE64({column}), CHAR(10 USING utf8mb4), '')"
-    return f"ST_AsText({column})" if name in _SHAPES else column
+    keeps_lengths: Final = True
+    at_once: Final = 10_000
+    """Keys in a statement, because the server takes none longer than max_allowed_packet."""
 
+    def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
+        from sqlalchemy import text
 
-def _reader(reading: _Read) -> _Read:
-    """A reader of text without the blanks round it that answers None where the standard library raises."""
+        forms = [mysql_form(column.type) for column in question.matched]
+        numbers, columns = readable([form.read for form in forms], keys)
+        if not numbers:
+            return []
+        holes = lookup_holes(dialect, question, self, [False] * len(forms), spell=in_text)
+        holes["match"] = " AND ".join([*self._compared(connection, dialect, question, forms), *nobody(question)])
+        values = [f", k{place} {form.bound} PATH '$[{place + 1}]'" for place, form in enumerate(forms)]
+        query = text(statement(dialect, "rows_by_key", values="".join(values), **holes))
+        rows = list(zip(numbers, *columns, strict=True))
+        found: list[Answer] = []
+        for start, end in key_stretches(len(rows), self.at_once):
+            found += fetched(connection, query, {"keys": msgspec.json.encode(rows[start:end]).decode()})
+        return found
 
-    def read(written: str) -> str | int | None:
-        try:
-            return reading(written.strip())
-        except (ValueError, OverflowError, InvalidOperation):
-            return None
+    def _compared(
+        self, connection: Connection, dialect: Dialect, question: Question, forms: Sequence[MysqlKeyForm]
+    ) -> list[str]:
+        names = [column.name for column in question.matched]
+        known = self._collations(connection, dialect, question) if any(form.collated for form in forms) else {}
+        return [
+            comparison(form, f"found.{in_text(dialect.quoted(name))}", f"asked.k{place}", known.get(name))
+            for place, (name, form) in enumerate(zip(names, forms, strict=True))
+        ]
 
-    return read
+    def _collations(self, connection: Connection, dialect: Dialect, question: Question) -> dict[str, Collation]:
+        from sqlalchemy import text
+
+        where = {"schema": question.schema, "table": question.table}
+        rows = fetched(connection, text(statement(dialect, "column_collations")), where)
+        return {name: Collation(charset=charset, name=collation) for name, charset, collation in rows}
+
+    def selected(self, dialect: Dialect, name: str, column: Column) -> str:
+        return mysql_value(name, column)
+
+    def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
+        return f"LENGTH({name})" if bare_type(column.type) in LONG_TYPES else None
+
+    def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
+        form = mysql_form(column.type)
+        left, _, right = form.match.partition(" = ")
+        if form.bound.startswith(("DECIMAL", "DATE", "TIME")):
+            right = right.replace("{key}", f"CAST({{key}} AS {form.bound})")
+        elif form.bound == "DOUBLE":
+            right = right.replace("{key}", "({key} + 0E0)")
+        return KeyComparison(column=left, value=right, read=form.read)
 
 
 def _signed(written: str) -> int | None:
@@ -126,7 +170,7 @@ def _decimal_form(arguments: str) -> MysqlKeyForm:
         fits = abs(value) < limit and isinstance(exponent, int) and exponent >= -places
         return f"{value:f}" if fits else None
 
-    return MysqlKeyForm(bound=f"DECIMAL({int(precision)},{places})", read=_reader(read))
+    return MysqlKeyForm(bound=f"DECIMAL({int(precision)},{places})", read=reader(read))
 
 
 def _double(written: str) -> str | None:
@@ -160,15 +204,11 @@ _AS_TEXT: Final = MysqlKeyForm(
     read=keyforms.text,
     match="CAST(CONVERT({column} USING utf8mb4) AS BINARY) = CAST({key} AS BINARY)",
 )
-_SIGNED: Final = MysqlKeyForm(bound="BIGINT", read=_reader(_signed))
-_UNSIGNED: Final = MysqlKeyForm(bound="BIGINT UNSIGNED", read=_reader(_unsigned))
+_SIGNED: Final = MysqlKeyForm(bound="BIGINT", read=reader(_signed))
+_UNSIGNED: Final = MysqlKeyForm(bound="BIGINT UNSIGNED", read=reader(_unsigned))
 _OCTETS: Final = MysqlKeyForm(bound=_LONGTEXT, read=_base64, match="{column} = FROM_BASE64({key})")
-_MOMENT: Final = MysqlKeyForm(bound="DATETIME(6)", read=_reader(_moment))
-_DOUBLE: Final = MysqlKeyForm(bound="DOUBLE", read=_reader(_double))
-_SHAPES: Final = frozenset(
-    {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
-    | {"geometrycollection", "geomcollection"}
-)
+_MOMENT: Final = MysqlKeyForm(bound="DATETIME(6)", read=reader(_moment))
+_DOUBLE: Final = MysqlKeyForm(bound="DOUBLE", read=reader(_double))
 _INTEGERS: Final = frozenset(
     {"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "bool", "boolean", "year"}
 )
@@ -177,8 +217,8 @@ _FORMS: Final[Mapping[str, MysqlKeyForm]] = {
     **dict.fromkeys(("double", "double precision", "real"), _DOUBLE),
     **dict.fromkeys(("datetime", "timestamp"), _MOMENT),
     **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), _OCTETS),
-    "date": MysqlKeyForm(bound="DATE", read=_reader(_date)),
-    "time": MysqlKeyForm(bound="TIME(6)", read=_reader(_clock_time)),
-    "uuid": MysqlKeyForm(bound="CHAR(36)", read=_reader(lambda written: str(UUID(written)))),
+    "date": MysqlKeyForm(bound="DATE", read=reader(_date)),
+    "time": MysqlKeyForm(bound="TIME(6)", read=reader(_clock_time)),
+    "uuid": MysqlKeyForm(bound="CHAR(36)", read=reader(lambda written: str(UUID(written)))),
     "bit": _UNSIGNED,
 }

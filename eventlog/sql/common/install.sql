@@ -1,4 +1,4 @@
--- Queries of installation, the same in every database.
+-- Queries of installation.
 
 -- count_waiting: rows that nobody has published yet
 SELECT COUNT(*) FROM /* log */event_log WHERE /* status */status = 'N';

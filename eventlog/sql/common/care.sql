@@ -1,0 +1,55 @@
+-- Row care: looking at rows, holding and releasing them, offering them again, taking old ones away.
+
+-- newest_first: order: the last written first
+record_id DESC;
+
+-- oldest_first: order: as they were written
+record_id;
+
+-- count_held: how many waiting rows of a run are held
+SELECT count(*) FROM /* log */event_log AS entry
+JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N' AND kept.held <> 0;
+
+-- held_numbers: every row that is held
+SELECT record_id FROM /* outcomes */event_log_outcome WHERE held <> 0 ORDER BY record_id;
+
+-- release_run: lets the held rows of a run go; of rows that were tried before, the note stays
+UPDATE /* outcomes */event_log_outcome
+SET note = CASE WHEN reason = 'held' THEN NULL ELSE note END, status = CASE WHEN reason = 'held' THEN NULL ELSE status END,
+    reason = CASE WHEN reason = 'held' THEN NULL ELSE reason END, held = 0
+WHERE held <> 0 AND record_id BETWEEN :first AND :last;
+
+-- requeue_run: lets processed rows of a run wait again
+UPDATE /* log */event_log SET /* status */status = 'N'
+WHERE /* record_id */record_id BETWEEN :first AND :last
+  AND /* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND (:any_table = 1 OR lower(/* table_name */table_name) = lower(:named));
+
+-- forget_run: clears what was recorded about rows of a run that wait again
+DELETE FROM /* outcomes */event_log_outcome AS kept
+WHERE kept.record_id BETWEEN :first AND :last
+  AND kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
+  AND EXISTS (SELECT 1 FROM /* log */event_log AS entry
+              WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N');
+
+-- in_stretch: condition: the rows of a stretch
+(entry./* record_id */record_id > :after AND entry./* record_id */record_id <= :until);
+
+-- old_rows: the rows to take away, as an archive keeps them
+SELECT entry./* record_id */record_id, CAST(entry./* status */status AS text), entry./* event_type */event_type,
+       CAST(entry./* event_time */event_time AS text), CAST(entry./* perpetrator */perpetrator AS text),
+       CAST(entry./* table_name */table_name AS text), CAST(entry./* table_key */table_key AS text),
+       CAST(entry./* column_name */column_name AS text),
+       CAST(entry./* old_value */old_value AS text), CAST(entry./* new_value */new_value AS text),
+       kept.reason, kept.note
+FROM /* log */event_log AS entry
+LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+WHERE /* stretch */(1 = 1) AND /* past */(1 = 1)
+ORDER BY 1;
+
+-- old_numbers: the rows to take away, by their numbers alone
+SELECT entry./* record_id */record_id
+FROM /* log */event_log AS entry
+LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
+WHERE /* stretch */(1 = 1) AND /* past */(1 = 1);

@@ -1,0 +1,29 @@
+-- What `eventlog check` asks. A finding is a row of three texts: level (warning or failure), what was found, what mends it.
+-- An attempt touches no row; it fails where the connected user lacks the right.
+
+-- make_index: what a DBA runs where polling would read all rows; writers go on meanwhile
+CREATE INDEX /* index */event_log_new ON /* log */event_log (/* status */status, /* record_id */record_id);
+
+-- attempt_read: reads every column of the log
+SELECT /* record_id */record_id, /* status */status, /* event_type */event_type, /* event_time */event_time,
+       /* perpetrator */perpetrator, /* table_name */table_name, /* table_key */table_key, /* column_name */column_name,
+       /* old_value */old_value, /* new_value */new_value
+FROM /* log */event_log WHERE 1 = 0;
+
+-- attempt_mark: gives rows their letter
+UPDATE /* log */event_log SET /* status */status = /* status */status WHERE 1 = 0;
+
+-- attempt_delete: removes rows
+DELETE FROM /* log */event_log WHERE 1 = 0;
+
+-- attempt_outcome: writes the books about rows
+INSERT INTO /* outcomes */event_log_outcome (record_id, held) SELECT record_id, held FROM /* outcomes */event_log_outcome WHERE 1 = 0;
+UPDATE /* outcomes */event_log_outcome SET note = note WHERE 1 = 0;
+
+-- attempt_mark_write: writes what survives a crash
+INSERT INTO /* marks */event_log_mark (name, value) SELECT name, value FROM /* marks */event_log_mark WHERE 1 = 0;
+UPDATE /* marks */event_log_mark SET value = value WHERE 1 = 0;
+DELETE FROM /* marks */event_log_mark WHERE 1 = 0;
+
+-- attempt_table: reads every column of a captured table
+SELECT * FROM /* target */usr WHERE 1 = 0;

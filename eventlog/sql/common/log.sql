@@ -1,0 +1,45 @@
+-- The log's everyday: reading what waits, marking what became of it. Every mark and delete repeats status = 'N',
+-- which keeps it off rows that somebody else changed meanwhile.
+-- Lists of record_ids come as JSON, '[1,2,3]': one parameter whatever their number.
+
+-- among_all: condition: every row
+(1 = 1);
+
+-- among_beyond: condition: rows above those that were seen
+(waiting./* record_id */record_id > :beyond);
+
+-- among_due: condition: rows whose time has come; rows without a readable time are for the rules to judge
+(waiting./* event_time */event_time IS NULL
+ OR waiting./* event_time */event_time <= /* clock */CURRENT_TIMESTAMP);
+
+-- order_by_number: order: as the rows were numbered
+waiting./* record_id */record_id;
+
+-- order_by_time: order: as the events take effect
+waiting./* event_time */event_time NULLS FIRST, waiting./* record_id */record_id;
+
+-- clock_now: the clock that event_time is compared with
+SELECT /* clock */CURRENT_TIMESTAMP;
+
+-- mark_run: gives a status to the waiting rows of a run of numbers without gaps
+UPDATE /* log */event_log SET /* status */status = :status
+WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
+
+-- delete_run: removes the waiting rows of a run of numbers without gaps
+DELETE FROM /* log */event_log
+WHERE /* record_id */record_id BETWEEN :first AND :last AND /* status */status = 'N';
+
+-- mark_read: what a mark holds
+SELECT value FROM /* marks */event_log_mark WHERE name = :name;
+
+-- mark_write: makes or replaces a mark
+INSERT INTO /* marks */event_log_mark (name, value) VALUES (:name, :value)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- mark_clear: takes a mark away
+DELETE FROM /* marks */event_log_mark WHERE name = :name;
+
+-- oldest_waiting: the row that waits longest
+SELECT waiting./* record_id */record_id, CAST(waiting./* event_time */event_time AS text)
+FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' ORDER BY waiting./* record_id */record_id LIMIT 1;

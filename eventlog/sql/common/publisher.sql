@@ -1,0 +1,29 @@
+-- One publisher a log, and what it must know between two batches: who holds the lock, which rows wait, what is retried.
+
+-- marks_read: every mark
+SELECT name, value FROM /* marks */event_log_mark;
+
+-- notes_clear: takes the notes about the batch in hand away
+DELETE FROM /* marks */event_log_mark WHERE name LIKE 'note: %';
+
+-- batch_clear: lets go of the batch in hand, notes and all
+DELETE FROM /* marks */event_log_mark WHERE name = 'in hand' OR name LIKE 'note: %';
+
+-- except_none: condition: no object is passed over
+(1 = 1);
+
+-- unread_none: condition: every table can be read
+(1 = 1);
+
+-- lock_keep: renews the lease if the lock is still ours; nobody else changes the mark before the commit
+UPDATE /* marks */event_log_mark
+SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
+WHERE name = 'publisher' AND value LIKE '% ' || :token;
+
+-- lock_keep_soon: as `lock_keep`; every transaction is on disk before it returns
+UPDATE /* marks */event_log_mark
+SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
+WHERE name = 'publisher' AND value LIKE '% ' || :token;
+
+-- lock_leave: says that nobody publishes any more
+DELETE FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || :token;

@@ -1,0 +1,10 @@
+-- What triggers are made of.
+
+-- holds: whether the row is one that the condition is about
+EXISTS (SELECT 1 FROM (SELECT /* columns */NEW.idu) AS /* row */usr WHERE /* condition */(1 = 1));
+
+-- parent_stands: whether the parent of a child row is there, and one that the condition is about
+EXISTS (SELECT 1 FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = OLD.idu) AND /* condition */(1 = 1));
+
+-- drop_trigger: takes a trigger off
+DROP TRIGGER IF EXISTS /* trigger */event_log_usr_insert;

@@ -1,0 +1,53 @@
+"""Oracle: its constants and capabilities, its keys and its types."""
+
+from __future__ import annotations
+
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.oracle.keys import JsonTableLookup
+from eventlog.sql.oracle.types import OracleTypes
+
+ORACLE = Dialect(
+    name="oracle",
+    lookup=JsonTableLookup(),
+    types=OracleTypes(),
+    driver="oracledb",
+    extra="oracle",
+    identifier_bytes=30,
+    instead_of_triggers=True,
+    triggers_in_schemas=True,
+    procedural_triggers=True,
+    # LONG never; of LOBs a trigger may not read the new value. A RAW that is longer than SQL's has no Base64 in one piece.
+    unseen_types=frozenset({"clob", "nclob", "blob", "bfile", "long", "long raw", "xmltype", "json", "sdo_geometry"}),
+    type_texts={
+        **dict.fromkeys(("char", "nchar"), "text_of_char"),
+        **dict.fromkeys(("interval year to month", "interval day to second", "rowid", "urowid"), "text_of_other"),
+    },
+    lob_parameters=True,
+    upper_case=True,
+    plain_types=frozenset(
+        ["number", "float", "binary_float", "binary_double", "raw", "date", "timestamp", "timestamp with time zone"]
+        + ["timestamp with local time zone", "interval year to month", "interval day to second"]
+    ),
+    unquoted_types=frozenset({"int", "date", "timestamp"}),
+    reserved=frozenset(
+        ["BEGIN", "CASE", "CLUSTERS", "COLAUTH", "COLUMNS", "CRASH", "CURSOR", "DECLARE", "END", "EXCEPTION", "FETCH"]
+        + ["FUNCTION", "GOTO", "IF", "INDEXES", "OVERLAPS", "PROCEDURE", "SQL", "SUBTYPE", "TABAUTH", "TYPE", "VIEWS"]
+        + ["WHEN"]
+    ),
+    next_number="{sequence}.NEXTVAL",
+    trigger_bytes=32_760,
+    row_names=(":OLD", ":NEW"),
+    # Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb tells them as lasting.
+    passing_codes=frozenset(
+        {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006, "DPY-4024"}
+    ),
+    # Too large for its column, no number, no date, out of range.
+    value_codes=frozenset({1400, 1426, 1438, 1722, 1830, 1840, 1841, 1843, 1847, 1858, 1861, 12899, 2290, 1461, 1465}),
+    denied_codes=frozenset({1031, 41900}),
+    limits_calls=True,
+    script_commit="COMMIT\n\n/\n",
+    script_start="SET DEFINE OFF\nSET SQLBLANKLINES ON\n\n",
+    script_end="\n/",
+    now="CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)",
+    user="SYS_CONTEXT('USERENV', 'SESSION_USER')",
+)

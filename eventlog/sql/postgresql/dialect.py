@@ -1,0 +1,58 @@
+"""PostgreSQL: its constants and capabilities, its keys and its types."""
+
+from __future__ import annotations
+
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.postgresql.at_once import fetched_at_once
+from eventlog.sql.postgresql.keys import ArrayLookup
+from eventlog.sql.postgresql.types import PostgresqlTypes
+
+_EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
+"""Types that have one text for one value, and none of the characters that a table_key quotes."""
+
+POSTGRESQL = Dialect(
+    name="postgresql",
+    lookup=ArrayLookup(),
+    types=PostgresqlTypes(),
+    driver="psycopg",
+    extra="postgres",
+    copying_driver="psycopg",
+    fetch_at_once=fetched_at_once,
+    lock_codes=frozenset({"55P03"}),
+    oldest_server=(13,),
+    domains=True,
+    identifier_bytes=63,
+    transition_tables=True,
+    truncate_triggers=True,
+    hides_virtual_columns=True,
+    ddl_limits=("SET LOCAL lock_timeout = '{seconds}s'", ""),
+    declared_constants=True,
+    comments_on_triggers=True,
+    instead_of_triggers=True,
+    partial_indexes=True,
+    log_has_key=False,
+    transactional_ddl=True,
+    lone_statements=True,
+    denied_codes=frozenset({"42501"}),
+    now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
+    user="SESSION_USER",
+    backslash=("E'", r"\\"),
+    plain_types=_EXACT | {"bytea", "time"},
+    unquoted_types=_EXACT,
+    settled_types=_EXACT
+    | {"bytea", "time", "text", "varchar", "char", "numeric", "timestamp with time zone", "json", "jsonb"},
+    # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is tried again.
+    refusals=(
+        *("authentication failed for user", "no password supplied", "no pg_hba.conf entry", "pg_hba.conf rejects"),
+        *("does not exist", "is not permitted to log in", "permission denied for database"),
+    ),
+    connect_arguments={
+        "connect_timeout": 10,
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
+    },
+    lease_arguments={"keepalives_idle": 1, "keepalives_interval": 1 / 3, "tcp_user_timeout": 2_000},
+    passing_codes=frozenset({"25P03", "25P04"}),  # the server ended a transaction that was idle, or took too long
+)

@@ -1,0 +1,27 @@
+"""SQLite: its constants and capabilities, its keys and its types."""
+
+from __future__ import annotations
+
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.sqlite.keys import SqliteLookup
+from eventlog.sql.sqlite.types import SqliteTypes
+
+SQLITE = Dialect(
+    name="sqlite",
+    lookup=SqliteLookup(),
+    types=SqliteTypes(),
+    error_number="sqlite_errorcode",
+    stores_any_bytes=True,
+    identifier_bytes=255,
+    embedded=True,
+    lone_writer=True,
+    schemas=False,
+    instead_of_triggers=True,
+    partial_indexes=True,
+    transactional_ddl=True,
+    qualified_in_triggers=False,
+    begin_ddl="BEGIN IMMEDIATE",
+    passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),  # busy, locked, interrupted; no memory, disk, space or file
+    locked_errors=frozenset([5, 6]),
+    now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
+)
