@@ -1,14 +1,13 @@
 """Decides whole objects: the daemon's rules and its writer on chunks of rows, rendered changes and outcomes out.
 
 Rows come in the order of (object, record_id), so that an object's rows stand together. An object with more rows than a
-chunk should hold goes to disk once, and through the rules piece by piece (`rules.flow`).
+chunk should hold goes to disk once, and through the rules piece by piece (`Round.decide_pieces`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 from msgspec import Struct
@@ -19,21 +18,11 @@ from eventlog.convert.columns import OUTCOMES, PLACED
 from eventlog.convert.events import events_of, one_batch, uncut
 from eventlog.convert.settings import Conversion
 from eventlog.convert.sift import sift
-from eventlog.core.model import Change, Event, Outcome, Position, ReadBack, RowId
-from eventlog.core.rules import changes_of, screen, wanted
-from eventlog.core.rules.flow import asked, flow
-from eventlog.core.rules.screen import Screened
+from eventlog.core.model import Event, Outcome, Position
+from eventlog.core.rules import Round
 from eventlog.core.seams import RowReader
 
 NO_CONFLICTS = frozenset[int]()
-
-
-@runtime_checkable
-class Partial(Protocol):
-    """A reader that knows some tables and not others."""
-
-    def answers(self, row: RowId) -> bool:
-        """Whether it can say anything about the object."""
 
 
 class Decided(Struct, frozen=True, kw_only=True):
@@ -48,10 +37,8 @@ class Deciding:
     """The rules and the writer of one conversion. Without a `reader` nobody can answer read-backs."""
 
     def __init__(self, conversion: Conversion, reader: RowReader | None = None) -> None:
-        self._catalog = conversion.catalog
-        self._options = conversion.options
+        self._round = Round(catalog=conversion.catalog, reader=reader, options=conversion.options)
         self._form = form_of(conversion)
-        self._reader = reader
 
     def decide(
         self, batches: Iterable[pa.RecordBatch], spool: Path, conflicts: frozenset[int] = NO_CONFLICTS
@@ -70,11 +57,11 @@ class Deciding:
     def decided(self, rows: pa.RecordBatch, conflicts: frozenset[int] = NO_CONFLICTS) -> Decided:
         """Decides rows (PLACED) of whole objects, in the order of (object, record_id)."""
         sifted = sift(rows, conflicts)
-        screened = screen(events_of(sifted.rows), self._catalog, self._options, by_object=True)
-        rendering = self._form.rendering(self._catalog)
-        for change in self._judged(screened):
+        decision = self._round.decide_objects(events_of(sifted.rows))
+        rendering = self._form.rendering(self._round.catalog)
+        for change in decision.changes:
             rendering.take(change)
-        outcomes = _outcomes_of(sifted.rows, screened.outcomes | rendering.refused)
+        outcomes = _outcomes_of(sifted.rows, {**decision.outcomes.others, **rendering.refused})
         both = one_batch([outcomes, sifted.outcomes], OUTCOMES) if len(sifted.outcomes) else outcomes
         return Decided(rendered=rendering.rendered(), outcomes=both, duplicates=sifted.duplicates)
 
@@ -87,9 +74,8 @@ class Deciding:
         def events() -> Iterator[Sequence[Event]]:
             return map(events_of, spool.read())
 
-        rows = self._read_back(asked(events, self._catalog, self._options)) if self._reader is not None else None
-        rendering = self._form.rendering(self._catalog)
-        for outcomes in flow(events, rows, rendering.take, catalog=self._catalog, options=self._options):
+        rendering = self._form.rendering(self._round.catalog)
+        for outcomes in self._round.decide_pieces(events, rendering.take):
             yield Decided(rendered=rendering.rendered(), outcomes=_outcomes(outcomes))
         spool.remove()
 
@@ -100,32 +86,9 @@ class Deciding:
         for piece in uncut(pieces):
             sifted = sift(piece, conflicts)
             if len(sifted.outcomes) or sifted.duplicates:
-                empty = self._form.rendering(self._catalog).rendered()
+                empty = self._form.rendering(self._round.catalog).rendered()
                 over.append(Decided(rendered=empty, outcomes=sifted.outcomes, duplicates=sifted.duplicates))
             yield sifted.rows
-
-    def _judged(self, screened: Screened) -> Iterable[Change]:
-        """The changes; objects of tables that the reader knows nothing about are judged as if there were none."""
-        if self._reader is None:
-            return changes_of(screened, None, self._options)
-        if not isinstance(self._reader, Partial):
-            return changes_of(screened, self._reader.rows(wanted(screened)), self._options)
-        subjects = screened.subjects
-        unread = {identity: one for identity, one in subjects.items() if not self._answers(one.row)}
-        screened.subjects = {identity: one for identity, one in subjects.items() if identity not in unread}
-        changes = changes_of(screened, self._reader.rows(wanted(screened)), self._options)
-        screened.subjects = unread
-        return changes + changes_of(screened, None, self._options) if unread else changes
-
-    def _read_back(self, wanted_rows: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack] | None:
-        """What is found for one object; None when nobody can say."""
-        if self._reader is None or not all(map(self._answers, wanted_rows)):
-            return None
-        return self._reader.rows(wanted_rows)
-
-    def _answers(self, row: RowId) -> bool:
-        reader: object = self._reader
-        return reader.answers(row) if isinstance(reader, Partial) else True
 
 
 def _outcomes_of(rows: pa.RecordBatch, exceptions: Mapping[Position, Outcome]) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Document, Outcome, Position
-from eventlog.core.rules.fold import ended
+from eventlog.core.rules.meaning import ended
 from eventlog.core.schema import Catalog
 
 STAMP: Final = "stamp"

@@ -13,7 +13,8 @@ from msgspec import Struct
 from eventlog.convert.settings import Conversion, DatabaseRows
 from eventlog.convert.sheaf import Sheaf
 from eventlog.convert.snapshot import KEY
-from eventlog.core.model import Cell, Row, RowId
+from eventlog.core.model import Cell, ReadBack, RowId
+from eventlog.core.rules.prefer import NOBODY_READS
 from eventlog.core.schema import Attribute, Catalog, Table
 from eventlog.core.seams import RowReader
 
@@ -39,23 +40,21 @@ class SnapshotReader:
         self._placed = {(one.table, one.child): one for one in placed}
         self._places = {(table.schema, table.name): place for place, table in enumerate(catalog)}
 
-    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row]:
-        """The wanted attributes of the objects that exist."""
-        found: dict[RowId, Row] = {}
+    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
+        """The wanted attributes of the objects that exist; of those whose table the snapshot has not, that nobody reads it."""
+        found: dict[RowId, ReadBack] = {}
         by_table: dict[tuple[str | None, str], dict[str, frozenset[str]]] = {}
         for row, attributes in wanted.items():
             by_table.setdefault((row.schema, row.table), {})[row.key] = attributes
         for (schema, name), keys in by_table.items():
             place = self._places.get((schema, name))
-            if place is not None:
+            answer: Mapping[str, ReadBack]
+            if place is None or (place, None) not in self._placed:
+                answer = dict.fromkeys(keys, NOBODY_READS)
+            else:
                 answer = self._table(place, keys)
-                found |= {RowId(schema, name, key): values for key, values in answer.items()}
+            found |= {RowId(schema, name, key): values for key, values in answer.items()}
         return found
-
-    def answers(self, row: RowId) -> bool:
-        """Whether the snapshot has the object's table at all."""
-        place = self._places.get((row.schema, row.table))
-        return place is not None and (place, None) in self._placed
 
     def _table(self, place: int, keys: Mapping[str, frozenset[str]]) -> Found:
         table = self._catalog.tables[place]

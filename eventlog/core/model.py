@@ -202,8 +202,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
         positions = self.positions
         if len(positions) == 1:
             return written(positions[0])
-        ordered = sorted(positions)
-        low, high = ordered[0], ordered[-1]
+        low, high = min(positions), max(positions)
         return f"{low[0]}-{high[0]}" if len(low) == 1 == len(high) else f"{written(low)}-{written(high)}"
 
 

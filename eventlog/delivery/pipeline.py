@@ -7,7 +7,6 @@ Nothing is settled that is not durable at every sink.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,18 +14,14 @@ from msgspec.structs import replace
 from eventlog.core.errors import MachineError, OccupiedError
 from eventlog.core.model import (
     Captured,
-    Event,
-    Image,
     Outcome,
     Outcomes,
     Position,
-    ReadBack,
     Reason,
-    RowId,
     Status,
     exceptional,
 )
-from eventlog.core.rules import Decision, Options, judge, screen, tell, wanted
+from eventlog.core.rules import Decision, Options, Round
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch, RowReader, Source
 from eventlog.delivery.final_outcomes import counted, given_up, settled_outcomes
@@ -163,28 +158,11 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def _decide(self, groups: Iterable[Sequence[Captured]], batch: Batch) -> list[Decision]:
         """What groups of events amount to, each by itself; rows are read back once for all of them."""
         options = replace(self.options, now=batch.now)
-        if batch.events and isinstance(batch.events[0], Image):
-            return [self._told(cast("Sequence[Image]", group), batch) for group in groups]
-        screened = [screen(cast("Sequence[Event]", group), self.catalog, options) for group in groups]
-        asked: dict[RowId, frozenset[str]] = {}
-        for one in screened:
-            for row, columns in wanted(one).items():
-                asked[row] = asked.get(row, columns) | columns
-        rows = self._read_back(asked)
-        return [judge(one, rows, options) for one in screened]
-
-    def _told(self, images: Sequence[Image], batch: Batch) -> Decision:
-        told = tell(images, self._catalog_of(batch), self.options)
-        return Decision(told.changes, Outcomes([image.position for image in images], told.others))
+        return Round(catalog=self._catalog_of(batch), reader=self.reader, options=options).decide_groups(groups)
 
     def _catalog_of(self, batch: Batch) -> Catalog | None:
         """What the tables look like: as the batch says, where its source knows."""
         return self.catalog if batch.catalog is None else batch.catalog
-
-    def _read_back(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack] | None:
-        if self.reader is None:
-            return None
-        return self.reader.rows(asked) if asked else {}
 
     def _first(self, batch: Batch, after: Work | None) -> Work:
         """A batch that no output has seen anything of."""

@@ -2,57 +2,140 @@
 
 from __future__ import annotations
 
-from eventlog.core.model import Change, Edit, Event, Op, Reason, Row
+from array import array
+from collections.abc import Collection, Sequence
+from typing import cast, overload
+
+from msgspec import Struct
+
+from eventlog.core.model import Change, Edit, Event, Op, Position, Reason, Row
 from eventlog.core.rules.join import INSERT_FIELD, UPDATE_FIELD, edit, multiple_attributes, saying_something, whole_row
 from eventlog.core.rules.lifetimes import ROW_BACK
 from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Screened, Subject
 
+CANCELLED = "the changes of this cycle cancel each other out."
 
-def coalesce(screened: Screened, subject: Subject, events: list[Event], row: Row | None) -> list[Change]:
-    """At most one change: the first old values and the last new ones."""
-    if events and events[0].kind in ROW_BACK:  # it has superseded all others
-        return whole_row(screened, subject, events[0], row or {})
-    saying = saying_something(screened, events)
-    if not saying:
-        return []
-    op = Op.ADD if saying[0].kind == INSERT_FIELD else Op.MODIFY
-    edits = _net_edits(subject, saying, row, op)
-    if not edits:
-        for event in saying:
-            screened.aside(event, Reason.NOTHING, "the changes of this cycle cancel each other out.")
-        return []
-    positions = tuple([event.position for event in saying])
-    last = saying[-1]
-    return [
-        Change(
+
+class Numbers(Sequence[Position]):
+    """Positions of a log, which are one number each, in eight bytes for each: a lifetime may have millions."""
+
+    def __init__(self) -> None:
+        self._numbers = array("q")
+
+    def append(self, position: Position) -> None:
+        """Takes one more."""
+        self._numbers.append(position[0])
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> Position: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Position]: ...
+    def __getitem__(self, place: int | slice) -> Position | Sequence[Position]:
+        if isinstance(place, slice):
+            return [(number,) for number in self._numbers[place]]
+        return (self._numbers[place],)
+
+
+class NetColumn(Struct, gc=False):
+    """What happened to one column: its first event and its last, and what those between have done."""
+
+    first: Event
+    last: Event
+    only_updates: bool = True
+    reset: bool = False
+
+    def take(self, event: Event) -> None:
+        """Takes the next event of the column."""
+        self.last = event
+        self.only_updates = self.only_updates and event.kind == UPDATE_FIELD
+        self.reset = self.reset or MEANING[event.kind].reset
+
+
+class Net:
+    """The net effect of a lifetime, as its events come. Of a column, no more than its first and last event is kept."""
+
+    def __init__(self, positions: list[Position] | Numbers) -> None:
+        self.positions = positions
+        self.cancelled: Sequence[Position] = ()
+        """The events of a lifetime that came in pieces, and that had no effect in the end."""
+        self._op = Op.MODIFY
+        self._last: Event | None = None
+        self._columns: dict[object, NetColumn] = {}
+
+    def take(self, event: Event, multiple: Collection[str | None]) -> None:
+        """Takes the next event; a child table's columns keep every one."""
+        if self._last is None and event.kind == INSERT_FIELD:
+            self._op = Op.ADD
+        self._last = event
+        self.positions.append(event.position)
+        name = event.position if event.column in multiple else event.column
+        self._columns.setdefault(name, NetColumn(event, event)).take(event)
+
+    def change(self, subject: Subject, row: Row | None) -> Change | None:
+        """The change; None where nothing has changed in the end."""
+        last = self._last
+        if last is None:
+            return None
+        multiple = multiple_attributes(subject)
+        edits = [
+            edit(column.first, row) if column.first.column in multiple else _net_edit(column, row, self._op)
+            for column in self._columns.values()
+        ]
+        told = tuple([one for one in edits if one is not None])
+        if not told:
+            return None
+        positions = self.positions if isinstance(self.positions, Numbers) else tuple(self.positions)
+        return Change(
             row=subject.row,
-            op=op,
-            edits=tuple(edits),
-            positions=positions,
+            op=self._op,
+            edits=told,
+            positions=cast("tuple[Position, ...]", positions),  # Numbers behave as a tuple does
             time=last.time,
             transaction=last.transaction,
         )
-    ]
 
 
-def _net_edits(subject: Subject, events: list[Event], row: Row | None, op: Op) -> list[Edit]:
-    """One edit a column, where the column first stands; a child table's columns keep every event."""
+def coalesce(
+    screened: Screened,
+    subject: Subject,
+    events: list[Event],
+    row: Row | None,
+    unfinished: Net | None = None,
+    *,
+    over: bool = True,
+) -> list[Change]:
+    """At most one change: the first old values and the last new ones.
+
+    Where events come in pieces, `unfinished` is what former ones amount to; the change comes when the lifetime is `over`.
+    """
+    if events and events[0].kind in ROW_BACK:  # it has superseded all others
+        return whole_row(screened, subject, events[0], row or {})
+    net = Net([]) if unfinished is None else unfinished
     multiple = multiple_attributes(subject)
-    columns: dict[object, list[Event]] = {}
-    for event in events:
-        columns.setdefault(event.position if event.column in multiple else event.column, []).append(event)
-    folded = [
-        edit(found[0], row) if found[0].column in multiple else _folded(found, row, op) for found in columns.values()
-    ]
-    return [one for one in folded if one is not None]
+    saying = saying_something(screened, events)
+    for event in saying:
+        net.take(event, multiple)
+    if not over:
+        return []
+    change = net.change(subject, row)
+    if change is not None:
+        return [change]
+    if unfinished is not None:
+        unfinished.cancelled = net.positions
+    else:
+        for event in saying:
+            screened.aside(event, Reason.NOTHING, CANCELLED)
+    return []
 
 
-def _folded(events: list[Event], row: Row | None, op: Op) -> Edit | None:
-    first, last = edit(events[0], row), edit(events[-1], row)
+def _net_edit(column: NetColumn, row: Row | None, op: Op) -> Edit | None:
+    first, last = edit(column.first, row), edit(column.last, row)
     if op is Op.ADD:
         return Edit(column=first.column, new=last.new)
-    if all(event.kind == UPDATE_FIELD for event in events) and first.old == last.new:
+    if column.only_updates and first.old == last.new:
         return None
-    reset = any(MEANING[event.kind].reset for event in events)
-    return Edit(column=first.column, old=first.old, new=last.new, reset=reset)
+    return Edit(column=first.column, old=first.old, new=last.new, reset=column.reset)

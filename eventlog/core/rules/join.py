@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from msgspec import Struct
+from msgspec.structs import astuple
+
 from eventlog.core.model import REFRESH, Change, Edit, Event, Kind, Op, Position, Reason, Row
-from eventlog.core.rules.lifetimes import BACK, ROW_BACK
+from eventlog.core.rules.lifetimes import BACK, ROW_BACK, Lifetime
 from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Screened, Subject
 
@@ -15,16 +18,41 @@ INSERT_FIELD = int(Kind.INSERT_FIELD)
 UPDATE_FIELD = int(Kind.UPDATE_FIELD)
 
 
-def join(screened: Screened, subject: Subject, events: list[Event], row: Row | None) -> list[Change]:
-    """The changes that the remaining events of one lifetime make, each event in one of them."""
-    if events and events[0].kind in ROW_BACK:  # it has superseded all others
-        return whole_row(screened, subject, events[0], row or {})
-    changes: list[Change] = []
-    multiple = multiple_attributes(subject)
+class Unfinished(Struct, gc=False):
+    """The change that the last events of a lifetime have begun, where its events come in pieces."""
+
+    op: Op = Op.MODIFY
     edits: list[Edit] = []
     positions: list[Position] = []
     seen: set[str | None] = set()
+    """The columns that the change has, of those that cannot come twice."""
+    last: Event | None = None
+
+
+def join(
+    screened: Screened,
+    subject: Subject,
+    events: list[Event],
+    row: Row | None,
+    unfinished: Unfinished | None = None,
+    *,
+    over: bool = True,
+) -> list[Change]:
+    """The changes that the remaining events of one lifetime make, each event in one of them.
+
+    Where they come in pieces, `unfinished` is what former ones have begun, and the last change stays in it until the
+    lifetime is `over`.
+    """
+    if events and events[0].kind in ROW_BACK:  # it has superseded all others
+        return whole_row(screened, subject, events[0], row or {})
+    changes: list[Change] = []
     op, last = Op.MODIFY, None
+    edits: list[Edit] = []
+    positions: list[Position] = []
+    seen: set[str | None] = set()
+    if unfinished is not None:
+        op, edits, positions, seen, last = astuple(unfinished)
+    multiple = multiple_attributes(subject)
     for event in saying_something(screened, events):
         this, column = MEANING[event.kind].op, event.column
         if this is not op or column in seen or (last is not None and event.transaction != last.transaction):
@@ -38,8 +66,11 @@ def join(screened: Screened, subject: Subject, events: list[Event], row: Row | N
         if column not in multiple:
             seen.add(column)
         last = event
-    if last is not None:
+    if over and last is not None:
         changes.append(_change(subject, op, edits, positions, last))
+    if unfinished is not None:
+        unfinished.op, unfinished.edits, unfinished.positions = op, edits, positions
+        unfinished.seen, unfinished.last = seen, last
     return changes
 
 
@@ -85,11 +116,16 @@ def whole_row(screened: Screened, subject: Subject, event: Event, values: Row) -
     ]
 
 
-def delete(subject: Subject, event: Event) -> Change:
-    """The end of an object."""
-    return Change(
-        row=subject.row, op=Op.DELETE, positions=(event.position,), time=event.time, transaction=event.transaction
-    )
+def ending(screened: Screened, subject: Subject, lifetime: Lifetime) -> list[Change]:
+    """The end of an object, where its lifetime was closed and not by the publisher's own user."""
+    event = lifetime.closing
+    if event is None or event.position in screened.silent:
+        return []
+    return [
+        Change(
+            row=subject.row, op=Op.DELETE, positions=(event.position,), time=event.time, transaction=event.transaction
+        )
+    ]
 
 
 def multiple_attributes(subject: Subject) -> Collection[str | None]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.core.model import Kind, Op, Reason, Status
+from eventlog.core.model import Kind, Op, Outcome, Position, Reason, Status
 
 
 class Meaning(Struct, frozen=True, kw_only=True):
@@ -80,6 +80,13 @@ class Options(Struct, frozen=True, kw_only=True):
     coalesce: bool = False
     future: bool = False
     now: dt.datetime | None = None
+
+
+def ended(position: Position, note: str | None) -> Outcome:
+    """How an event ends whose change was told: published, or refused with a note."""
+    if note is None:
+        return Outcome(position=position)
+    return Outcome(position=position, status=STATUS[Reason.REFUSED], reason=Reason.REFUSED, note=note)
 
 
 def category_name(meaning: Meaning) -> str:

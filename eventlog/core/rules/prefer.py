@@ -7,22 +7,23 @@ from eventlog.core.rules.lifetimes import BACK, ROW_BACK, Lifetime
 from eventlog.core.rules.meaning import STATUS
 from eventlog.core.rules.screen import Screened
 
-CANNOT_READ_BACK = "its values must be read back from the table, and there is no database or snapshot to read from."
+NOBODY_READS = Unreadable(
+    note="its values must be read back from the table, and there is no database or snapshot to read from."
+)
+"""What is found of an object whose table nobody can read."""
 
 
-def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None, *, readable: bool) -> list[Event]:
+def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list[Event]:
     """The events that remain; every other event of the lifetime has its outcome afterwards.
 
-    `row` is what was read back, None when nothing was found; `readable` says whether anybody looked. While a row waits to
-    be read, all events of its lifetime do, for those that need no reading would be told before an earlier one that does.
+    `row` is what was read back, None when nothing was found. While a row waits to be read, all events of its lifetime
+    do, for those that need no reading would be told before an earlier one that does.
     """
     events = lifetime.events
     if lifetime.closing is not None:
         closed = f"the object was deleted by event {written(lifetime.closing.position)}."
         return _without_back(screened, events, Reason.VANISHED, closed)
     if row is None:
-        if not readable:
-            return _without_back(screened, events, Reason.INVALID, CANNOT_READ_BACK)
         return _without_back(screened, events, Reason.VANISHED, "reading back found no such row.")
     if isinstance(row, Unreadable):
         if STATUS[row.reason] is Status.NEW and any(event.kind in BACK for event in events):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.core.model import Event, Kind, Op, Outcome, Reason, Row, RowId, Status
+from eventlog.core.model import Event, Kind, Op, Outcome, Outcomes, Reason, Row, RowId, Status
 from eventlog.core.rules import EXPLANATION, MEANING, PRECEDENCE, STATUS, Decision, Options, decide, screen, wanted
 from eventlog.core.rules.meaning import category_name
 from eventlog.core.rules.screen import due, in_order
@@ -242,7 +242,7 @@ def test_every_type_and_every_reason_has_its_place_in_the_tables() -> None:
 
 
 def test_nothing_comes_of_nothing() -> None:
-    assert decide([]) == Decision([], [])
+    assert decide([]) == Decision([], Outcomes([], {}))
 
 
 @pytest.mark.parametrize("coalesce", [True, False])

@@ -1,19 +1,38 @@
-"""The rules piece by piece: whatever the pieces, the same changes and outcomes as from the whole."""
+"""A very long object, fed piece by piece or lifetime by lifetime: the same changes, outcomes and bytes as at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import astuple, replace
 
-from eventlog.core.model import Change, Event, Kind, Outcome, Position, ReadBack, Reason, Row, RowId, Status, Unreadable
-from eventlog.core.rules import Options, decide, screen, wanted
-from eventlog.core.rules.flow import asked, flow
-from eventlog.core.rules.join import join
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import (
+    Change,
+    Edit,
+    Event,
+    Kind,
+    Outcome,
+    Position,
+    ReadBack,
+    Reason,
+    Row,
+    RowId,
+    Status,
+    Unreadable,
+)
+from eventlog.core.rules import Options, Round, decide, join, screen, wanted
+from eventlog.core.rules.join import edit
+from eventlog.core.rules.long_object import LongObject
+from eventlog.core.rules.screen import Screened, Subject
 from eventlog.core.schema import Catalog
+from eventlog.xds.write import fragment
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, PHONE, careless_logs, events_of_any_quality, histories, pieces
 
@@ -84,8 +103,41 @@ def expected(
 
 
 def shape(change: Change) -> tuple[object, ...]:
-    """A change without the events between its first and its last, which a folded one does not name."""
-    return change.row, change.op, change.edits, change.event_id, change.positions[-1], change.time
+    """A change to compare: its positions may be held in a form of their own."""
+    return (
+        change.row,
+        change.op,
+        change.edits,
+        change.event_id,
+        tuple(change.positions),
+        change.time,
+        change.transaction,
+    )
+
+
+class Found:
+    """Answers with the rows that it has, and keeps what it was asked."""
+
+    def __init__(self, rows: dict[RowId, ReadBack]) -> None:
+        self.found = rows
+        self.asked: list[Mapping[RowId, frozenset[str]]] = []
+
+    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
+        self.asked.append(wanted)
+        return {row: self.found[row] for row in wanted if row in self.found}
+
+
+def fed(
+    cut: Callable[[], Iterable[list[Event]]],
+    rows: dict[RowId, ReadBack] | None,
+    told: Told,
+    catalog: Catalog | None = CATALOG,
+    chosen: Options | None = None,
+) -> list[Outcome]:
+    """The outcomes of the pieces."""
+    reader = None if rows is None else Found(rows)
+    way = Round(catalog=catalog, reader=reader, options=chosen or Options())
+    return [one for some in way.decide_pieces(cut, told.take) for one in some]
 
 
 @shares(changes=0.4, refused=0.1)
@@ -98,7 +150,7 @@ def test_pieces_give_the_changes_and_outcomes_of_the_whole(
     refused: frozenset[int],
 ) -> None:
     told = Told(refused)
-    outcomes = [one for some in flow(lambda: cut, rows, told.take, catalog=catalog, options=chosen) for one in some]
+    outcomes = fed(lambda: cut, rows, told, catalog, chosen)
     events = [event for piece in cut for event in piece]
     changes, ended = expected(events, rows, told, catalog, chosen)
     met(changes=changes, refused=any(map(told.refuses, changes)))
@@ -117,7 +169,9 @@ def test_pieces_ask_for_what_the_whole_asks_for(
     events = [event for piece in cut for event in piece]
     whole = wanted(screen(events, catalog, chosen))
     met(asked=whole)
-    assert asked(lambda: cut, catalog, chosen) == whole
+    reader = Found({})
+    list(Round(catalog=catalog, reader=reader, options=chosen).decide_pieces(lambda: cut, Told(frozenset()).take))
+    assert reader.asked == ([whole] if whole else [])
 
 
 def field(number: int, column: str, kind: Kind = Kind.INSERT_FIELD) -> Event:
@@ -126,18 +180,18 @@ def field(number: int, column: str, kind: Kind = Kind.INSERT_FIELD) -> Event:
 
 def test_a_change_of_many_pieces_is_not_put_together_at_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values of a child table may all join one change; the work stays in proportion to the events."""
-    joined: list[int] = []
+    joined: list[object] = []
 
-    def counted(screened: object, subject: object, events: list[Event], row: object) -> list[Change]:
-        joined.append(len(events))
-        return join(screened, subject, events, row)  # type: ignore[arg-type]  # passed on as they came
+    def counted(event: Event, row: Row | None) -> Edit:
+        joined.append(event)
+        return edit(event, row)
 
-    monkeypatch.setattr("eventlog.core.rules.flow.join", counted)
+    monkeypatch.setattr(join, "edit", counted)
     cut = [[field(number, PHONE)] for number in range(1000)]
     told = Told(frozenset())
-    outcomes = [one for some in flow(lambda: cut, None, told.take, catalog=CATALOG) for one in some]
+    outcomes = fed(lambda: cut, None, told)
     assert (len(outcomes), len(told.changes), len(told.changes[0].edits)) == (1000, 1, 1000)
-    assert sum(joined) < 4000
+    assert len(joined) == 1000
 
 
 @pytest.mark.parametrize("coalesce", [False, True])
@@ -150,7 +204,7 @@ def test_a_closed_lifetime_is_told_before_the_end_is_seen(coalesce: bool) -> Non
             yield [field(number, "fname"), field(number + 1, "fname", Kind.DELETE_ROW)]
 
     told = Told(frozenset())
-    stream = flow(cut, None, told.take, catalog=CATALOG, options=Options(coalesce=coalesce))
+    stream = Round(catalog=CATALOG, options=Options(coalesce=coalesce)).decide_pieces(cut, told.take)
     while not told.changes:
         next(stream)
     assert seen[-1] < 10
@@ -162,7 +216,7 @@ def test_a_delete_by_the_publishers_own_user_closes_and_says_nothing() -> None:
     cut = [[field(1, "fname"), field(3, "fname", Kind.UPDATE_ROW_BACK)], [replace(own, position=(4,))]]
     told = Told(frozenset())
     chosen = Options(user="idm")
-    outcomes = [one for some in flow(lambda: cut, FOUND, told.take, catalog=CATALOG, options=chosen) for one in some]
+    outcomes = fed(lambda: cut, {**FOUND}, told, chosen=chosen)
     assert [(one.position[0], one.reason) for one in sorted(outcomes, key=lambda one: one.position)] == [
         (1, Reason.PUBLISHED),
         (3, Reason.VANISHED),
@@ -171,12 +225,64 @@ def test_a_delete_by_the_publishers_own_user_closes_and_says_nothing() -> None:
     assert [change.positions for change in told.changes] == [((1,),)]
 
 
-def test_the_one_that_runs_ahead_meets_every_delete_of_its_object() -> None:
-    from eventlog.core.rules.flow import _closings
+@shares(lifetimes=0.2)
+@given(cut_logs(), found_rows, options)
+def test_lifetimes_one_by_one_give_the_same_bytes_as_the_whole(
+    cut: list[list[Event]], rows: dict[RowId, ReadBack] | None, chosen: Options
+) -> None:
+    events = [event for piece in cut for event in piece]
+    ends = [place for place, event in enumerate(events, 1) if event.kind == Kind.DELETE_ROW]
+    met(lifetimes=ends)
+    told = Told(frozenset())
+    fed(lambda: pieces(events, ends), rows, told, chosen=chosen)
+    written = [xds(change) for change in sorted(told.changes, key=lambda one: one.positions[-1])]
+    assert written == [xds(one) for one in decide(events, rows, catalog=CATALOG, options=chosen).changes]
 
-    other = replace(field(5, "fname", Kind.DELETE_ROW), key="idu=2")
-    cut = [[field(1, "fname", Kind.DELETE_ROW)], [other], [field(7, "fname", Kind.DELETE_ROW)]]
-    assert [event.position for event in _closings(lambda: cut, USR1, CATALOG, Options())] == [(1,), (7,)]
+
+def xds(change: Change) -> str:
+    try:
+        return fragment(change, CATALOG)
+    except ExpressionError as error:
+        return str(error)
+
+
+def test_a_long_object_holds_one_change_and_not_its_events() -> None:
+    """A row that is updated for years: each change goes when the next one begins, and coalesced, two events stay."""
+    for coalesce, held in ((False, 1), (True, 2)):
+        one = LongObject(Subject(USR1, None, []), Told(frozenset()).take, coalescing=coalesce)
+        for number in range(100):
+            list(one.take(Screened(()), [replace(field(number, "fname", Kind.UPDATE_FIELD), old="a")], None))
+        assert len(_events_in(one)) == held
+
+
+def _events_in(one: LongObject) -> set[int]:
+    """The events that can still be reached from the object."""
+    reached: set[int] = set()
+    todo: list[Any] = [one]
+    seen: set[int] = set()
+    while todo:
+        found = todo.pop()
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        if isinstance(found, Event):
+            reached.add(found.position[0])
+        elif not isinstance(found, (type, str, int)) and not callable(found):
+            todo += gc.get_referents(found) if not isinstance(found, Struct) else astuple(found)
+    return reached
+
+
+def test_a_column_read_back_beats_data_in_other_pieces_where_the_row_cannot_be_read() -> None:
+    cut = [[field(1, "fname", Kind.UPDATE_FIELD)], [field(2, "fname", Kind.UPDATE_FIELD_BACK)]]
+    cut += [[field(3, "fname", Kind.UPDATE_ROW_BACK)]]
+    rows: dict[RowId, ReadBack] = {USR1: UNREAD[0]}
+    told = Told(frozenset())
+    outcomes = fed(lambda: cut, rows, told)
+    assert [(one.position[0], one.reason) for one in sorted(outcomes, key=lambda one: one.position)] == [
+        (1, Reason.SUPERSEDED),
+        (2, Reason.PUBLISHED),
+        (3, Reason.INVALID),
+    ]
 
 
 def test_changes_of_many_pieces_that_cancel_each_other_out_make_nothing() -> None:
@@ -184,6 +290,6 @@ def test_changes_of_many_pieces_that_cancel_each_other_out_make_nothing() -> Non
     back = replace(field(2, "fname", Kind.UPDATE_FIELD), old="b", new="a")
     told = Told(frozenset())
     chosen = Options(coalesce=True)
-    outcomes = [one for some in flow(lambda: [[there], [back]], None, told.take, options=chosen) for one in some]
+    outcomes = fed(lambda: [[there], [back]], None, told, None, chosen)
     assert [(one.position[0], one.reason) for one in outcomes] == [(1, Reason.NOTHING), (2, Reason.NOTHING)]
     assert told.changes == []

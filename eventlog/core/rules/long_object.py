@@ -1,0 +1,98 @@
+"""An object with more events than memory should hold: its events come in pieces, twice.
+
+The first time it is seen how each lifetime ends, the second time the round's own precedence and merging are applied to
+one piece after the other. What is held is one unfinished change, and eight bytes for each delete.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+
+from eventlog.core.model import Change, Event, Outcome, ReadBack, Reason, Row, Unreadable
+from eventlog.core.rules.coalesce import CANCELLED, Net, Numbers, coalesce
+from eventlog.core.rules.join import Unfinished, ending, join
+from eventlog.core.rules.lifetimes import BACK, DELETE_ROW, ROW_BACK, Lifetime, asked_for, lifetimes
+from eventlog.core.rules.meaning import ended
+from eventlog.core.rules.prefer import prefer
+from eventlog.core.rules.screen import Screened, Subject
+
+Tell = Callable[[Change], str | None]
+"""Takes a change; the answer is why it cannot be published, or None."""
+
+
+class LongObject:
+    """One object on its way through the rules."""
+
+    def __init__(self, subject: Subject, tell: Tell, *, coalescing: bool) -> None:
+        self.subject = Subject(subject.row, subject.table, [])
+        self._tell = tell
+        self._closings = array("q")
+        """The deletes, by the numbers of their positions."""
+        self._winners: dict[str | None, Event] = {}
+        """The read-backs of the open lifetime that others lose to: the last of each column, and of the whole row."""
+        self._over = 0
+        """How many lifetimes are over."""
+        self._coalescing = coalescing
+        self._unfinished, self._net = Unfinished(), Net(Numbers())
+
+    def look_ahead(self, events: Sequence[Event]) -> None:
+        """Takes in how lifetimes end."""
+        for event in events:
+            if event.kind == DELETE_ROW:
+                self._closings.append(event.position[0])
+                self._winners = {}
+            elif event.kind in BACK:
+                self._winners[None if event.kind in ROW_BACK else event.column] = event
+
+    @property
+    def asked(self) -> frozenset[str] | None:
+        """The attributes that must be read back; None where there are none."""
+        return asked_for(self.subject, Lifetime([*self._winners.values()]))
+
+    def take(self, screened: Screened, events: list[Event], found: ReadBack | None) -> Iterator[Outcome]:
+        """Tells the changes that are certain after a piece, with the outcomes of their events."""
+        row = found.row if isinstance(found, Unreadable) else found
+        for lifetime in lifetimes(Subject(self.subject.row, self.subject.table, events)):
+            over = lifetime.closing is not None
+            yield from self._merged(screened, self._preferred(screened, lifetime, found), row, over=over)
+            yield from self._told(ending(screened, self.subject, lifetime))
+            self._over += over
+
+    def end(self, found: ReadBack | None) -> Iterator[Outcome]:
+        """The same of what was still open."""
+        row = found.row if isinstance(found, Unreadable) else found
+        yield from self._merged(Screened(()), [], row, over=True)
+
+    def _preferred(self, screened: Screened, lifetime: Lifetime, found: ReadBack | None) -> list[Event]:
+        """What remains of a lifetime's piece, judged with what is known of the rest."""
+        if lifetime.closing is not None:
+            return prefer(screened, lifetime, found)
+        if self._over < len(self._closings):
+            closing = Event(position=(self._closings[self._over],), kind=DELETE_ROW, table=None, key=None)
+            return prefer(screened, Lifetime(lifetime.events, closing), found)
+        here = {event.position for event in lifetime.events}
+        others = [winner for winner in self._winners.values() if winner.position not in here]
+        remaining = prefer(screened, Lifetime([*lifetime.events, *others]), found)
+        elsewhere = {winner.position for winner in others}
+        for position in elsewhere:  # they have their outcomes in the pieces where they stand
+            screened.outcomes.pop(position, None)
+        return [event for event in remaining if event.position not in elsewhere]
+
+    def _merged(self, screened: Screened, events: list[Event], row: Row | None, *, over: bool) -> Iterator[Outcome]:
+        """Tells the changes that no event can join any more."""
+        if not self._coalescing:
+            changes = join(screened, self.subject, events, row, self._unfinished, over=over)
+            yield from self._told(changes)
+        else:
+            yield from self._told(coalesce(screened, self.subject, events, row, self._net, over=over))
+            for position in self._net.cancelled:
+                yield Outcome(position=position, reason=Reason.NOTHING, note=CANCELLED)
+        if over:
+            self._unfinished, self._net = Unfinished(), Net(Numbers())
+
+    def _told(self, changes: list[Change]) -> Iterator[Outcome]:
+        for change in changes:
+            note = self._tell(change)
+            for position in change.positions:
+                yield ended(position, note)
