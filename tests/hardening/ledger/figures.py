@@ -29,6 +29,11 @@ class Asked(Struct, frozen=True, kw_only=True):
     kills: int
     cases: int
 
+    @property
+    def path(self) -> Path:
+        """Where the figures of this run are kept, finished or not."""
+        return RESULTS / f"ledger.seed-{self.seed}.{self.handovers}-handovers.{self.kills}-kills.json"
+
 
 class Figures(Struct, frozen=True, kw_only=True):
     """What a long run did so far: so many of its `runs`, in their order. `outputs` says how many handovers each one saw.
@@ -137,9 +142,6 @@ def told(mutants: Sequence[Mutant]) -> Mutants:
 def _more(before: dict[str, int], also: dict[str, int]) -> dict[str, int]:
     return dict(sorted((Counter(before) + Counter(also)).items()))
 
-
-RUN: Final = RESULTS / "ledger.json"
-"""The last long run, finished or not."""
 
 MUTANTS: Final = RESULTS / "ledger.mutants.json"
 """Publishers that did one thing wrong: how many, and how many of them were found."""

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import Final
 
@@ -32,21 +33,25 @@ OCCUPIED: Final = 75
 
 
 class Cell(Struct, frozen=True, kw_only=True):
-    """What is tried together: outputs, handovers one after the other, what is special about the history.
+    """What is tried together: outputs, handovers one after the other, what is special about the history at each of them.
 
     `late`, `big`, `requeue`, `hold` and `future` are histories; there are always some late commits and a large transaction.
     """
 
     outputs: Sequence[str]
     handovers: Sequence[str]
-    history: str = "late"
+    histories: Sequence[str] = ("late",)
     seed: int = 1
     objects: int = 400
     moods: str = "success warning error retry silent away"
 
     def __str__(self) -> str:
         first = "local" if tuple(self.outputs) == LOCAL else "+".join(self.outputs)
-        return f"{first}, {'+'.join(self.handovers)}, {self.history}, seed {self.seed}"
+        return f"{first}, {'+'.join(self.handovers)}, {'+'.join(self.histories)}, seed {self.seed}"
+
+    def steps(self) -> Iterator[tuple[str, str]]:
+        """Each handover with its history; these begin anew where there are fewer of them."""
+        return zip(self.handovers, cycle(self.histories), strict=False)
 
 
 class Servers(Struct, frozen=True):
@@ -122,11 +127,11 @@ class Run:
         """Does all of it."""
         with self.open():
             self.writers = [Writer(self.engine, self.ledger, number, self.cell.seed) for number in range(1, 4)]
-            team = Team(self.config, self.start, self._cut, self.dice)
+            team = Team(self.config, self.start, self._cut, self._writable, self.dice)
             self._stack.callback(team.kill)
             with at_work(*self._works(), *[self._watching(output) for output in self.outputs]):
-                for handover in self.cell.handovers:
-                    self._one(team, handover)
+                for handover, history in self.cell.steps():
+                    self._one(team, handover, history)
             self._drain(team)
         return self._judged(team)
 
@@ -142,7 +147,7 @@ class Run:
                 assert url.port is not None
                 self._proxies[name] = self._stack.enter_context(Proxy(url.host, url.port))
             url = url.set(host="127.0.0.1", port=self._proxies[name].port)
-        future = "true" if self.cell.history == "future" else "false"
+        future = "true" if "future" in self.cell.histories else "false"
         file.write_text(
             f'[source]\nurl = "{url.render_as_string(hide_password=False)}"\n[publisher]\nallow_loopback = true\n'
             f"lease = 0.5\npolling_interval = 1\nquery_limit = 500\nretry_first = 0.05\nretry_longest = 0.2\n"
@@ -162,15 +167,26 @@ class Run:
         """Cuts what goes through the proxy of this publisher."""
         self._proxies[publisher.config.stem].reset()
 
-    def _one(self, team: Team, handover: str) -> None:
+    def _writable(self) -> bool:
+        """Whether nobody has locked the log's database for long."""
+        if self.engine.dialect.name != "sqlite":
+            return True
+        with closing(sqlite3.connect(str(self.engine.url.database), timeout=2, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return False
+            return True
+
+    def _one(self, team: Team, handover: str, history: str) -> None:
         """A handover while rows wait, and what the history has for it."""
         if handover == "once":
             team.end()
         else:
             team.grow()
         before = [output.grown() for output in self.outputs]
-        self._by_writer().big(self.cell.objects * (2 if self.cell.history == "big" else 1))
-        self._special()
+        self._by_writer().big(self.cell.objects * (2 if history == "big" else 1))
+        self._special(history)
         if handover == "once":
             self._overlapping(3)
             return
@@ -203,15 +219,15 @@ class Run:
                 code = one.end()
                 assert code in (0, OCCUPIED), f"{one.name} ended with {code}: {one.said}"
 
-    def _special(self) -> None:
+    def _special(self, history: str) -> None:
         """What makes the history what it is, while rows wait."""
-        if self.cell.history == "future":
+        if history == "future":
             self._by_writer().future()
-        elif self.cell.history == "hold":  # the first row of a change: were it the second, it would be told in two
+        elif history == "hold":  # the first row of a change: were it the second, it would be told in two
             some = self._records("status = 'N' AND (column_name IS NULL OR column_name = 'version')")
             if some:
                 self._care("hold", *map(str, self.dice.sample(some, min(6, len(some)))))
-        elif self.cell.history == "requeue":
+        elif history == "requeue":
             self._requeue()
 
     def _requeue(self) -> None:
@@ -266,7 +282,7 @@ class Run:
 
     def _drain(self, team: Team) -> None:
         """Lets publishers finish what waits, and ends them."""
-        if self.cell.history == "hold":
+        if "hold" in self.cell.histories:
             self._care("release", "--all")
         team.grow(1)
         end = time.monotonic() + DRAIN

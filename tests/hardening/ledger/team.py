@@ -16,19 +16,28 @@ TAKEOVER: Final = 20.0
 """Seconds within which somebody else must have taken over: three leases of half a second, on a machine that is busy."""
 
 
+TRIES: Final = 20
+"""How often one is frozen that has locked the database with which it works."""
+
+
 class Team:
-    """Two publishers of one log. `config` writes a configuration and gives the file; `cut` cuts the sessions of one."""
+    """Two publishers of one log. `config` writes a configuration and gives the file; `cut` cuts the sessions of one.
+
+    `writable` says whether others can write to the log's database now.
+    """
 
     def __init__(
         self,
         config: Callable[[str], Path],
         start: Callable[[Path], Command],
         cut: Callable[[Command], None],
+        writable: Callable[[], bool],
         dice: random.Random,
     ) -> None:
         self._config = config
         self._start = start
         self.cut = cut
+        self.writable = writable
         self.dice = dice
         self.members: list[Command] = []
         self.found: list[Finding] = []
@@ -113,9 +122,19 @@ def kill(team: Team) -> None:
 
 
 def freeze(team: Team) -> None:
-    """The one that publishes is frozen for longer than its lease, replaced, and wakes while the other is at work."""
+    """The one that publishes is frozen for longer than its lease, replaced, and wakes while the other is at work.
+
+    Nobody can replace one that has locked an SQLite file (docs/explanation/delivery.md): that one is frozen once more.
+    """
     former = team.one()
     former.freeze()
+    for _ in range(TRIES):
+        if team.writable():
+            break
+        former.wake()
+        time.sleep(team.dice.uniform(0.01, 0.1))
+        former = team.one()
+        former.freeze()
     if team.taken_over(former, "frozen"):
         time.sleep(team.dice.uniform(0.3, 0.8))
     former.wake()

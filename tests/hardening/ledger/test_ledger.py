@@ -18,18 +18,18 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 
 from tests.hardening.ledger.covering import ABREAST, CRASHING, HISTORIES, OUTPUTS, Case, at_random, cases
-from tests.hardening.ledger.figures import RUN, Asked, Tally, begun
+from tests.hardening.ledger.figures import Asked, Tally, begun
 from tests.hardening.ledger.runs import Cell, Report, Run, Servers
 from tests.hardening.troubles import own_server
 from tests.support.servers_kafka import Broker
 
 LONG: Final = "EVENTLOG_LEDGER" in os.environ
-SEED, HANDOVERS, KILLS = map(int, os.environ.get("EVENTLOG_LEDGER", "1 4 4").split())
+SEED, HANDOVERS, KILLS = map(int, os.environ.get("EVENTLOG_LEDGER", "1 1 1").split())
 """How much is tried at random; figures are kept of a run that was asked for."""
 
 AT_RANDOM: Final = at_random(SEED, HANDOVERS, KILLS)
 ASKED: Final = Asked(seed=SEED, handovers=HANDOVERS, kills=KILLS, cases=len(AT_RANDOM))
-LEFT: Final = AT_RANDOM[begun(ASKED, RUN).runs :] if LONG else AT_RANDOM
+LEFT: Final = AT_RANDOM[begun(ASKED, ASKED.path).runs :] if LONG else AT_RANDOM
 
 Crashing = tuple[Engine, Callable[[], None]]
 
@@ -59,7 +59,7 @@ def crashing() -> Iterator[Crashing]:
 def tally() -> Iterator[Tally]:
     """What the cases at random come to."""
     with tempfile.TemporaryDirectory() as folder:
-        yield Tally(ASKED, RUN if LONG else Path(folder) / "ledger.json")
+        yield Tally(ASKED, ASKED.path if LONG else Path(folder) / "ledger.json")
 
 
 @pytest.fixture
@@ -121,27 +121,25 @@ def test_every_pair_of_output_handover_and_history_is_there() -> None:
 
 
 def test_late_commits_stand_in_a_topic_of_documents(postgresql: Engine, tmp_path: Path, broker: Broker) -> None:
-    cell = Cell(outputs=["Kafka XDS"], handovers=["none"] * 4, history="late", objects=100)
+    cell = Cell(outputs=["Kafka XDS"], handovers=["none"] * 4, histories=["late"], objects=100)
     expect_all_well(cell, postgresql, tmp_path, Servers(kafka=broker.servers))
 
 
-@pytest.mark.parametrize("output", ["change tables", "change files", "message files"])
-def test_an_heir_goes_on_where_the_one_that_was_told_to_stop_ended(
-    postgresql: Engine, tmp_path: Path, output: str
-) -> None:
-    expect_all_well(Cell(outputs=[output], handovers=["polite stop"] * 2, history="big"), postgresql, tmp_path)
+def test_an_heir_goes_on_where_the_one_that_was_told_to_stop_ended(postgresql: Engine, tmp_path: Path) -> None:
+    outputs = ["change tables", "change files", "message files"]
+    expect_all_well(Cell(outputs=outputs, handovers=["polite stop"] * 2, histories=["big"]), postgresql, tmp_path)
 
 
 def test_who_comes_back_after_another_one_reads_what_it_wrote(
     postgresql: Engine, tmp_path: Path, broker: Broker
 ) -> None:
-    cell = Cell(outputs=["Kafka messages"], handovers=["cut", "cut"], history="big", objects=800)
+    cell = Cell(outputs=["Kafka messages"], handovers=["cut", "cut"], histories=["big"], objects=800)
     expect_all_well(cell, postgresql, tmp_path, Servers(kafka=broker.servers))
 
 
-@pytest.mark.parametrize("output", ["XDS files", "change files", "change tables"])
-def test_one_that_wakes_after_it_was_replaced_changes_nothing(postgresql: Engine, tmp_path: Path, output: str) -> None:
-    expect_all_well(Cell(outputs=[output], handovers=["freeze"], history="big"), postgresql, tmp_path)
+def test_one_that_wakes_after_it_was_replaced_changes_nothing(postgresql: Engine, tmp_path: Path) -> None:
+    outputs = ["XDS files", "change files", "change tables"]
+    expect_all_well(Cell(outputs=outputs, handovers=["freeze"] * 2, histories=["big"]), postgresql, tmp_path)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
