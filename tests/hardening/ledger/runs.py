@@ -29,6 +29,8 @@ LOCAL: Final = ("XDS files", "change files", "message files", "change tables", "
 KAFKA: Final = ("Kafka XDS", "Kafka messages")
 HTTP: Final = ("HTTP",)
 DRAIN: Final = 60.0
+"""Seconds in which at least one row must be published, once nobody writes any more; however many wait."""
+
 OCCUPIED: Final = 75
 
 
@@ -285,8 +287,10 @@ class Run:
         if "hold" in self.cell.histories:
             self._care("release", "--all")
         team.grow(1)
-        end = time.monotonic() + DRAIN
-        while waiting(self.engine) and time.monotonic() < end:
+        last, end = -1, time.monotonic() + DRAIN
+        while (left := waiting(self.engine)) and time.monotonic() < end:
+            if left != last:
+                last, end = left, time.monotonic() + DRAIN
             team.fallen()
             time.sleep(0.1)
         team.end()
