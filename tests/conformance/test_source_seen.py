@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -190,6 +191,44 @@ def test_a_row_that_wakes_the_publisher_is_one_that_it_can_read(log: LogTable) -
         assert wakeup._looked()
     finally:
         wakeup.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happens_each_cycle_has_what_it_should(log: LogTable, seed: int) -> None:
+    """Rows appear anywhere, are held, released and requeued, and the model says what is to be published."""
+    dice, care, source = Random(seed), Log(log.engine, log.names), source_of(log)
+    keys: dict[int, str] = {}
+    waiting: set[int] = set()
+    held: set[int] = set()
+    free = dice.sample(range(1, 400), 399)
+    for _ in range(60):
+        deed = dice.choice(["write"] * 8 + ["hold", "release", "release all", "requeue"])
+        if deed == "write":
+            key = dice.choice([HELD, HELD, "idu=2", "idu=3"])
+            new = [free.pop() for _ in range(dice.randint(0, 6))]
+            log.write_all(new, key=key) if new else None
+            keys |= dict.fromkeys(new, key)
+            waiting.update(new)
+        elif deed == "hold" and waiting:
+            held.add(chosen := dice.choice(sorted(waiting)))
+            hold(care, [(chosen, chosen)])
+        elif deed == "release" and held:
+            held.remove(chosen := dice.choice(sorted(held)))
+            release(care, [(chosen, chosen)])
+        elif deed == "release all":
+            held.clear()
+            release(care, [EVERYTHING])
+        elif deed == "requeue":
+            first, last = sorted(dice.sample(range(1, 400), 2))
+            requeue(care, [(first, last)], Choice(letters="S"))
+            waiting.update(number for number in keys if first <= number <= last)
+        ahead = {key: min(number for number in held if keys[number] == key) for key in {keys[one] for one in held}}
+        expected = sorted(one for one in waiting if one < ahead.get(keys[one], one + 1))
+        limit = dice.choice([3, 1000])
+        found = cycle(source, limit)
+        assert found[:limit] == expected[:limit]
+        assert found == expected[: len(found)]
+        waiting.difference_update(found)
 
 
 FEW, MANY = 5_000, 60_000

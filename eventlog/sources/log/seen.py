@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from eventlog.sql.log import Log
 
-PAGE_ROWS: Final = 50_000
+PAGE_ROWS: Final = 20_000
 """So many rows are looked at by one statement at most when their numbers are learned."""
 
 PIECE_NUMBERS: Final = 1_000
 """So many numbers are looked at anew in each cycle."""
 
-MIXED_NUMBERS: Final = 10_000
+MIXED_NUMBERS: Final = 20_000
 """A stretch with rows of several objects is not longer, so that little is forgotten with one of them."""
 
 MOST_GAPS: Final = 5_000

@@ -73,10 +73,10 @@ WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BI
                     AND (kept.held <> 0 OR kept.next_attempt > /* now */CURRENT_TIMESTAMP))
 ORDER BY waiting./* record_id */record_id LIMIT :limit;
 
--- passed_runs: runs of numbers without gaps, each of rows of one object that is passed over
+-- passed_runs: rows of objects that are passed over, as runs of numbers without gaps: of each object in a run its first and
+-- last number. Between them lie rows of other objects that are passed over as well.
 SELECT MIN(place.id), MAX(place.id), MIN(place.name), MIN(place.object)
-FROM (SELECT one.id, one.name, one.object,
-             one.id - ROW_NUMBER() OVER (PARTITION BY CAST(one.name AS BINARY), CAST(one.object AS BINARY) ORDER BY one.id) AS island
+FROM (SELECT found.id, found.name, found.object, found.id - ROW_NUMBER() OVER (ORDER BY found.id) AS island
       FROM (SELECT waiting./* record_id */record_id AS id, waiting./* table_name */table_name AS name,
                    waiting./* table_key */table_key AS object
             FROM /* log */event_log AS waiting
@@ -84,9 +84,8 @@ FROM (SELECT one.id, one.name, one.object,
               AND waiting./* record_id */record_id > :above AND waiting./* record_id */record_id <= :upto
               AND NOT /* except */(1 = 1)
             ORDER BY waiting./* record_id */record_id
-            LIMIT :limit) AS one) AS place
-GROUP BY CAST(place.name AS BINARY), CAST(place.object AS BINARY), place.island
-ORDER BY MIN(place.id);
+            LIMIT :limit) AS found) AS place
+GROUP BY place.island, CAST(place.name AS BINARY), CAST(place.object AS BINARY);
 
 -- count_some: how many rows could be read now, counted up to a limit
 SELECT COUNT(*) FROM (

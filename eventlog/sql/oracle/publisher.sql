@@ -40,19 +40,18 @@ SELECT record_id FROM (
     ORDER BY waiting./* record_id */record_id
 ) WHERE ROWNUM <= :limit;
 
--- passed_runs: runs of numbers without gaps, each of rows of one object that is passed over
+-- passed_runs: rows of objects that are passed over, as runs of numbers without gaps: of each object in a run its first and
+-- last number. Between them lie rows of other objects that are passed over as well.
 SELECT MIN(place.id), MAX(place.id), MIN(place.name), MIN(place.object)
-FROM (SELECT one.id, one.name, one.object,
-             one.id - ROW_NUMBER() OVER (PARTITION BY one.name, one.object ORDER BY one.id) AS island
+FROM (SELECT found.id, found.name, found.object, found.id - ROW_NUMBER() OVER (ORDER BY found.id) AS island
       FROM (SELECT * FROM (SELECT waiting./* record_id */record_id AS id, waiting./* table_name */table_name AS name,
                    waiting./* table_key */table_key AS object
             FROM /* log */event_log waiting
             WHERE waiting./* status */status = 'N'
               AND waiting./* record_id */record_id > :above AND waiting./* record_id */record_id <= :upto
               AND NOT /* except */(1 = 1)
-            ORDER BY waiting./* record_id */record_id) WHERE ROWNUM <= :limit) one) place
-GROUP BY place.name, place.object, place.island
-ORDER BY MIN(place.id);
+            ORDER BY waiting./* record_id */record_id) WHERE ROWNUM <= :limit) found) place
+GROUP BY place.island, place.name, place.object;
 
 -- count_some: how many rows could be read now, counted up to a limit
 SELECT COUNT(*) FROM /* log */event_log waiting
