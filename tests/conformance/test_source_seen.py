@@ -10,6 +10,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.admin.rows import EVERYTHING, Choice, hold, release, requeue
 from eventlog.core.backoff import Backoff
+from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.seams import Batch
 from eventlog.sources.log import seen
@@ -146,6 +147,18 @@ def test_of_two_held_objects_each_comes_when_it_is_released(log: LogTable) -> No
     assert cycle(source) == []
     release(care, [(1, 1)])
     assert cycle(source) == list(range(1, 30, 3))
+
+
+def test_after_an_error_everything_is_read_anew(log: LogTable) -> None:
+    """A server that came back may not have what was settled last."""
+    source = held(log)
+    log.write(41, key="idu=2")
+    log.write(42, key=HELD)
+    assert cycle(source) == [41]
+    log.run("UPDATE event_log SET status = 'N' WHERE record_id = 41")
+    with pytest.raises(SourceError), source._transaction() as connection:
+        connection.execute(text("SELECT nothing FROM nowhere"))
+    assert cycle(source) == [41]
 
 
 def test_numbers_that_fall_and_numbers_far_apart(log: LogTable) -> None:

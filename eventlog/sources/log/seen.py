@@ -46,6 +46,9 @@ REST_SECONDS: Final = 60.0
 NEVER: Final = 2**62
 """A number above that of every row."""
 
+UNKNOWN: Final = ""
+"""A stamp that no log has."""
+
 Gap = tuple[int, int]
 """The first and the last number of a stretch that nobody has seen."""
 
@@ -66,7 +69,7 @@ class Seen:
         self._passed = Passed()
         self._stretches: list[Stretch] = []
         self._gaps: list[Gap] = []
-        self._stamp = ""
+        self._stamp = UNKNOWN
         self._next = EVER
         self._piece: Gap | None = None
         self._turn = 0
@@ -84,6 +87,10 @@ class Seen:
         """Begins anew."""
         self._keep([])
         self._piece = None
+
+    def distrust(self) -> None:
+        """Has the next cycle begin anew; whichever thread says so, nothing changes under another one's hands."""
+        self._stamp = UNKNOWN
 
     def renew(self, stamp: str, passed: Passed) -> None:
         """Begins a cycle: `passed` is what is passed over in it, and `stamp` changes when rows are held or released."""

@@ -101,7 +101,7 @@ class LogSource:
     def read(self, limit: int) -> Batch:
         """The batch in hand if there is one, else the next rows, noted before they are handed out."""
         while (batch := self._read(limit)) is None:
-            pass
+            self.seen.distrust()
         return batch
 
     def _read(self, limit: int) -> Batch | None:
@@ -304,6 +304,6 @@ class LogSource:
             with self.log.transaction(lone=lone) as connection:
                 yield connection
         except SourceError:
-            self.seen.forget()
+            self.seen.distrust()
             self.log.check()
             raise
