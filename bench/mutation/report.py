@@ -70,9 +70,8 @@ class Equivalent(Struct, frozen=True, kw_only=True):
 
     def explains(self, mutant: Mutant) -> bool:
         """Whether somebody has said why this mutant makes no difference; one that no test reaches may well make one."""
-        if mutant.end != "survived":
-            return False
-        return any(one.matches(mutant) for one in self.mutant) or any(one.matches(mutant) for one in self.kind)
+        known = any(one.matches(mutant) for one in self.mutant) or any(one.matches(mutant) for one in self.kind)
+        return known and mutant.end == "survived"
 
 
 class Found(Struct, frozen=True, kw_only=True):

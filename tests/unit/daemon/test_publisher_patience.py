@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from threading import Event as Flag
+from typing import cast
 
 import pytest
 from sqlalchemy import Engine
@@ -20,7 +21,8 @@ from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.rest import Rest
 from eventlog.delivery.output import Output
 from eventlog.sources.log.source import LogSource
-from eventlog.xds.write import XdsFormat
+from eventlog.sources.log.wakeup import Wakeup
+from eventlog.xds.write import HEARTBEAT, XdsFormat
 from tests.integration.publishing import config_of, site
 from tests.support.memory import MemorySink, OneEach
 
@@ -168,3 +170,46 @@ def test_rows_that_come_while_another_waits_for_an_hour_are_published_at_the_nex
     assert seconds == [10, 10, 10]
     assert list(sink.taken) == ["1", "2"]
     assert log.statuses() == {1: "N", 2: "S"}
+
+
+def test_an_idle_publisher_beats_after_its_minutes_and_not_soon_after_a_document(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, beats, log = [1000.0], list[float](), site(sqlite)
+    monkeypatch.setattr(heartbeat, "monotonic", lambda: now[0])
+
+    class Beats(MemorySink):
+        def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+            if [document.id for document in documents] == [HEARTBEAT]:
+                beats.append(now[0] - 1000)
+            return super().write(documents, plan)
+
+    def wait(_rest: Rest, seconds: float, each: Callable[[], None] = lambda: None, **_alert: object) -> None:
+        for _ in range(round(seconds)):
+            now[0] += 1
+            each()
+        if now[0] == 1090:
+            log.write(1)
+        if now[0] >= 1220:
+            publisher.stop()
+
+    monkeypatch.setattr(Rest, "for_seconds", wait)
+    config = config_of(sqlite, tmp_path, heartbeat_interval=1)
+    with Publisher(config, outputs=[Output(format=XdsFormat(), sink=Beats([]))]) as publisher:
+        for _ in publisher.rounds():
+            pass
+    assert beats == [60, 150, 210], "a minute after the first, and a minute after the document at 90"
+
+
+@pytest.mark.parametrize("all_held, ends", [(False, True), (True, False)])
+def test_rows_that_come_end_the_wait_unless_nothing_would_be_read(all_held: bool, ends: bool) -> None:
+    class Alert:
+        """Rows come at once."""
+
+        def wait(self, seconds: float, stopped: Flag) -> bool:
+            return True
+
+    stopped = Flag()
+    resting = Rest(PublisherConfig(polling_interval=10), cast("Wakeup", Alert()), stopped, stopped.set)
+    resting.until_next(lambda: None, later=0.01, all_held=all_held)
+    assert stopped.is_set() is not ends
