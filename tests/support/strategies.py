@@ -158,7 +158,10 @@ def _phone(history: History, row: RowId, style: str, number: str) -> None:
 
 def cuts(history: History) -> st.SearchStrategy[list[int]]:
     """Places to cut a history's events into batches."""
-    return st.lists(st.integers(0, len(history.events)), max_size=4).map(sorted)
+    last = len(history.events) - 1
+    if last < 1:
+        return st.just([])
+    return st.lists(st.integers(1, last), min_size=1, max_size=4).map(sorted)
 
 
 def pieces(events: list[Event], places: list[int]) -> Iterator[list[Event]]:

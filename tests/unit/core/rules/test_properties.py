@@ -42,10 +42,13 @@ def test_replaying_the_changes_gives_what_the_tables_hold(history: History, coal
     assert filled(replay(changes, CATALOG)) == held(history)
 
 
+@shares(cut=0.4)
 @given(st.data(), histories(), st.booleans())
 def test_so_does_cutting_the_history_anywhere(data: st.DataObject, history: History, coalesce: bool) -> None:
     store: Store = {}
-    for events in pieces(history.events, data.draw(cuts(history))):
+    cut = list(pieces(history.events, data.draw(cuts(history))))
+    met(cut=sum(map(bool, cut)) > 1)
+    for events in cut:
         changes, _ = decide(events, history.table, catalog=CATALOG, options=Options(coalesce=coalesce))
         store = replay(changes, CATALOG, store)
     assert filled(store) == held(history)
@@ -85,13 +88,16 @@ def test_the_order_in_which_events_are_handed_over_does_not_matter(data: st.Data
     assert decide(shuffled, history.table, catalog=CATALOG) == straight
 
 
+@shares(objects=0.3)
 @given(histories())
 def test_changes_come_in_the_order_of_their_last_events(history: History) -> None:
     changes, _ = decide(history.events, history.table, catalog=CATALOG)
+    met(objects=len({change.row for change in changes}) > 1)
     places = [change.positions[-1] for change in changes]
     assert places == sorted(places)
 
 
+@shares(several=0.3)
 @given(st.data(), histories(), st.booleans())
 def test_a_change_names_the_transaction_that_its_events_were_written_in(
     data: st.DataObject, history: History, coalesce: bool
@@ -102,6 +108,8 @@ def test_a_change_names_the_transaction_that_its_events_were_written_in(
         for event, number in zip(history.events, numbers, strict=True)
     ]
     written = {event.position: event.transaction for event in events}
-    for change in decide(events, history.table, catalog=CATALOG, options=Options(coalesce=coalesce)).changes:
+    changes, _ = decide(events, history.table, catalog=CATALOG, options=Options(coalesce=coalesce))
+    met(several=len({change.transaction for change in changes}) > 1)
+    for change in changes:
         assert change.transaction == written[change.positions[-1]]
         assert coalesce or {written[position] for position in change.positions} == {change.transaction}
