@@ -5,15 +5,18 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
+from math import ceil
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from bench.mutation.areas import Area, files_of
 from bench.mutation.code import evenly
-from bench.mutation.report import Mutant
+from bench.mutation.report import End, Mutant
 from eventlog.sql import queries
 
 SWAPS = {
@@ -33,6 +36,8 @@ SWAPS = {
     "old_value": "new_value",
     "new_value": "old_value",
 }
+MORE = 15
+"""So many times as long as the tests need without a fault they may take with one."""
 _word = re.compile(
     r"/\*.*?\*/(?:'(?:[^']|'')*'|[\w.]+|\([^()]*\))?|'(?:[^']|'')*'|\b(?:IS NOT|NOT GLOB|[A-Za-z_]\w*)\b|<>|[=<>]|\b\d+\b"
 )
@@ -44,17 +49,20 @@ def mutants_of(area: Area, files: Sequence[str], most: int) -> tuple[int, list[M
     arguments = ["-x", "-q", "-p", "no:cacheprovider", *area.options, *files_of(area.tests)]
     with redirect_stdout(io.StringIO()):
         pytest.main(["--collect-only", *arguments])  # what is imported here, no mutant has to import
-    if not _ends_well(arguments, None):
+    began = monotonic()
+    if _exit_code(arguments, None, 0) != 0:
         raise SystemExit("The tests fail without any mutant.")
+    seconds = ceil((monotonic() - began + 1) * MORE)
     made = [(file, *one) for file in files for one in every(Path(file).read_text())]
     tried = [made[int(number)] for number in evenly([str(number) for number in range(len(made))], most or len(made))]
-    return len(made), [_judged(arguments, one) for one in tried]
+    return len(made), [_judged(arguments, one, seconds) for one in tried]
 
 
-def _judged(arguments: list[str], made: tuple[str, str, str, str]) -> Mutant:
+def _judged(arguments: list[str], made: tuple[str, str, str, str], seconds: int) -> Mutant:
     file, name, text, changed = made
-    survived = _ends_well(arguments, (file, name, changed))
-    return Mutant(file=file, removed=text, added=changed, end="survived" if survived else "killed")
+    code = _exit_code(arguments, (file, name, changed), seconds)
+    end: End = "survived" if code == 0 else "slow" if code == -signal.SIGALRM else "killed"
+    return Mutant(file=file, removed=text, added=changed, end=end)
 
 
 def every(sql: str) -> Iterator[tuple[str, str, str]]:
@@ -72,10 +80,11 @@ def _instead(word: str) -> str | None:
     return SWAPS.get(word)
 
 
-def _ends_well(arguments: list[str], fault: tuple[str, str, str] | None) -> bool:
-    """Whether the tests are content with the fault, in a process of their own that has imported everything already."""
+def _exit_code(arguments: list[str], fault: tuple[str, str, str] | None, seconds: int) -> int:
+    """How the tests end with the fault, in a process of their own that has imported everything already; 0 has no limit."""
     child = os.fork()
     if child == 0:
+        signal.alarm(seconds)
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 1)
         os.dup2(silence, 2)
@@ -84,4 +93,4 @@ def _ends_well(arguments: list[str], fault: tuple[str, str, str] | None) -> bool
             queries.texts(Path(file).parent.name)[name] = changed
         os._exit(pytest.main(arguments))
     _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status) == 0
+    return os.waitstatus_to_exitcode(status)
