@@ -210,3 +210,20 @@ def test_reserved_characters_are_escaped_everywhere() -> None:
         '  <add-attr attr-name="a&quot;&#9;"><value type="string">&lt;&amp;&gt;&#13;\n\t"</value></add-attr>\n'
         "</add>\n"
     )
+
+
+def test_an_edit_of_several_values_lists_them_without_anything_between() -> None:
+    both = '<value type="string">1</value><value type="string">2</value>'
+    edit = Edit(column=PHONE, new=("1", "2"))
+    assert inner(Op.ADD, edit) == [f'<add-attr attr-name="{PHONE}">{both}</add-attr>']
+    taken = Edit(column=PHONE, old=("1", "2"), new=("1", "2"))
+    assert inner(Op.MODIFY, taken) == [
+        f'<modify-attr attr-name="{PHONE}"><remove-value>{both}</remove-value><add-value>{both}</add-value></modify-attr>'
+    ]
+
+
+def test_an_image_without_a_key_is_refused_in_words() -> None:
+    keyless = Change(row=RowId(None, "usr", ""), op=Op.ADD, edits=(), positions=((7,),), whole=True)
+    with pytest.raises(ExpressionError) as refused:
+        fragment(keyless, CATALOG)
+    assert str(refused.value) == "nobody said what its key is, and XDS names every object by its key"

@@ -149,3 +149,12 @@ def test_the_error_pickles() -> None:
     with pytest.raises(ExpressionError) as caught:
         time_text("soon", DATE, 1)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301 - made one expression earlier
+
+
+def test_a_time_that_has_no_room_in_syntax_1_says_which_has() -> None:
+    with pytest.raises(ExpressionError) as refused:
+        time_text("1969-12-31", DATE, 1)
+    assert str(refused.value) == (
+        "'1969-12-31' is outside 1970-01-01 00:00:00 to 2106-02-07 06:28:15 UTC, all that time-syntax 1 can"
+        " express; choose time-syntax 2 or 3"
+    )

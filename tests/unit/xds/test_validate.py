@@ -51,6 +51,7 @@ def test_what_the_reference_lists_is_valid(event: str) -> None:
         (f"<add>{A}</add>", "<add> needs the attribute class-name."),
         (f'<add class-name="a" colour="b">{A}</add>', "<add> cannot have the attribute colour."),
         (f'<add class-name="a" xmlns:x="urn:x" x:y="">{A}</add>', "<add> cannot have the attribute {urn:x}y."),
+        (f'<add class-name="a" xmlns:x="urn:dirxml:jdbc" x:y="" z="">{A}</add>', "<add> cannot have the attribute z."),
         (f'<add class-name="a">{A}<add-attr><value/></add-attr></add>', "<add-attr> needs the attribute attr-name."),
         (f'<add class-name="a">{A}<add-attr attr-name="b"/></add>', f"<add-attr> {MODEL.format('value+', 'nothing')}"),
         (f'<add class-name="a">{A}{A}</add>', "<add> " + MODEL.format(

@@ -48,6 +48,8 @@ GOOD = [
     (C.OCTET, memoryview(b"\xbb\xbb"), ("octet", "u7s=")),
     (C.OCTET, b"", ("octet", "")),
     (C.OCTET, "qq\r\no=\n", ("octet", "qqo=")),
+    (C.OCTET, "qq\no=", ("octet", "qqo=")),
+    (C.OCTET, "qq\ro=", ("octet", "qqo=")),
     (C.OCTET, "", ("octet", "")),
     (C.STATE, b"\0", ("state", "false")),
     (C.STATE, b"\1", ("state", "true")),
