@@ -272,3 +272,9 @@ def test_plans_are_as_long_as_there_are_lanes() -> None:
     made = delivery("abcdefghij" * 30, sink)
     made.run(None, lambda: plans.append(len(made.progress().planned)), lambda: None)
     assert plans == [150, 150]
+
+
+def test_what_was_taken_before_stays_told_when_nothing_more_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventlog.delivery.output.ANSWERED_CHUNK", 1)
+    made = delivered("abcd", LanedSink(2, fated(_3=Status.NEW, _4=Status.NEW)))
+    assert made.taken == ("2", (2,))

@@ -41,6 +41,14 @@ def test_a_look_holds_for_a_while_and_for_what_caused_it(clock: Clock) -> None:
     assert not found.cover({cause})
 
 
+def test_a_look_for_one_cause_forgets_no_other(clock: Clock) -> None:
+    found = Looks()
+    found.note({("usr", "nick")})
+    clock.now += 1
+    found.note({("grp", None)})
+    assert found.cover({("usr", "nick"), ("grp", None)})
+
+
 def test_only_what_cannot_be_read_is_a_cause() -> None:
     events = [event(1), event(2, column="nick"), event(3, key="idu")]
     invalid = Outcome(position=(2,), status=Status.ERROR, reason=Reason.INVALID)

@@ -15,7 +15,15 @@ from eventlog.delivery import output as delivery
 from eventlog.delivery.final_outcomes import given_up
 from eventlog.delivery.output import Strictness
 from eventlog.delivery.pipeline import Output, Pipeline
-from eventlog.sources.notes import Decided, read_decided, read_positions, read_progress, write_positions
+from eventlog.sources.notes import (
+    Decided,
+    Progress,
+    read_decided,
+    read_positions,
+    read_progress,
+    write_note,
+    write_positions,
+)
 from tests.support.memory import MemoryRows, MemorySink, MemorySource, OneEach, Several, event, inserts
 from tests.support.strategies import CATALOG
 
@@ -176,6 +184,9 @@ def test_all_events_of_a_change_end_as_the_worst_of_them() -> None:
     source = MemorySource([], [event(1), event(2, column="lname")])
     round_with(source, MemorySink([], {2: Status.ERROR})).go_round()
     assert letters(source) == "EE"
+    source = MemorySource([], [event(1), event(2, column="lname")])
+    round_with(source, MemorySink([], {1: Status.ERROR, 2: Status.WARNING})).go_round()
+    assert letters(source) == "EE"
 
 
 def test_a_retried_document_keeps_its_id_and_other_outputs_do_not_get_it_again() -> None:
@@ -283,10 +294,13 @@ def test_after_enough_attempts_a_change_is_an_error_and_frees_what_it_superseded
     assert given_up(outcomes, {(2,): attempts}, 0) == outcomes
     if expected == "ES":
         assert ended[0].note == "Given up after 3 attempts. busy"
+        assert ended[1].reason is Reason.SUPERSEDED
 
 
 def test_who_says_nothing_of_a_retry_is_not_quoted() -> None:
-    [ended] = given_up([Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY)], {}, 1)
+    offered = [Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY)]
+    assert given_up(offered, {}, 2) == offered
+    [ended] = given_up(offered, {}, 1)
     assert ended.note == "Given up after 1 attempts."
 
 
@@ -327,3 +341,13 @@ def test_a_superseded_event_that_waits_for_its_winner_stays_superseded() -> None
 def test_of_what_was_decided_only_that_of_events_still_to_come_is_kept() -> None:
     found = Decided(superseded=(((1,), (2,)), ((3,), (4,))), vanished=((5,),)).of([(1,), (4,), (5,)])
     assert found == Decided(superseded=(((1,), (2,)),))
+
+
+def test_a_repeat_says_how_many_changes_were_left() -> None:
+    source, sink = MemorySource([], inserts(3)), MemorySink([], fails_at="3")
+    with pytest.raises(SinkError):
+        round_with(source, sink).go_round()
+    sink.fails_at = None
+    assert round_with(source, sink).go_round().changes == 3
+    source.settled, source.notes = {}, {"out 0": write_note(Progress(done="1..3"))}
+    assert round_with(source, sink).go_round().changes == 0

@@ -334,3 +334,30 @@ def test_the_name_of_a_plan_has_room_in_every_target() -> None:
     pipeline(Noting(inserts(1)), sink).go_round()
     [(plan, _)] = sink.plans
     assert len(bytes.fromhex(plan)) == 8
+
+
+@pytest.mark.parametrize("limit, most", [("CHUNK_BYTES", 18), ("CHUNK_EVENTS", 2)])
+def test_a_chunk_ends_where_it_is_just_full(limit: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, limit, most)
+    sink = PlanningSink()
+    pipeline(MemorySource([], inserts(5)), sink).go_round()
+    assert [len(ids) for _, ids in sink.plans] == [2, 2, 1]
+
+
+def test_documents_are_staged_while_their_plan_is_noted_and_not_once_an_answer_holds_some() -> None:
+    class Staging(PlanningSink):
+        def __init__(self) -> None:
+            super().__init__()
+            self.staged: list[list[str]] = []
+            self.answers = {1: Status.NEW}
+
+        def stage(self, documents: Sequence[Document]) -> None:
+            assert self.plans == [] or len(self.plans) == len(self.staged)
+            self.staged.append([document.id for document in documents])
+
+    by_object, sink = Strictness(on_retry="object"), Staging()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delivery, "ANSWERED_CHUNK", 1)
+        pipeline(Noting(inserts(3)), sink, answers=True, strictness=by_object).go_round()
+    assert sink.staged == [["1"]]
+    assert [ids for _, ids in sink.plans] == [["1"], ["2"], ["3"]]
