@@ -130,8 +130,6 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Ends a script whose last statements are not on disk yet."""
     script_start: str = ""
     """Begins a script, where the database's shell must be told how its statements end."""
-    domains: bool = False
-    """Types may have conditions of their own, which cost a writer a twentieth of what a table's CHECK costs (measured)."""
     checks_identity: bool = True
     """A CHECK may speak of a column that numbers itself."""
     passing_errors: frozenset[int] = frozenset()
@@ -180,6 +178,11 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Types whose text never needs quotes in a table_key."""
     settled_types: frozenset[str] = frozenset()
     """Types whose text does not depend on the session's settings; a trigger on others brings settings of its own."""
+
+    @property
+    def domains(self) -> bool:
+        """Types may have conditions of their own, which cost a writer a twentieth of what a table's CHECK costs (measured)."""
+        return self.types.domain is not None
 
     def marked(self, marker: str) -> str:
         """The marker as it stands beside a trigger, or inside one."""

@@ -36,9 +36,9 @@ def target_type(sql_type: str, there: ColumnTypes) -> TypeEngine[Any]:
     if kind is Category.NUMBER:
         return _number(sql_type, there)
     if kind is Category.TIMESTAMP:
-        return there.timestamp(zoned=is_zoned(sql_type))
+        return there.timestamp(is_zoned(sql_type))
     others: dict[Category, TypeEngine[Any]] = {Category.STATE: sa.Boolean(), Category.DATE: sa.Date()}
-    return others.get(kind) or there.time()
+    return others.get(kind) or there.time
 
 
 def _integer(sql_type: str, there: ColumnTypes) -> TypeEngine[Any]:

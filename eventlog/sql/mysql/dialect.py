@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.mysql.keys import MysqlLookup
-from eventlog.sql.mysql.types import SHAPES, MysqlTypes
+from eventlog.sql.mysql.types import SHAPES, TYPES
 
 _EXACT = frozenset(
     {
@@ -21,7 +21,7 @@ MYSQL = Dialect(
     name="mysql",
     constant_ranges=True,
     lookup=MysqlLookup(),
-    types=MysqlTypes(),
+    types=TYPES,
     driver="pymysql",
     extra="mysql",
     lock_codes=frozenset({1205}),

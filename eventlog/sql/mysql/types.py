@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Final
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
 
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
-from eventlog.sql.column_types import ColumnTypes, TypeOptions
-
-if TYPE_CHECKING:
-    from sqlalchemy.types import TypeEngine
+from eventlog.sql.column_types import ColumnType, ColumnTypes, general_text
 
 LONGEST_CHARACTERS: Final = 255
 """Longer texts count in full against the 65,535 bytes of a row."""
@@ -27,59 +27,30 @@ _READ_AS_TEXT: Final = frozenset({Category.DATE, Category.TIME, Category.TIMESTA
 _SAID: Final = {"engine": "InnoDB", "charset": "utf8mb4", "collate": "utf8mb4_bin"}
 
 
-class MysqlTypes(ColumnTypes):
-    """What differs in MariaDB and MySQL."""
+def _text(length: int | None) -> ColumnType:
+    return general_text(length) if length is not None and length <= LONGEST_CHARACTERS else mysql.LONGTEXT()
 
+
+def _keyed(kind: ColumnType) -> ColumnType:
+    """There are no keys of unbounded text."""
+    return mysql.VARCHAR(LONGEST_CHARACTERS) if isinstance(kind, mysql.LONGTEXT) else kind
+
+
+TYPES: Final = ColumnTypes(
+    text=_text,
+    binary=lambda length: mysql.LONGBLOB() if length is None else mysql.VARBINARY(length),
+    decimal=lambda digits, scale: sa.Numeric(65, 30) if digits is None else sa.Numeric(digits, scale),
+    timestamp=lambda _zoned: mysql.DATETIME(fsp=6),
+    time=mysql.TIME(fsp=6),
+    keyed=_keyed,
+    log_time=mysql.DATETIME(fsp=6),
+    log_moment=mysql.DATETIME(fsp=6),
+    log_name=sa.String(400),
+    log_key=sa.String(4000),
+    log_value=mysql.LONGTEXT(),
     # Binary collation: a lower-case status must not pass for an upper-case one.
-    table_options: ClassVar[TypeOptions] = {
-        f"{database}_{option}": value for option, value in _SAID.items() for database in ("mysql", "mariadb")
-    }
-
-    def text(self, length: int | None) -> TypeEngine[Any]:
-        from sqlalchemy.dialects import mysql
-
-        return super().text(length) if length is not None and length <= LONGEST_CHARACTERS else mysql.LONGTEXT()
-
-    def binary(self, length: int | None) -> TypeEngine[Any]:
-        from sqlalchemy.dialects import mysql
-
-        return mysql.LONGBLOB() if length is None else mysql.VARBINARY(length)
-
-    def decimal(self, digits: int | None, scale: int | None) -> TypeEngine[Any]:
-        return super().decimal(digits, scale) if digits is not None else super().decimal(65, 30)
-
-    def timestamp(self, *, zoned: bool) -> TypeEngine[Any]:
-        from sqlalchemy.dialects import mysql
-
-        return mysql.DATETIME(fsp=6)
-
-    def time(self) -> TypeEngine[Any]:
-        from sqlalchemy.dialects import mysql
-
-        return mysql.TIME(fsp=6)
-
-    def keyed(self, kind: TypeEngine[Any]) -> TypeEngine[Any]:
-        """There are no keys of unbounded text."""
-        import sqlalchemy as sa
-        from sqlalchemy.dialects import mysql
-
-        return mysql.VARCHAR(LONGEST_CHARACTERS) if isinstance(kind, sa.Text | mysql.LONGTEXT) else kind
-
-    def log_time(self) -> TypeEngine[Any]:
-        return self.timestamp(zoned=False)
-
-    def log_name(self) -> TypeEngine[Any]:
-        import sqlalchemy as sa
-
-        return sa.String(400)
-
-    def log_key(self) -> TypeEngine[Any]:
-        import sqlalchemy as sa
-
-        return sa.String(4000)
-
-    def log_value(self) -> TypeEngine[Any]:
-        return self.text(None)
+    table_options={f"{name}_{what}": said for what, said in _SAID.items() for name in ("mysql", "mariadb")},
+)
 
 
 def mysql_value(name: str, column: Column) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.oracle.keys import JsonTableLookup
-from eventlog.sql.oracle.types import OracleTypes
+from eventlog.sql.oracle.types import TYPES
 
 ORACLE = Dialect(
     name="oracle",
     lookup=JsonTableLookup(),
-    types=OracleTypes(),
+    types=TYPES,
     driver="oracledb",
     extra="oracle",
     identifier_bytes=30,

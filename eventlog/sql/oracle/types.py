@@ -3,60 +3,30 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Final
 
-from eventlog.sql.column_types import ColumnTypes, TypeOptions
+import sqlalchemy as sa
+from sqlalchemy.dialects import oracle
 
-if TYPE_CHECKING:
-    from sqlalchemy.types import TypeEngine
+from eventlog.sql.column_types import ColumnTypes
 
 SECONDS: Final = "YYYY-MM-DD HH24:MI:SS"
 NANOSECONDS: Final = f"{SECONDS}.FF9"
 _arguments = re.compile(r"\([^)]*\)")
 
 
-class OracleTypes(ColumnTypes):
-    """What differs in Oracle."""
-
+TYPES: Final = ColumnTypes(
+    binary=lambda length: sa.LargeBinary() if length is None else oracle.RAW(length),
+    timestamp=lambda zoned: oracle.TIMESTAMP(timezone=zoned),
+    time=sa.String(32),  # there is no time of day
+    log_number=sa.Numeric(19, 0),
+    # A DATE has no fractions, which the log can do without and the companion cannot.
+    log_moment=sa.TIMESTAMP(),
+    log_name=sa.String(400),
+    log_key=sa.String(4000),
     # In the order of the calls also on a cluster, where each node would else have numbers of its own in hand.
-    number_options: ClassVar[TypeOptions] = {"oracle_order": True}
-
-    def binary(self, length: int | None) -> TypeEngine[Any]:
-        from sqlalchemy.dialects import oracle
-
-        return super().binary(length) if length is None else oracle.RAW(length)
-
-    def timestamp(self, *, zoned: bool) -> TypeEngine[Any]:
-        from sqlalchemy.dialects import oracle
-
-        return oracle.TIMESTAMP(timezone=zoned)
-
-    def time(self) -> TypeEngine[Any]:
-        """Oracle has no time of day."""
-        import sqlalchemy as sa
-
-        return sa.String(32)
-
-    def log_number(self) -> TypeEngine[Any]:
-        import sqlalchemy as sa
-
-        return sa.Numeric(19, 0)
-
-    def log_moment(self) -> TypeEngine[Any]:
-        """A DATE of Oracle has no fractions, which the log can do without and the companion cannot."""
-        import sqlalchemy as sa
-
-        return sa.TIMESTAMP()
-
-    def log_name(self) -> TypeEngine[Any]:
-        import sqlalchemy as sa
-
-        return sa.String(400)
-
-    def log_key(self) -> TypeEngine[Any]:
-        import sqlalchemy as sa
-
-        return sa.String(4000)
+    number_options={"oracle_order": True},
+)
 
 
 def oracle_value(sql_type: str, column: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.postgresql.at_once import fetched_at_once
 from eventlog.sql.postgresql.keys import ArrayLookup
-from eventlog.sql.postgresql.types import PostgresqlTypes
+from eventlog.sql.postgresql.types import TYPES
 
 _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
 """Types that have one text for one value, and none of the characters that a table_key quotes."""
@@ -13,14 +13,13 @@ _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp"
 POSTGRESQL = Dialect(
     name="postgresql",
     lookup=ArrayLookup(),
-    types=PostgresqlTypes(),
+    types=TYPES,
     driver="psycopg",
     extra="postgres",
     copying_driver="psycopg",
     fetch_at_once=fetched_at_once,
     lock_codes=frozenset({"55P03"}),
     oldest_server=(13,),
-    domains=True,
     identifier_bytes=63,
     transition_tables=True,
     truncate_triggers=True,

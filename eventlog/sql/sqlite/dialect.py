@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.sqlite.keys import SqliteLookup
-from eventlog.sql.sqlite.types import SqliteTypes
+from eventlog.sql.sqlite.types import TYPES
 
 SQLITE = Dialect(
     name="sqlite",
     lookup=SqliteLookup(),
-    types=SqliteTypes(),
+    types=TYPES,
     error_number="sqlite_errorcode",
     stores_any_bytes=True,
     identifier_bytes=255,

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Final
 
-from eventlog.sql.column_types import ColumnTypes, TypeOptions
+import sqlalchemy as sa
 
-if TYPE_CHECKING:
-    from sqlalchemy.types import TypeEngine
+from eventlog.sql.column_types import ColumnTypes
 
-
-class SqliteTypes(ColumnTypes):
-    """What differs in SQLite."""
-
-    log_options: ClassVar[TypeOptions] = {"sqlite_autoincrement": True}
-
-    def decimal(self, digits: int | None, scale: int | None) -> TypeEngine[Any]:
-        """SQLite has no decimals; as text they stay what they were."""
-        import sqlalchemy as sa
-
-        return sa.Text()
-
-    def timestamp(self, *, zoned: bool) -> TypeEngine[Any]:
-        import sqlalchemy as sa
-
-        return sa.DateTime()
-
-    def log_number(self) -> TypeEngine[Any]:
-        import sqlalchemy as sa
-
-        return sa.Integer()
+TYPES: Final = ColumnTypes(
+    decimal=lambda _digits, _scale: sa.Text(),  # there are no decimals; as text they stay what they were
+    timestamp=lambda _zoned: sa.DateTime(),
+    log_number=sa.Integer(),
+    log_options={"sqlite_autoincrement": True},
+)

@@ -113,13 +113,13 @@ def _types(types: ColumnTypes) -> dict[str, tuple[sa.types.TypeEngine[Any], bool
     return {
         "status": (_letter, False),
         "event_type": (_integer, False),
-        "event_time": (types.log_time(), False),
-        "perpetrator": (types.log_name(), True),
-        "table_name": (types.log_name(), False),
-        "table_key": (types.log_key(), False),
-        "column_name": (types.log_name(), True),
-        "old_value": (types.log_value(), True),
-        "new_value": (types.log_value(), True),
+        "event_time": (types.log_time, False),
+        "perpetrator": (types.log_name, True),
+        "table_name": (types.log_name, False),
+        "table_key": (types.log_key, False),
+        "column_name": (types.log_name, True),
+        "old_value": (types.log_value, True),
+        "new_value": (types.log_value, True),
     }
 
 
@@ -128,7 +128,7 @@ def _columns(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
     numbered = [] if names.sequence else [sa.Identity(always=False, **dialect.types.number_options)]
     number = sa.Column(
         names.column("record_id"),
-        dialect.types.log_number(),
+        dialect.types.log_number,
         *numbered,
         primary_key=dialect.log_has_key,
         nullable=False,
@@ -138,9 +138,8 @@ def _columns(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
     defaults = {"status": sa.text("'N'"), "event_time": sa.text(f"({dialect.now})")}
     for name, (usual, nullable) in _types(dialect.types).items():
         type_ = usual
-        if dialect.domains and name in DOMAINS:
-            domain = _domain(names, dialect, name)
-            type_ = dialect.types.domain(domain, usual, names.schema)
+        if dialect.types.domain is not None and name in DOMAINS:
+            type_ = dialect.types.domain(_domain(names, dialect, name), usual, names.schema)
         columns[name] = sa.Column(names.column(name), type_, nullable=nullable, server_default=defaults.get(name))
     return columns
 
@@ -179,15 +178,15 @@ def _index_new_rows(names: LogNames, dialect: Dialect) -> None:
 def _make_outcomes(names: LogNames, types: ColumnTypes) -> None:
     op.create_table(
         names.outcomes,
-        sa.Column("record_id", types.log_number(), primary_key=True, autoincrement=False),
+        sa.Column("record_id", types.log_number, primary_key=True, autoincrement=False),
         sa.Column("status", _letter),
         sa.Column("reason", sa.String(40)),
-        sa.Column("note", types.log_value()),
+        sa.Column("note", types.log_value),
         sa.Column("attempts", _integer, nullable=False, server_default=sa.text("0")),
-        sa.Column("next_attempt", types.log_moment()),
+        sa.Column("next_attempt", types.log_moment),
         sa.Column("document", sa.String(200)),
         sa.Column("held", _integer, nullable=False, server_default=sa.text("0")),
-        sa.Column("settled_at", types.log_moment()),
+        sa.Column("settled_at", types.log_moment),
         schema=names.schema,
         **types.table_options,
     )
@@ -197,7 +196,7 @@ def _make_marks(names: LogNames, types: ColumnTypes) -> sa.Table:
     return op.create_table(
         names.marks,
         sa.Column("name", sa.String(200), primary_key=True),
-        sa.Column("value", types.log_value()),
+        sa.Column("value", types.log_value),
         schema=names.schema,
         **types.table_options,
     )

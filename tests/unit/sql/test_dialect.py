@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,16 +46,3 @@ def test_a_vector_is_read_as_base64() -> None:
         mysql_value("t.v", Column(name="v", type="VECTOR(3)")) == "REPLACE(TO_BASE64(t.v), CHAR(10 USING utf8mb4), '')"
     )
     assert mysql_value("t.v", Column(name="v", type="VARBINARY(3)")) == "t.v"
-
-
-def test_nobody_asks_for_a_databases_name() -> None:
-    """What is different there is a constant or a capability of the dialect."""
-    names = {"sqlite", "postgresql", "oracle", "mysql", "mariadb"}
-    asking = [
-        f"{path}:{node.lineno}"
-        for path in sorted(Path("eventlog").rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Compare | ast.MatchValue)
-        if names & {one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
-    ]
-    assert asking == []

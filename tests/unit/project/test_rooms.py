@@ -1,0 +1,96 @@
+"""A database has a room: nothing outside of it knows its name, and CONTRIBUTING says what a room has."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from eventlog.sql import dialect
+
+ROOT = Path(__file__).resolve().parents[3]
+SQL = ROOT / "eventlog" / "sql"
+NAMES = "|".join(sorted(dialect._ROOMS))
+ROOMS = sorted({place.partition(":")[0].split(".")[-2] for place in dialect._ROOMS.values()})
+REGISTRY = SQL / "dialect.py"
+ALLOWED = {"eventlog/cli/demo.py": "the demonstration makes an SQLite file for itself"}
+_named = re.compile(rf"({NAMES})([_+:].*)?", re.DOTALL).fullmatch
+_row = re.compile(r"^\| `([\w.]+)` \|", re.MULTILINE)
+_place = re.compile(r"^\d\. `([\w./]+)`", re.MULTILINE)
+
+
+def outside() -> list[Path]:
+    """The modules that belong to no room."""
+    found = [path for folder in ("eventlog", "spark") for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [path for path in found if path.parent.parent != SQL or path.parent.name not in ROOMS]
+
+
+def named(module: ast.Module) -> Iterator[ast.Constant]:
+    """Texts that are a database's name, or begin with one as an option or a URL does; docstrings are for people."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _named(node.value):
+            yield node
+
+
+def imported(module: ast.Module) -> Iterator[str]:
+    """What a module imports."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+
+
+def test_nobody_outside_of_a_room_knows_a_databases_name() -> None:
+    """Neither to compare it nor as the key of a table; what is different there is a field of the dialect."""
+    found = {
+        f"{path.relative_to(ROOT)}": [node.lineno for node in named(ast.parse(path.read_text()))]
+        for path in outside()
+        if path != REGISTRY
+    }
+    knowing = {path: lines for path, lines in found.items() if lines}
+    assert knowing.keys() == ALLOWED.keys(), knowing
+
+
+def test_the_registry_is_the_one_place_with_their_names() -> None:
+    tree = ast.parse(REGISTRY.read_text())
+    keys = {node for table in ast.walk(tree) if isinstance(table, ast.Dict) for node in table.keys}
+    assert [node for node in named(tree) if node not in keys] == []
+    assert len(set(dialect._ROOMS.values())) == len(dialect.dialects()) == len(ROOMS)
+
+
+def test_nobody_outside_of_a_room_imports_what_is_in_one() -> None:
+    inner = re.compile(rf"(eventlog\.sql\.({'|'.join(ROOMS)})|sqlalchemy\.dialects)\b").match
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in outside()
+        for name in imported(ast.parse(path.read_text()))
+        if inner(name)
+    ]
+    assert found == []
+
+
+def chapter() -> str:
+    """What CONTRIBUTING says of a new database."""
+    return (ROOT / "CONTRIBUTING.md").read_text().partition("## Adding a database")[2].partition("\n## ")[0]
+
+
+def test_contributing_lists_the_files_that_a_room_has() -> None:
+    """SQLite's has what every room has; another one may also have what differs there of other files of `common`."""
+    told = _row.findall(chapter())
+    assert sorted(told) == sorted(path.name for path in (SQL / "sqlite").iterdir() if path.suffix in (".py", ".sql"))
+    shared = {path.name for path in (SQL / "common").iterdir()}
+    for room in ROOMS:
+        files = {path.name for path in (SQL / room).iterdir() if path.suffix in (".py", ".sql")}
+        assert set(told) <= files, room
+        assert {name for name in files - set(told) if name.endswith(".sql")} <= shared, room
+
+
+def test_contributing_lists_every_place_outside_of_a_room_that_names_its_database() -> None:
+    places = _place.findall(chapter())
+    assert [place for place in places if not (ROOT / place).exists()] == []
+    for place in places:
+        file = ROOT / place
+        texts = [path.read_text().casefold() for path in file.glob("*.md")] if file.is_dir() else [file.read_text()]
+        assert any(re.search(r"\bpostgres", text) for text in texts), place
