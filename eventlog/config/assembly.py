@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from eventlog.config.settings import Config
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import PiecewiseFormat
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
 from eventlog.sources.marks import TRACKED, Marks
@@ -97,9 +96,10 @@ def workers_of(
     """The processes that share the work; none where a receiver judges each document, or where time makes the order."""
     from eventlog.delivery.share import Job, Reading
     from eventlog.delivery.workers import Workers
+    from eventlog.xds.write import XdsFormat
 
     source, formats = config.source, [output.format for output in outputs]
-    piecewise = tuple([form for form in formats if isinstance(form, PiecewiseFormat)])
+    piecewise = tuple([form for form in formats if isinstance(form, XdsFormat)])
     judged = any(output.answers for output in outputs)
     if config.publisher.workers == 1 or options.future or judged or len(piecewise) < len(formats):
         return None

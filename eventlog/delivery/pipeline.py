@@ -23,7 +23,7 @@ from eventlog.core.model import (
 )
 from eventlog.core.rules import Decision, Options, Round
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch, PiecewiseFormat, RowReader, Source
+from eventlog.core.seams import Batch, RowReader, Source
 from eventlog.delivery.final_outcomes import counted, given_up, settled_outcomes
 from eventlog.delivery.notes import (
     DECIDED,
@@ -185,9 +185,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         outcomes = Outcomes([event.position for event in batch.events], made.others)
         deliveries = self._deliveries([], after)
         for delivery, written, refused in zip(deliveries, made.written, made.refused, strict=True):
-            form = delivery.output.format
-            assert isinstance(form, PiecewiseFormat)
-            delivery.take(form.bound(written, delivery.end), refused)
+            delivery.take(delivery.output.format.bind(written, delivery.end), refused)
         return Work(
             batch=batch, deliveries=deliveries, outcomes=outcomes, decided=decided(outcomes), changes=made.changes
         )

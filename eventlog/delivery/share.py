@@ -12,7 +12,7 @@ from msgspec.structs import astuple, replace
 from eventlog.core.model import Event, Outcome, Position, ReadBack, Refusal, RowId, Transaction
 from eventlog.core.rules import Options, judge, screen, wanted
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import PiecewiseFormat, RowReader, Written
+from eventlog.core.seams import Format, RowReader, Written
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -33,7 +33,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
     catalog: Catalog
     options: Options
-    formats: tuple[PiecewiseFormat, ...]
+    formats: tuple[Format, ...]
     reading: Reading | None = None
 
 
@@ -79,7 +79,7 @@ class Worker:
         written: list[list[Written]] = []
         refused: list[list[Refusal]] = []
         for form in job.formats:
-            items = list(form.written(decision.changes, job.catalog))
+            items = list(form.writer(job.catalog)(decision.changes))
             written.append([item for item in items if isinstance(item, Written)])
             refused.append([item for item in items if isinstance(item, Refusal)])
         return Done(
