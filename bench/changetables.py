@@ -13,6 +13,7 @@ from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
 from eventlog.core.model import Change, Edit, Op, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex, bits_to_bytes, bits_to_hex
@@ -110,7 +111,7 @@ def _change(place: int, transaction: Transaction, cells: dict[str, Any]) -> Chan
 
 def encoded(changes: Sequence[Change]) -> list[RowsDocument]:
     """The finished rows."""
-    documents = [one for one in ChangeTableFormat().encode(changes, Catalog([USR])) if isinstance(one, RowsDocument)]
+    documents = [one for one in encode(ChangeTableFormat(), changes, Catalog([USR])) if isinstance(one, RowsDocument)]
     if sum(len(one.covers) for one in documents) != len(changes):
         raise AssertionError("changes are missing")
     return documents
@@ -169,7 +170,7 @@ def stored(changes: Sequence[Change]) -> None:
 
     sink = DatabaseSink(DatabaseSettings(url=""), engine())
     sink.open(None)
-    for document in ChangeTableFormat().encode(changes, Catalog([USR]), sink.last()):
+    for document in encode(ChangeTableFormat(), changes, Catalog([USR]), sink.last()):
         if not isinstance(document, RowsDocument) or sink.write([document]):
             raise AssertionError("a row was refused")
 
@@ -180,7 +181,7 @@ def filed(changes: Sequence[Change]) -> None:
 
     sink = ChangeTableFiles(_folder())
     sink.open(None)
-    for document in ChangeTableFormat().encode(changes, Catalog([USR]), sink.last()):
+    for document in encode(ChangeTableFormat(), changes, Catalog([USR]), sink.last()):
         if not isinstance(document, RowsDocument) or sink.write([document]):
             raise AssertionError("a row was refused")
 

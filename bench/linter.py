@@ -16,6 +16,7 @@ from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.core.model import Change, Image, Row
 from eventlog.core.rules import Options, tell
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import encode
 from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, Emulator
 from eventlog.sources.linter.images import Committed
@@ -113,7 +114,7 @@ def _changed(rows: Iterable[Sequence[Any]], settings: ReadingSettings) -> int:
 
 def _published(rows: Iterable[Sequence[Any]]) -> int:
     return sum(
-        1 for changes, catalog in _batches(rows, READING) for _ in XdsFormat(batch_size=128).encode(changes, catalog)
+        1 for changes, catalog in _batches(rows, READING) for _ in encode(XdsFormat(batch_size=128), changes, catalog)
     )
 
 

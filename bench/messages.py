@@ -16,6 +16,7 @@ from bench.broker import local_broker
 from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.core.model import Change, Edit, Op, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
@@ -101,7 +102,7 @@ def changes(number: int, *, whole: bool = False) -> Iterator[Change]:
 def encoded(made: Sequence[Change], encoding: Any, after: str = "") -> Iterator[MessagesDocument]:
     """The documents of the changes."""
     form = MessageFormat(settings=MessageSettings(encoding=encoding), body=False)
-    for document in form.encode(made, CATALOG, after):
+    for document in encode(form, made, CATALOG, after):
         assert isinstance(document, MessagesDocument)
         yield document
 

@@ -15,6 +15,7 @@ from sqlalchemy.pool import NullPool
 from bench.backlog import BATCH_SIZE, COLUMNS, LIMIT, PER_CHANGE, engine
 from bench.postgresql import url
 from eventlog.core.model import Change, Document, Edit, Op, RowId
+from eventlog.core.seams import encode
 from eventlog.sinks.files import FileSink
 from eventlog.xds.write import XdsFormat
 
@@ -64,7 +65,7 @@ class Queue(Struct, frozen=True, kw_only=True):
         found = 0
         for events in self._batches():
             changes = [change for number, kind, data in events if (change := _change(number, kind, parsed(data)))]
-            sink.write([document for document in form.encode(changes) if isinstance(document, Document)])
+            sink.write([document for document in encode(form, changes) if isinstance(document, Document)])
             found += len(changes)
         self._check(found)
 

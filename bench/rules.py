@@ -9,6 +9,7 @@ from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.core.model import Document, Event
 from eventlog.core.rules import decide
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import encode
 from eventlog.xds.write import XdsFormat
 
 PROMISED = 250_000
@@ -68,7 +69,7 @@ def log_rows(number: int) -> Iterator[LogRow]:
 def published(rows: Iterable[LogRow], batch_size: int, catalog: Catalog = CATALOG) -> int:
     """The number of bytes that the rows make."""
     decision = decide(_events(rows), catalog=catalog)
-    encoded = XdsFormat(batch_size=batch_size).encode(decision.changes, catalog)
+    encoded = encode(XdsFormat(batch_size=batch_size), decision.changes, catalog)
     return sum(len(document.body) for document in encoded if isinstance(document, Document))
 
 

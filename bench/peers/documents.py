@@ -7,6 +7,7 @@ from typing import Final
 
 from bench.backlog import BATCH_SIZE, LIMIT, PER_CHANGE
 from eventlog.core.model import Change, Document
+from eventlog.core.seams import encode
 from eventlog.sinks.files import FileSink
 from eventlog.xds.write import XdsFormat
 
@@ -33,6 +34,6 @@ class Documents:
     def write(self) -> None:
         """Makes what was taken durable."""
         if self._waiting:
-            self._sink.write([made for made in self._form.encode(self._waiting) if isinstance(made, Document)])
+            self._sink.write([made for made in encode(self._form, self._waiting) if isinstance(made, Document)])
             self.written += len(self._waiting)
             self._waiting = []

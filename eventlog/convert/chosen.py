@@ -23,11 +23,11 @@ def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -
 
         return MessageForm(target, tables)
     if isinstance(target, SentTables):
-        from eventlog.convert.sentforms import TableDocuments
+        from eventlog.convert.rowform import TableDocuments
 
         return TableDocuments(target, tables)
     if isinstance(target, SentMessages):
-        from eventlog.convert.sentforms import MessageDocuments
+        from eventlog.convert.messageform import MessageDocuments
 
         return MessageDocuments(target, tables)
     from eventlog.convert.textform import TextForm

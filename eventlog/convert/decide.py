@@ -16,6 +16,7 @@ from eventlog.convert.chosen import form_of
 from eventlog.convert.chunks import Spool, chunks
 from eventlog.convert.columns import OUTCOMES, PLACED
 from eventlog.convert.events import events_of, one_batch, uncut
+from eventlog.convert.forms import outcomes_of
 from eventlog.convert.settings import Conversion
 from eventlog.convert.sift import sift
 from eventlog.core.model import Event, Outcome, Position
@@ -61,7 +62,7 @@ class Deciding:
         rendering = self._form.rendering(self._round.catalog)
         for change in decision.changes:
             rendering.take(change)
-        outcomes = _outcomes_of(sifted.rows, {**decision.outcomes.others, **rendering.refused})
+        outcomes = _outcomes_of(sifted.rows, {**decision.outcomes.others, **outcomes_of(rendering.refused)})
         both = one_batch([outcomes, sifted.outcomes], OUTCOMES) if len(sifted.outcomes) else outcomes
         return Decided(rendered=rendering.rendered(), outcomes=both, duplicates=sifted.duplicates)
 

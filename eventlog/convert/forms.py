@@ -1,23 +1,25 @@
-"""Forms: how a conversion's changes are written one by one, wherever that may be, and put into part files afterwards.
+"""Forms: what a format wrote of changes, on its way to part files or to documents.
 
-What was written of a change travels as a row of Arrow whose first column is its position. In some forms each change is
-numbered: `stamp`, the 16 digits of its time, is then another column, and numbers are given out when parts are written,
-from what is known of all changes before: how many there are, and the latest of their times.
+Each change is written by the format's own `writer`, wherever that may be, and travels as a row of Arrow whose first
+column is its position. In some forms each change is numbered: `stamp`, the 16 digits of its time, is then another
+column, and numbers are given out when parts are written, from what is known of all changes before: how many there are,
+and the latest of their times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 from msgspec import Struct
 
-from eventlog.core.errors import ExpressionError
-from eventlog.core.model import Change, Document, Outcome, Position
+from eventlog.core.model import Change, Document, Outcome, Position, Refusal
 from eventlog.core.rules.meaning import ended
 from eventlog.core.schema import Catalog
+from eventlog.core.seams import Writer
+from eventlog.qlik.change_seq import START, ChangeSeq
 
 STAMP: Final = "stamp"
 COVERS: Final = "covers"
@@ -33,6 +35,11 @@ class Parts(Struct, frozen=True, kw_only=True):
     first: int
     part_events: int
     stamp: str = ""
+
+    @property
+    def after(self) -> str:
+        """The change_seq of the change before the first one."""
+        return ChangeSeq(self.stamp or START.time, self.first).text
 
 
 class Form(Protocol):
@@ -62,16 +69,41 @@ class SentForm(Form, Protocol):
         """Documents of changes that come in the order of their positions; numbers go on from the last one there."""
 
 
-class Rendering(Protocol):
-    """Collects what was written of changes, and the refusals of those that the form cannot express."""
+class Rendering:
+    """Has a format write changes, and keeps each as a row: its place, `cells` of what was written, and what it covers."""
 
-    refused: dict[Position, Outcome]
+    def __init__(self, schema: pa.Schema, write: Writer, cells: Callable[[Any], tuple[object, ...]]) -> None:
+        self.refused: list[Refusal] = []
+        self._schema = schema
+        self._write = write
+        self._cells = cells
+        self._covering = COVERS in schema.names
+        self._rows: list[tuple[object, ...]] = []
 
     def take(self, change: Change, place: int | None = None) -> str | None:
         """Writes a change; the answer is why it cannot be written. It stands at `place`, else where its last event does."""
+        for item in self._write((change,)):
+            if isinstance(item, Refusal):
+                self.refused.append(item)
+                return item.note
+            positions = item.positions
+            row = (positions[-1][0] if place is None else place, *self._cells(item))
+            if self._covering:
+                row = (*row, [position[0] for position in positions] if place is None else [place])
+            self._rows.append(row)
+        return None
 
     def rendered(self) -> pa.RecordBatch:
         """What was written since this was last asked."""
+        columns: Sequence[Sequence[object]] = list(zip(*self._rows, strict=True)) or [()] * len(self._schema)
+        found = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
+        self._rows = []
+        return pa.RecordBatch.from_arrays(found, schema=self._schema)
+
+
+def outcomes_of(refused: Iterable[Refusal]) -> dict[Position, Outcome]:
+    """The outcomes of the events whose changes cannot be written."""
+    return {position: ended(position, one.note) for one in refused for position in one.positions}
 
 
 def table_numbers(catalog: Catalog | None, first: int) -> Mapping[tuple[str | None, str], int]:
@@ -79,49 +111,9 @@ def table_numbers(catalog: Catalog | None, first: int) -> Mapping[tuple[str | No
     return {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
 
 
-class Cells:
-    """A rendering whose changes become cells: `write` gives those after the position, or None where nothing is told."""
-
-    def __init__(
-        self,
-        schema: pa.Schema,
-        write: Callable[[Change], tuple[object, ...] | None],
-        note: Callable[[Change, ExpressionError], str],
-    ) -> None:
-        self.refused: dict[Position, Outcome] = {}
-        self._covering = COVERS in schema.names
-        self._schema = schema
-        self._write = write
-        self._note = note
-        self._cells: list[tuple[object, ...]] = []
-
-    def take(self, change: Change, place: int | None = None) -> str | None:
-        """Writes a change; the answer is why it cannot be written."""
-        try:
-            cells = self._write(change)
-        except ExpressionError as error:
-            note = self._note(change, error)
-            self.refused |= refusals(change, note)
-            return note
-        if cells is not None:
-            covers = (self._covered(change, place),) if self._covering else ()
-            self._cells.append((change.positions[-1][0] if place is None else place, *cells, *covers))
-        return None
-
-    def rendered(self) -> pa.RecordBatch:
-        """What was written since this was last asked."""
-        columns = zip(*self._cells, strict=True) if self._cells else [()] * len(self._schema)
-        found = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
-        self._cells = []
-        return pa.RecordBatch.from_arrays(found, schema=self._schema)
-
-    def _covered(self, change: Change, place: int | None) -> list[int]:
-        return [position[0] for position in change.positions] if place is None else [place]
-
-
-def refusals(change: Change, note: str) -> Mapping[Position, Outcome]:
-    """The outcomes of a change that cannot be written."""
-    return {position: ended(position, note) for position in change.positions}
+def covered(positions: Iterable[int]) -> tuple[Position, ...]:
+    """The positions that sinks answer by."""
+    return tuple([(place,) for place in positions])
 
 
 def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[tuple[bool, pa.RecordBatch]]:

@@ -24,10 +24,9 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import Summary
 from eventlog.convert.forms import STAMP
-from eventlog.convert.messageform import writer_of
+from eventlog.convert.messageform import LAID, MessageDocuments, writer_of
 from eventlog.convert.scatter import gathered, write_by
 from eventlog.convert.sending import SENDING, Begun, Sent, noted, something_else
-from eventlog.convert.sentforms import LAID, MessageDocuments
 from eventlog.convert.settings import Conversion, SentMessages
 from eventlog.convert.sheaf import Sheaf, read_label, sheaf
 from eventlog.convert.stages import InTheirOrder, Write, labels_of

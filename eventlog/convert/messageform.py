@@ -1,30 +1,32 @@
-"""Messages: each change one, each topic a folder of part files, JSON lines or Avro's object containers.
+"""Messages: each change one, for part files (JSON lines or Avro's object containers, a folder a topic) or for a Kafka.
 
 Files have neither keys nor tombstones: the topic is the folder, and a row's key stands in its data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
-from eventlog.convert.forms import STAMP, Cells, Parts, in_parts, table_numbers
+from eventlog.convert.forms import COVERS, STAMP, Parts, Rendering, covered, in_parts, table_numbers
 from eventlog.convert.messagefiles import PartFiles, Place
 from eventlog.convert.parts import cannot_write
-from eventlog.convert.settings import MessageFiles
+from eventlog.convert.settings import MessageFiles, SentMessages
 from eventlog.core.errors import ExpressionError
-from eventlog.core.model import Change
+from eventlog.core.model import written as position_text
 from eventlog.core.schema import Catalog, Table
-from eventlog.qlik.change_seq import Sequencer, time_digits, time_of
+from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.messages.bulk import container_schema
-from eventlog.qlik.messages.render import Renderer, TableRenderer
+from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.qlik.messages.render import TableRenderer
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
-from eventlog.qlik.messages.write import FIRST_VERSION, refusal_note, sequence_time
+from eventlog.qlik.messages.write import FIRST_VERSION, MessageFormat, WrittenMessage, sequence_time
 
 SCHEMA: Final = pa.schema(
     [
@@ -35,44 +37,83 @@ SCHEMA: Final = pa.schema(
         ("tail", pa.large_binary()),
     ]
 )
+KEYED: Final = [
+    pa.field("key", pa.large_binary()),
+    pa.field("deleted", pa.bool_()),
+    pa.field(COVERS, pa.list_(pa.int64())),
+]
+SENT: Final = pa.schema([*SCHEMA, *KEYED])
+LAID: Final = pa.schema([("sequence", pa.string()), *list(SCHEMA)[2:], *KEYED])
+"""Messages that have their numbers already, in place of position and time."""
+
+
+class _Messages:
+    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for them."""
+
+    def __init__(self, settings: MessageSettings, tables: Mapping[int, Table], *, told: bool = False) -> None:
+        self.form = MessageFormat(settings=settings, body=False)
+        self._tables = tables
+        self._told = told
+        self._made: dict[int, TableRenderer] = {}
+
+    def rendering(self, schema: pa.Schema, catalog: Catalog | None, first: int) -> Rendering:
+        places = table_numbers(catalog, first)
+        keyed = "key" in schema.names
+
+        def cells(written: WrittenMessage) -> tuple[object, ...]:
+            table = written.table.shape.table
+            found = (written.stamp, places[table.schema, table.name], written.head, written.tail)
+            return (*found, written.key, written.deleted) if keyed else found
+
+        return Rendering(schema, self.form.writer(catalog), cells)
+
+    def written(self, rendered: pa.RecordBatch) -> Iterator[WrittenMessage]:
+        """The messages in rows that are sent; what they need no more may be missing."""
+        columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
+        stamps = columns.get(STAMP) or [""] * len(rendered)
+        names = ("table", "key", "head", "tail", "deleted", COVERS)
+        for stamp, *cells in zip(stamps, *[columns[name] for name in names], strict=True):
+            place, key, head, tail, deleted, behind = cells
+            positions = covered(behind)
+            event_id = position_text(positions[-1])
+            yield WrittenMessage(event_id, positions, stamp, self._table(place), key, head, tail, deleted)
+
+    def _table(self, place: int) -> TableRenderer:
+        found = self._made.get(place)
+        if found is None:
+            writer = writer_of(self._tables[place], self.form.settings)
+            assert writer is not None, "what cannot be written was refused"
+            if self._told:
+                writer.structure = None
+            found = self._made[place] = writer
+        return found
 
 
 class MessageForm:
-    """Writes the messages that the daemon would send."""
+    """Part files of messages."""
 
     schema = SCHEMA
 
     def __init__(self, target: MessageFiles, tables: Mapping[int, Table]) -> None:
         self._settings = target.settings
-        self._tables = tables
+        self._messages = _Messages(target.settings, tables)
         self._written = {
             place: writer for place, table in tables.items() if (writer := writer_of(table, target.settings))
         }
 
-    def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
         """What writes changes one by one."""
-        places = table_numbers(catalog, first)
-        renderer = Renderer(self._settings, catalog)
-
-        def write(change: Change) -> tuple[object, ...] | None:
-            pieces = renderer.of_table(change.row).pieces(change)
-            if pieces is None:
-                return None
-            _, head, tail = pieces
-            place = places[change.row.schema, change.row.table]
-            return time_digits(time_of(change)), place, head, tail
-
-        return Cells(SCHEMA, write, refusal_note)
+        return self._messages.rendering(SCHEMA, catalog, first)
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
         """Writes parts of changes that come in the order of their positions; says how many."""
         part = parts.first // parts.part_events - 1
-        numbers = Sequencer("", skipped=parts.first, stamp=parts.stamp)
+        numbers = Sequencer(parts.after)
         files = PartFiles(folder, self._settings.encoding == "avro", {})
         try:
             for begins, run in in_parts(rendered, parts.part_events):
                 stamps, tables, heads, tails = (run.column(name).to_pylist() for name in SCHEMA.names[1:])
-                sequences = numbers.stamped(stamps)
+                sequences = list(map(numbers.step, stamps))
                 if begins:
                     files.close()
                     part += 1
@@ -110,6 +151,35 @@ class MessageForm:
         for structure in structures.values():
             files.add(0, structure.told(FIRST_VERSION, sequence_time(sequence)))
         files.close()
+
+
+class MessageDocuments:
+    """Messages as a broker takes them, without metadata where those were `told` before.
+
+    Each change keeps the places of its events, for a message may be refused there.
+    """
+
+    schema = SENT
+
+    def __init__(self, target: SentMessages, tables: Mapping[int, Table], *, told: bool = False) -> None:
+        self._messages = _Messages(target.settings, tables, told=told)
+
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
+        """What writes changes one by one."""
+        return self._messages.rendering(SENT, catalog, first)
+
+    def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[MessagesDocument]:
+        """Documents of as many messages as a document of the daemon's has."""
+        return self._messages.form.bind(chain.from_iterable(map(self._messages.written, rendered)), after)
+
+    def laid(self, numbered: Iterable[pa.RecordBatch]) -> Iterator[MessagesDocument]:
+        """The same of messages that have their numbers."""
+        written = (
+            (sequence, one)
+            for batch in numbered
+            for sequence, one in zip(batch.column("sequence").to_pylist(), self._messages.written(batch), strict=True)
+        )
+        return self._messages.form.bind_numbered(written)
 
 
 def writer_of(table: Table, settings: MessageSettings) -> TableRenderer | None:

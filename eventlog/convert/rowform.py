@@ -1,140 +1,171 @@
-"""Change tables: each change one or two rows, each table a folder of part files, Parquet or CSV."""
+"""Change tables: the rows of each change, for part files (Parquet or CSV, a folder a table) or for a database."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
-from eventlog.convert.forms import STAMP, Cells, Parts, in_parts, table_numbers
+from eventlog.convert.forms import COVERS, STAMP, Parts, Rendering, covered, in_parts, table_numbers
 from eventlog.convert.parts import cannot_write
-from eventlog.convert.settings import TableFiles
-from eventlog.core.errors import DataError, ExpressionError
-from eventlog.core.model import Change
+from eventlog.convert.settings import SentTables, TableFiles
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Change, Refusal
 from eventlog.core.schema import Catalog, Table
-from eventlog.qlik.change_seq import Sequencer, time_digits, time_of
-from eventlog.qlik.change_tables.format import ChangeTable, ChangeTables, finished, refusal_note
-from eventlog.qlik.change_tables.partitions import Partition, Partitions
-from eventlog.qlik.change_tables.rows import ChangeRow, folder_of
+from eventlog.core.seams import Writer
+from eventlog.qlik.change_tables.format import (
+    ROWS_OF_A_DOCUMENT,
+    ChangeTable,
+    ChangeTableFormat,
+    WrittenRows,
+    refusal_note,
+)
+from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.sinks.change_files.fitting import Fitting
 from eventlog.sinks.change_files.row_files import file_bytes
 
 SCHEMA: Final = pa.schema(
     [("position", pa.int64()), (STAMP, pa.string()), ("table", pa.int32()), ("rows", pa.large_binary())]
 )
+SENT: Final = SCHEMA.append(pa.field(COVERS, pa.list_(pa.int64())))
 
 
-class TableForm:
-    """Writes the rows that the daemon would write."""
+class _Rows:
+    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for them."""
 
-    schema = SCHEMA
-
-    def __init__(self, target: TableFiles, tables: Mapping[int, Table]) -> None:
-        self._target = target
+    def __init__(self, settings: ChangeTableSettings, tables: Mapping[int, Table]) -> None:
+        self._settings = settings
         self._tables = tables
         self._made: dict[int, ChangeTable] = {}
-        self._layouts: dict[str, list[Table]] = {}
-        self._suffixes: dict[ChangeTable, str] = {}
-        for table in tables.values():
-            alike = self._layouts.setdefault(self._folder(table), [])
-            if table not in alike:
-                alike.append(table)
-        self._partitions = ChangeTables(target.settings, None).partitions
 
-    def rendering(self, catalog: Catalog | None, first: int = 0) -> Cells:
-        """What writes changes one by one."""
+    def rendering(self, schema: pa.Schema, write: Writer, catalog: Catalog | None, first: int) -> Rendering:
         places = table_numbers(catalog, first)
-        tables = ChangeTables(self._target.settings, catalog)
-        fittings: dict[int, Fitting] = {}
 
-        def write(change: Change) -> tuple[object, ...] | None:
-            table = tables.of(change)
-            rows = rows_of(table, change)
-            if table is None or not rows:
-                return None
-            if self._target.file_format == "parquet":
-                fitting = fittings.get(id(table))
-                if fitting is None:
-                    fitting = fittings[id(table)] = Fitting(table.columns)
-                fitting.check(rows)
-            place = places[change.row.schema, change.row.table]
-            return time_digits(time_of(change)), place, pickle.dumps(rows, 5)
+        def cells(written: WrittenRows) -> tuple[object, ...]:
+            table = written.table.table
+            return written.stamp, places[table.schema, table.name], pickle.dumps(written.rows, 5)
 
-        return Cells(SCHEMA, write, refusal_note)
+        return Rendering(schema, write, cells)
 
-    def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
-        """Writes parts of changes that come in the order of their positions; says how many."""
-        part = parts.first // parts.part_events - 1
-        numbers = Sequencer("", skipped=parts.first, stamp=parts.stamp)
-        gathered = _Gathered()
-        for begins, run in in_parts(rendered, parts.part_events):
-            if begins:
-                self._store(folder, part, gathered)
-                part, gathered = part + 1, _Gathered()
-            stamps, places, contents = (run.column(name).to_pylist() for name in SCHEMA.names[1:])
-            for sequence, place, rows in zip(numbers.stamped(stamps), places, contents, strict=True):
-                gathered.add(self._table(place), pickle.loads(rows), sequence, self._partitions)  # noqa: S301  # a stage of this conversion wrote them
-        self._store(folder, part, gathered)
-        return part + 1 - parts.first // parts.part_events
+    def written(self, rendered: pa.RecordBatch) -> Iterator[WrittenRows]:
+        """What stands in the rows."""
+        columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
+        behind = columns.get(COVERS) or [(place,) for place in columns["position"]]
+        cells = zip(columns["table"], behind, columns[STAMP], columns["rows"], strict=True)
+        for place, positions, stamp, rows in cells:
+            # A stage of this conversion wrote them.
+            yield WrittenRows(self._table(place), covered(positions), stamp, pickle.loads(rows))  # noqa: S301
 
     def _table(self, place: int) -> ChangeTable:
         found = self._made.get(place)
         if found is None:
             table = self._tables[place]
-            found = self._made[place] = self._like(table) or self._new(table)
+            # Each piece of a stream describes its tables anew, and they may look the same.
+            alike = next((one for one in self._made.values() if one.table == table), None)
+            found = self._made[place] = alike or ChangeTable(table, self._settings)
         return found
 
-    def _like(self, table: Table) -> ChangeTable | None:
-        """The change table of a table that looks the same: each piece of a stream describes its tables anew."""
-        return next((one for one in self._made.values() if one.table == table), None)
 
-    def _new(self, table: Table) -> ChangeTable:
-        """A change table; where its table had several looks, each has files of its own."""
-        made = ChangeTable(table, self._target.settings)
-        layouts = self._layouts[self._folder(table)]
-        self._suffixes[made] = f"-{layouts.index(table)}" if len(layouts) > 1 else ""
-        return made
+class TableForm:
+    """Part files of rows."""
+
+    schema = SCHEMA
+
+    def __init__(self, target: TableFiles, tables: Mapping[int, Table]) -> None:
+        self._target = target
+        self._rows = _Rows(target.settings, tables)
+        self._layouts: dict[str, list[Table]] = {}
+        for table in tables.values():
+            alike = self._layouts.setdefault(self._folder(table), [])
+            if table not in alike:
+                alike.append(table)
+
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
+        """What writes changes one by one."""
+        write = ChangeTableFormat(settings=self._target.settings).writer(catalog)
+        if self._target.file_format == "parquet":
+            write = _fitting(write)
+        return self._rows.rendering(SCHEMA, write, catalog, first)
+
+    def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
+        """Writes parts of changes that come in the order of their positions; says how many."""
+        first = part = parts.first // parts.part_events
+        after = parts.after
+        held: list[WrittenRows] = []
+        for begins, run in in_parts(rendered, parts.part_events):
+            if begins and held:
+                after = self._store(folder, part, held, after)
+                part, held = part + 1, []
+            held += self._rows.written(run)
+        if held:
+            self._store(folder, part, held, after)
+            part += 1
+        return part - first
+
+    def _store(self, folder: Path, part: int, written: list[WrittenRows], after: str) -> str:
+        """Writes one part; the number of its last change."""
+        form = ChangeTableFormat(settings=self._target.settings, rows_of_a_document=2 * len(written) + 1)
+        [document] = form.bind(written, after)
+        try:
+            for block in document.blocks:
+                self._store_block(folder, part, block)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+        return document.id
+
+    def _store_block(self, folder: Path, part: int, block: RowBlock) -> None:
+        """Writes rows of one table; where it had several looks, each has files of its own."""
+        place = folder / self._folder(block.table)
+        place = place / block.partition.name if block.partition is not None else place
+        place.mkdir(parents=True, exist_ok=True)
+        layouts = self._layouts[self._folder(block.table)]
+        suffix = f"-{layouts.index(block.table)}" if len(layouts) > 1 else ""
+        form = self._target.file_format
+        (place / f"part-{part:05d}{suffix}.{form}").write_bytes(file_bytes(block.columns, block.rows, form))
 
     def _folder(self, table: Table) -> str:
         return folder_of(table, f"{table.name}{self._target.settings.suffix}")
 
-    def _store(self, folder: Path, part: int, gathered: _Gathered) -> None:
-        form = self._target.file_format
+
+class TableDocuments:
+    """Rows as a database takes them; each change keeps the places of its events, for a row may be refused there."""
+
+    schema = SENT
+
+    def __init__(self, target: SentTables, tables: Mapping[int, Table]) -> None:
+        self._form = ChangeTableFormat(settings=target.settings, rows_of_a_document=ROWS_OF_A_DOCUMENT)
+        self._rows = _Rows(target.settings, tables)
+
+    def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
+        """What writes changes one by one."""
+        return self._rows.rendering(SENT, self._form.writer(catalog), catalog, first)
+
+    def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[RowsDocument]:
+        """Documents of some thousand rows."""
+        return self._form.bind((one for batch in rendered for one in self._rows.written(batch)), after)
+
+
+def _fitting(write: Writer) -> Writer:
+    """Refuses rows with values that no Parquet file of their table can hold."""
+    fittings: dict[ChangeTable, Fitting] = {}
+
+    def written(changes: Iterable[Change]) -> Iterator[WrittenRows | Refusal]:
+        for change in changes:
+            for item in write((change,)):
+                yield item if isinstance(item, Refusal) else fitted(change, item)
+
+    def fitted(change: Change, item: WrittenRows) -> WrittenRows | Refusal:
+        fitting = fittings.get(item.table)
+        if fitting is None:
+            fitting = fittings[item.table] = Fitting(item.table.columns)
         try:
-            for (table, partition), rows in gathered.rows.items():
-                place = folder / self._folder(table.table)
-                place = place / partition.name if partition is not None else place
-                place.mkdir(parents=True, exist_ok=True)
-                file = place / f"part-{part:05d}{self._suffixes[table]}.{form}"
-                file.write_bytes(file_bytes(table.columns, rows, form))
-        except OSError as error:
-            raise cannot_write(folder, error) from error
+            fitting.check(item.rows)
+        except ExpressionError as error:
+            return Refusal(positions=change.positions, note=refusal_note(change, error))
+        return item
 
-
-class _Gathered:
-    """The rows of one part."""
-
-    def __init__(self) -> None:
-        self.rows: dict[tuple[ChangeTable, Partition | None], list[ChangeRow]] = {}
-
-    def add(
-        self, table: ChangeTable, rows: tuple[ChangeRow, ...], change_seq: str, partitions: Partitions | None
-    ) -> None:
-        """Takes the rows of one change."""
-        partition = partitions.of(change_seq) if partitions is not None else None
-        self.rows.setdefault((table, partition), []).extend(
-            [finished(row, change_seq, table, partition) for row in rows]
-        )
-
-
-def rows_of(table: ChangeTable | None, change: Change) -> tuple[ChangeRow, ...]:
-    """The rows of a change; what is wrong with its key is told as all else is that cannot be written."""
-    try:
-        return () if table is None else table.rows(change)
-    except ExpressionError:
-        raise
-    except DataError as error:
-        raise ExpressionError(str(error).rstrip(".")) from None
+    return written

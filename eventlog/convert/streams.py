@@ -18,14 +18,14 @@ from msgspec import Struct
 
 from eventlog.convert.chosen import form_of
 from eventlog.convert.columns import STREAM_OUTCOMES
-from eventlog.convert.forms import STAMP, Form, Rendering
+from eventlog.convert.forms import STAMP, Form, Rendering, outcomes_of
 from eventlog.convert.settings import Conversion, StreamInput
 from eventlog.convert.sheaf import SheafWriter, sheaf
 from eventlog.convert.stages import DecidedBucket, latest
 from eventlog.convert.work import advance
 from eventlog.core.errors import DamageError, DataError, SourceError
 from eventlog.core.model import Image, Outcome, Position, written
-from eventlog.core.rules import tell
+from eventlog.core.rules import Round
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Batch
 from eventlog.sources.gbase.settings import GbaseSettings
@@ -126,7 +126,7 @@ class _Reading:
     def _take(self, batch: Batch) -> None:
         images: Sequence[Image] = batch.events  # type: ignore[assignment]  # a stream hands out nothing else
         rendering = self._rendering_of(batch.catalog)
-        told = tell(images, batch.catalog, self._task.conversion.options)
+        told = Round(catalog=batch.catalog, options=self._task.conversion.options).decide(images)
         places = {image.position: self._place + number for number, image in enumerate(images, 1)}
         for change in told.changes:
             rendering.take(change, places[change.positions[-1]])
@@ -134,8 +134,8 @@ class _Reading:
         label = self._task.number * PIECE_LABELS + self._images // LABEL_IMAGES
         self._images += len(images)
         self._store(label, rendering)
-        refused, rendering.refused = rendering.refused, {}
-        self._end(label, images, places, {**told.others, **refused})
+        refused, rendering.refused = outcomes_of(rendering.refused), []
+        self._end(label, images, places, {**told.outcomes.others, **refused})
         advance(len(images))
 
     def _rendering_of(self, catalog: Catalog | None) -> Rendering:

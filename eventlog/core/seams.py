@@ -6,8 +6,8 @@ A new database, broker or format implements one of these and passes its conforma
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, cast, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, cast, runtime_checkable
 
 from msgspec import Struct
 
@@ -91,17 +91,6 @@ class RowReader(Protocol):
         """
 
 
-class Format(Protocol):
-    """Turns changes into documents: no I/O, no clock, no memory."""
-
-    @property
-    def suffix(self) -> str:
-        """How the names of its files end, with the dot."""
-
-    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document | Refusal]:
-        """Documents in the order of the changes; `after` is the id of the last document that the sink has."""
-
-
 class Written(Struct, frozen=True, array_like=True, gc=False):
     """One change as it stands in a document, and the events behind it."""
 
@@ -115,15 +104,46 @@ class Written(Struct, frozen=True, array_like=True, gc=False):
         return self.positions[-1]
 
 
-@runtime_checkable
-class PiecewiseFormat(Protocol):
-    """A format whose changes are written one by one, wherever that may be, and bound into documents afterwards."""
+Writer = Callable[[Iterable[Change]], Iterator[Any]]
+"""Writes changes one after the other: what a format's `bind` takes, or a Refusal where it cannot express a change."""
 
-    def written(self, changes: Iterable[Change], catalog: Catalog | None) -> Iterator[Written | Refusal]:
-        """Each change as it stands in a document, or why it cannot."""
 
-    def bound(self, written: Iterable[Written], after: str) -> Iterator[Document]:
-        """Documents of what was written, in the order given; `after` is the id of the document before them."""
+class Format(Protocol):
+    """Turns changes into documents: no I/O, no clock, no memory.
+
+    Changes are written in one place, which may be another process or another machine, and bound into documents where
+    their order is known. What is written is a value of the format's own, with the `positions` of the events behind it.
+    """
+
+    @property
+    def suffix(self) -> str:
+        """How the names of its files end, with the dot."""
+
+    def writer(self, catalog: Catalog | None) -> Writer:
+        """What writes changes of these tables, as often as it is called; what says nothing is left out."""
+
+    def bind(self, written: Iterable[Any], after: str) -> Iterator[Document]:
+        """Documents of what was written, in the order given; `after` is the id of the last document that the sink has."""
+
+
+def encode(
+    form: Format, changes: Iterable[Change], catalog: Catalog | None = None, after: str = ""
+) -> Iterator[Document | Refusal]:
+    """Writes and binds in one place: documents in the order of the changes, and refusals as they are met."""
+    refusals: list[Refusal] = []
+
+    def written() -> Iterator[Any]:
+        for item in form.writer(catalog)(changes):
+            if isinstance(item, Refusal):
+                refusals.append(item)
+            else:
+                yield item
+
+    for document in form.bind(written(), after):
+        while refusals:
+            yield refusals.pop(0)
+        yield document
+    yield from refusals
 
 
 class Tenure(Struct, frozen=True, kw_only=True):

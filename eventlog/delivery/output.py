@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Change, Document, Outcome, Position, Status
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Format, Lane, Laned, Remembering, Sink, Staging
+from eventlog.core.seams import Format, Lane, Laned, Remembering, Sink, Staging, encode
 from eventlog.delivery.answers import SEVERITY, Strictness, Verdicts, covered, keep_worse
 from eventlog.delivery.lanes import Crew
 from eventlog.delivery.order import Front, Turns
@@ -288,7 +288,7 @@ class Delivery:
                 yield document
 
     def _of_piece(self, piece: Piece, catalog: Catalog | None, after: str) -> Iterator[Document]:
-        for item in self.output.format.encode(piece.changes, catalog, after):
+        for item in encode(self.output.format, piece.changes, catalog, after):
             if isinstance(item, Document):
                 yield item
             else:

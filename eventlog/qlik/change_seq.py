@@ -73,11 +73,11 @@ class Sequencer:
 
     def next(self, change: Change) -> str:
         """The change's value: its commit time, else its own, unless that lies before the last one's."""
-        transaction = change.transaction
-        when = change.time if transaction is None or transaction.time is None else transaction.time  # time_of, in line
-        if when is not self._seen:  # the changes of one transaction share one time
-            self._seen = when
-            self._time = max(self._time, time_digits(when))
+        return self.step(time_digits(time_of(change)))
+
+    def step(self, stamp: str) -> str:
+        """The value of a change of this time, in its 16 digits."""
+        self._time = max(self._time, stamp)
         self._number += 1
         return f"{self._time}{self._number:019d}"
 
@@ -114,6 +114,23 @@ class Sequencer:
             return [f"{time}{number:019d}" for number in range(first, last + 1)]
         head = f"{time}{first // 1000:016d}"
         return [head + end for end in _ENDS[first % 1000 : last % 1000 + 1]]
+
+
+class Stamps:
+    """The 16 digits of changes' times; the changes of one transaction share one time, which is read once."""
+
+    __slots__ = ("_digits", "_seen")
+
+    def __init__(self) -> None:
+        self._seen: object = None
+        self._digits = START.time
+
+    def __call__(self, change: Change) -> str:
+        transaction = change.transaction
+        when = change.time if transaction is None or transaction.time is None else transaction.time  # time_of, in line
+        if when is not self._seen:
+            self._seen, self._digits = when, time_digits(when)
+        return self._digits
 
 
 def time_of(change: Change) -> dt.datetime | str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError, ExpressionError
 from eventlog.core.model import Change, Document, Op, Position, Refusal
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Written
+from eventlog.core.seams import Writer, Written
 from eventlog.version import VERSION
 from eventlog.xds.elements import element
 from eventlog.xds.fields import Settings
@@ -54,39 +54,25 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
             except ExpressionError as error:
                 raise ConfigError(f"{name}: {error}.") from error
 
-    def encode(
-        self,
-        changes: Iterable[Change],
-        catalog: Catalog | None = None,
-        after: str = "",
-    ) -> Iterator[Document | Refusal]:
-        """Documents in the order of the changes, and refusals as they are met; ids come from positions, not `after`."""
-        written: list[Written] = []
-        for item in self.written(changes, catalog):
-            if isinstance(item, Refusal):
-                yield item
-                continue
-            written.append(item)
-            if len(written) == self.batch_size:
-                yield from self.bound(written)
-                written = []
-        yield from self.bound(written)
-
-    def written(self, changes: Iterable[Change], catalog: Catalog | None = None) -> Iterator[Written | Refusal]:
-        """Each change as it stands in a document, or why XDS cannot express it."""
+    def writer(self, catalog: Catalog | None = None) -> Writer:
+        """Writes each change as it stands in a document, or says why XDS cannot express it."""
         templates = Templates(catalog, self._settings("    " if self.envelope else "  "))
-        for one in changes:
-            change = said(one) if one.whole else one
-            if change is None:
-                continue
-            event_id = change.event_id
-            try:
-                yield Written(event_id, change.positions, element(change, event_id, templates))
-            except ExpressionError as error:
-                yield Refusal(positions=change.positions, note=refusal_note(change, error))
 
-    def bound(self, written: Iterable[Written], after: str = "") -> Iterator[Document]:
-        """Documents of a batch of changes each, in the order given."""
+        def write(changes: Iterable[Change]) -> Iterator[Written | Refusal]:
+            for one in changes:
+                change = said(one) if one.whole else one
+                if change is None:
+                    continue
+                event_id = change.event_id
+                try:
+                    yield Written(event_id, change.positions, element(change, event_id, templates))
+                except ExpressionError as error:
+                    yield Refusal(positions=change.positions, note=refusal_note(change, error))
+
+        return write
+
+    def bind(self, written: Iterable[Written], after: str = "") -> Iterator[Document]:
+        """Documents of a batch of changes each, in the order given; ids come from positions, not `after`."""
         opening, closing = self.wrapping()
         changes = iter(written)
         while batch := list(islice(changes, self.batch_size)):
@@ -111,11 +97,6 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         return Settings(
             time_syntax=self.time_syntax, enable_refs=self.enable_refs, schema_name=self.schema_name, indent=indent
         )
-
-    def writer(self, catalog: Catalog | None = None) -> Callable[[Change], str]:
-        """Writes changes one by one, as they stand in a document; ExpressionError when XDS cannot express one."""
-        templates = Templates(catalog, self._settings("    " if self.envelope else "  "))
-        return lambda change: element(change, change.event_id, templates)
 
     def wrapping(self) -> tuple[str, str]:
         """What stands before and after the elements of a document."""

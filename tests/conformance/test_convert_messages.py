@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from eventlog.convert import plan
 from eventlog.convert.settings import MessageFiles
 from eventlog.core.errors import ConfigError
-from eventlog.core.model import Refusal
 from eventlog.core.rules import decide
+from eventlog.core.seams import encode
+from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from tests.support.converting import converted, files_of, row_of, write_parquet, write_snapshot
@@ -40,8 +41,8 @@ def _small_steps() -> Iterator[None]:
 def of_the_daemon(history: History, form: MessageSettings) -> list[bytes]:
     """The values of the messages that the daemon's format writes when it reads everything at once."""
     changes = decide(history.events, dict(history.table), catalog=CATALOG).changes
-    documents = MessageFormat(settings=form, body=False).encode(changes, CATALOG)
-    told = [one for one in documents if not isinstance(one, Refusal)]
+    documents = encode(MessageFormat(settings=form, body=False), changes, CATALOG)
+    told = [one for one in documents if isinstance(one, MessagesDocument)]
     return [message.value or b"" for document in told for message in document.messages]
 
 

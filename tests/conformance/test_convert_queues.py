@@ -17,6 +17,8 @@ from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
 from eventlog.core.model import Change, Refusal
 from eventlog.core.rules import Options, tell
+from eventlog.core.seams import encode
+from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sources.linter.coding import Action
@@ -87,15 +89,15 @@ def test_a_queue_is_told_as_the_daemon_tells_it(tmp_path: Path) -> None:
         assert (done.rows, done.changes, done.statuses, done.parts) == (4, 4, {"S": 4}, 2)
         assert done.notes == ("The queue ends with 2 open transaction(s), which are left out.",)
     opening, closing = XdsFormat().wrapping()
-    written = [one for one in XdsFormat().encode(changes(), SCHEMA) if not isinstance(one, Refusal)]
+    written = [one for one in encode(XdsFormat(), changes(), SCHEMA) if not isinstance(one, Refusal)]
     assert elements_of(tmp_path / "xds") == "".join(
         one.body.decode().removeprefix(opening).removesuffix(closing) for one in written
     )
     files = sorted((tmp_path / "json" / "SHOP.T").iterdir())
     assert [line for file in files for line in file.read_bytes().splitlines()] == [
         message.value
-        for one in MessageFormat(body=False).encode(changes(), SCHEMA)
-        if not isinstance(one, Refusal)
+        for one in encode(MessageFormat(body=False), changes(), SCHEMA)
+        if isinstance(one, MessagesDocument)
         for message in one.messages
     ]
     rows = [row for file in sorted((tmp_path / "rows" / "SHOP.T__ct").iterdir()) for row in read(file)]

@@ -21,8 +21,10 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Image, Refusal
 from eventlog.core.rules import Options, tell
 from eventlog.core.schema import Catalog
+from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.rows import RowsDocument
+from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sinks.change_files.row_files import csv_lines
@@ -92,12 +94,12 @@ def test_a_stream_is_told_as_the_daemon_tells_it(capture: Path, tmp_path: Path) 
     changes, catalog = [change for several, _ in batches for change in several], batches[-1][1]
     for name, target in TARGETS.items():
         run(capture, out=tmp_path / name, target=target)
-    written = [one for one in XdsFormat().encode(changes, catalog) if not isinstance(one, Refusal)]
+    written = [one for one in encode(XdsFormat(), changes, catalog) if not isinstance(one, Refusal)]
     opening, closing = XdsFormat().wrapping()
     assert elements_of(tmp_path / "xds") == "".join(
         one.body.decode().removeprefix(opening).removesuffix(closing) for one in written
     )
-    documents = [one for one in ChangeTableFormat().encode(changes, catalog) if isinstance(one, RowsDocument)]
+    documents = [one for one in encode(ChangeTableFormat(), changes, catalog) if isinstance(one, RowsDocument)]
     for table in ("customer", "purchase"):
         blocks = [block for one in documents for block in one.blocks if block.table.name == table]
         expected = b"".join(csv_lines(block.columns, block.rows) for block in blocks)
@@ -106,8 +108,8 @@ def test_a_stream_is_told_as_the_daemon_tells_it(capture: Path, tmp_path: Path) 
         assert b"".join(file.read_bytes().partition(b"\n")[2] for file in files) == expected
     values = [
         json.loads(message.value or b"")
-        for one in MessageFormat(body=False).encode(changes, catalog)
-        if not isinstance(one, Refusal)
+        for one in encode(MessageFormat(body=False), changes, catalog)
+        if isinstance(one, MessagesDocument)
         for message in one.messages
     ]
     found = [json.loads(line) for file in (tmp_path / "json").glob("shop.*/part-*.jsonl") for line in lines(file)]

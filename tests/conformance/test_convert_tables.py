@@ -14,10 +14,12 @@ from pyarrow import parquet
 
 from eventlog.convert import plan
 from eventlog.convert.chosen import form_of
+from eventlog.convert.forms import outcomes_of as refusals_of
 from eventlog.convert.settings import Conversion, FilesInput, TableFiles
 from eventlog.core.model import Op
 from eventlog.core.rules import decide
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.rows import RowsDocument, by_column
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
@@ -60,7 +62,7 @@ def _small_steps() -> Iterator[None]:
 def of_the_daemon(history: History, form: ChangeTableSettings) -> list[RowsDocument]:
     """What the daemon's format writes when it reads everything at once."""
     changes = decide(history.events, dict(history.table), catalog=CATALOG).changes
-    return [one for one in ChangeTableFormat(settings=form).encode(changes, CATALOG) if isinstance(one, RowsDocument)]
+    return [one for one in encode(ChangeTableFormat(settings=form), changes, CATALOG) if isinstance(one, RowsDocument)]
 
 
 def rows_of_files(out: Path) -> list[dict[str, Any]]:
@@ -143,7 +145,7 @@ def test_half_a_character_is_refused_with_the_name_of_its_column() -> None:
     rendering = form.rendering(CATALOG)
     assert "fname" in (rendering.take(told(1, Op.ADD, 1, fname="half \ud83d")) or "")
     assert rendering.take(told(2, Op.ADD, 2, fname="whole")) is None
-    assert [outcome.status for outcome in rendering.refused.values()] == ["E"]
+    assert [outcome.status for outcome in refusals_of(rendering.refused).values()] == ["E"]
     assert len(rendering.rendered()) == 1
 
 

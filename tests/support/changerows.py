@@ -7,6 +7,7 @@ from typing import Any
 
 from eventlog.core.model import Change, Edit, Op, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
@@ -47,7 +48,7 @@ def documents(
 ) -> list[RowsDocument]:
     """The documents of the changes; none of them may be refused."""
     form = ChangeTableFormat(settings=ChangeTableSettings(**chosen), rows_of_a_document=size)
-    found = list(form.encode(changes, catalog, after))
+    found = list(encode(form, changes, catalog, after))
     made = [one for one in found if isinstance(one, RowsDocument)]
     assert made == found
     return made

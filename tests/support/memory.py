@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Event, Kind, Outcome, Position, Reason, Refusal, Row, RowId, Status
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch, Tenure
+from eventlog.core.seams import Batch, Tenure, Writer
 
 Log = list[str]
 
@@ -67,14 +67,19 @@ class OneEach:
         self.refused = refused
         self.after: list[str] = []
 
-    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document | Refusal]:
+    def writer(self, catalog: Catalog | None) -> Writer:
+        return self._write
+
+    def bind(self, written: Iterable[Change], after: str) -> Iterator[Document]:
         self.after.append(after)
+        for change in written:
+            body = f"{change.op} {change.row.key}".encode()
+            yield Document(id=change.event_id, body=body, covers={change.event_id: change.positions})
+
+    def _write(self, changes: Iterable[Change]) -> Iterator[Change | Refusal]:
         for change in changes:
-            if change.row.key == self.refused:
-                yield Refusal(positions=change.positions, note="cannot be said.")
-            else:
-                body = f"{change.op} {change.row.key}".encode()
-                yield Document(id=change.event_id, body=body, covers={change.event_id: change.positions})
+            refused = change.row.key == self.refused
+            yield Refusal(positions=change.positions, note="cannot be said.") if refused else change
 
 
 class Several:
@@ -85,8 +90,11 @@ class Several:
     def __init__(self, size: int) -> None:
         self.size = size
 
-    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document]:
-        waiting = list(changes)
+    def writer(self, catalog: Catalog | None) -> Writer:
+        return iter
+
+    def bind(self, written: Iterable[Change], after: str) -> Iterator[Document]:
+        waiting = list(written)
         for start in range(0, len(waiting), self.size):
             group = waiting[start : start + self.size]
             covers = {change.event_id: change.positions for change in group}

@@ -14,6 +14,7 @@ import msgspec
 
 from eventlog.core.model import Change, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import Message, MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
@@ -70,7 +71,8 @@ def encoded(
 ) -> list[MessagesDocument | Refusal]:
     """What the format makes of the changes."""
     form = MessageFormat(settings=MessageSettings(**settings), body=False)
-    return list(form.encode(changes, catalog, after))
+    made = encode(form, changes, catalog, after)
+    return [one for one in made if isinstance(one, MessagesDocument | Refusal)]
 
 
 def documents(

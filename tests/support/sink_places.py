@@ -16,7 +16,7 @@ from msgspec import Struct
 from sqlalchemy import Engine, create_engine, inspect, text
 
 from eventlog.core.model import Document, Op
-from eventlog.core.seams import Sink
+from eventlog.core.seams import Sink, encode
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sinks.change_files.sink import ChangeTableFiles
@@ -70,7 +70,7 @@ def row(number: int) -> Document:
 def message(number: int, topic: str = "t") -> Document:
     """A document of messages, with its body."""
     form = MessageFormat(settings=MessageSettings(topic=topic, key="table"), body=True)  # one partition, one order
-    [made] = form.encode([messages.inserted(number, customer="Ada")], messages.CATALOG, _seq(number - 1))
+    [made] = encode(form, [messages.inserted(number, customer="Ada")], messages.CATALOG, _seq(number - 1))
     assert isinstance(made, Document)
     return made
 

@@ -8,22 +8,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.core.model import Change, Document, Refusal
+from eventlog.core.model import Change, Refusal
 from eventlog.core.schema import Catalog
-from eventlog.qlik.change_seq import Sequencer
-from eventlog.qlik.change_tables.gathering import Gathered
+from eventlog.core.seams import Writer
+from eventlog.qlik.change_seq import Sequencer, Stamps
+from eventlog.qlik.change_tables.gathering import Gathered, WrittenColumns, WrittenRows, laid, rows_of
+from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
-from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, finished, refusal_note
+from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, refusal_note
 
-__all__ = [
-    "ROWS_OF_A_DOCUMENT",
-    "ChangeTable",
-    "ChangeTableFormat",
-    "ChangeTables",
-    "Gathered",
-    "finished",
-    "refusal_note",
-]
+__all__ = ["ROWS_OF_A_DOCUMENT", "ChangeTable", "ChangeTableFormat", "ChangeTables", "WrittenRows", "refusal_note"]
 
 ROWS_OF_A_DOCUMENT: Final = 50_000
 """Each document is made durable by itself, and the disk takes as long for a small one."""
@@ -42,20 +36,32 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
         """How files with its rows end, where nobody chose another form."""
         return ".parquet"
 
-    def encode(
-        self, changes: Iterable[Change], catalog: Catalog | None, after: str = ""
-    ) -> Iterator[Document | Refusal]:
+    def writer(self, catalog: Catalog | None = None) -> Writer:
+        """Writes the rows of changes, of many at once where they are alike."""
+        tables, size = ChangeTables(self.settings, catalog), self.rows_of_a_document
+        stamp_of = Stamps()
+
+        def write(changes: Iterable[Change]) -> Iterator[WrittenRows | WrittenColumns | Refusal]:
+            source, count = iter(changes), 0
+            while run := list(islice(source, _surely(size - count))):
+                columns = laid(tables, run)
+                found = rows_of(tables, run, stamp_of) if columns is None else iter([columns])
+                for item in found:
+                    count += 0 if isinstance(item, Refusal) else item.count
+                    yield item
+                count = 0 if count >= size else count
+
+        return write
+
+    def bind(self, written: Iterable[WrittenRows | WrittenColumns], after: str = "") -> Iterator[RowsDocument]:
         """Documents of many rows each; the id of one is the change_seq of its last change."""
-        tables = ChangeTables(self.settings, catalog)
-        sequencer = Sequencer(after)
-        gathered = Gathered(tables)
-        source, size = iter(changes), self.rows_of_a_document
-        while run := list(islice(source, _surely(size - gathered.count))):
-            if not gathered.take(run, sequencer):
-                yield from gathered.take_each(run, sequencer)
-            if gathered.count >= size:
+        partitions, sequencer = ChangeTables(self.settings, None).partitions, Sequencer(after)
+        gathered = Gathered(partitions)
+        for item in written:
+            gathered.take(item, sequencer)
+            if gathered.count >= self.rows_of_a_document:
                 yield gathered.document()
-                gathered = Gathered(tables)
+                gathered = Gathered(partitions)
         if gathered.count:
             yield gathered.document()
 

@@ -8,11 +8,13 @@ from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import Any, Final
 
+from msgspec import Struct
+
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change, Position, Refusal
-from eventlog.qlik.change_seq import Sequencer
+from eventlog.qlik.change_seq import Sequencer, Stamps
 from eventlog.qlik.change_tables.columnwise import Laid
-from eventlog.qlik.change_tables.partitions import Partition
+from eventlog.qlik.change_tables.partitions import Partition, Partitions
 from eventlog.qlik.change_tables.rows import ChangeRow, Growing, RowBlock, RowsDocument
 from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, finished, refusal_note
 
@@ -23,23 +25,85 @@ Piece = tuple[ChangeTable, Partition | None, Sequence[Sequence[Any]], list[Any]]
 _row, _positions = attrgetter("row"), attrgetter("positions")
 
 
+class WrittenRows(Struct, frozen=True, gc=False):
+    """The rows of one change, without change_seq; `stamp` are the 16 digits of its time."""
+
+    table: ChangeTable
+    positions: tuple[Position, ...]
+    stamp: str
+    rows: tuple[ChangeRow, ...]
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return len(self.rows)
+
+
+class WrittenColumns(Struct, frozen=True, gc=False):
+    """The rows of many changes column by column: each table with the places of its changes among all of them."""
+
+    changes: Sequence[Change]
+    tables: Sequence[tuple[ChangeTable, Sequence[int], Laid]]
+    count: int
+
+
+def rows_of(tables: ChangeTables, changes: Iterable[Change], stamp_of: Stamps) -> Iterator[WrittenRows | Refusal]:
+    """The rows of changes one by one, or why a change cannot have any."""
+    for change in changes:
+        try:
+            table = tables.of(change)
+            rows = table.rows(change) if table is not None else ()
+        except DataError as error:
+            yield Refusal(positions=change.positions, note=refusal_note(change, error))
+            continue
+        if rows and table is not None:
+            yield WrittenRows(table, change.positions, stamp_of(change), rows)
+
+
+def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | None:
+    """The rows of all changes column by column; None where one of them does not allow that."""
+    if len(changes) < WORTHWHILE:
+        return None
+    found: list[tuple[ChangeTable, Sequence[int], Laid]] = []
+    for places in by_table(changes):
+        try:
+            table = tables.of(changes[places[0]])
+        except DataError:
+            return None
+        if table is None:
+            continue
+        rows = table.laid(changes if len(places) == len(changes) else [changes[place] for place in places])
+        if rows is None:
+            return None
+        all_there = len(places) == len(rows.places)
+        found.append((table, places if all_there else [places[place] for place in rows.places], rows))
+    return WrittenColumns(changes, found, sum(sum(rows.shown) for _, _, rows in found))
+
+
 class Gathered:
     """Rows on their way into one document."""
 
-    def __init__(self, tables: ChangeTables) -> None:
+    def __init__(self, partitions: Partitions | None) -> None:
         self.count = 0
-        self._tables = tables
-        self._partitions = tables.partitions
+        self._partitions = partitions
         self._table: ChangeTable | None = None
         self._partition: Partition | None = None
         self._growing: Growing
         self._covers: dict[str, tuple[Position, ...]] = {}
         self._blocks: dict[tuple[ChangeTable, Partition | None], Growing] = {}
 
-    def add(
+    def take(self, written: WrittenRows | WrittenColumns, sequencer: Sequencer) -> None:
+        """Takes what was written of one change or of many, and numbers it."""
+        if isinstance(written, WrittenRows):
+            self._add(written.table, written.rows, sequencer.step(written.stamp), written.positions)
+            return
+        for table, partition, cells, positions in self._numbered(written.changes, written.tables, sequencer):
+            self._block(table, partition).extend(cells, positions)
+            self.count += len(positions)
+
+    def _add(
         self, table: ChangeTable, rows: tuple[ChangeRow, ...], change_seq: str, positions: tuple[Position, ...]
-    ) -> int:
-        """Takes the rows of one change, and says how many there are now."""
+    ) -> None:
         partition = None if self._partitions is None else self._partitions.of(change_seq)
         if table is not self._table or partition is not self._partition:
             self._table, self._partition = table, partition
@@ -51,42 +115,6 @@ class Gathered:
             stand(positions)
         self.count += len(rows)
         self._covers[change_seq] = positions
-        return self.count
-
-    def take_each(self, changes: Iterable[Change], sequencer: Sequencer) -> Iterator[Refusal]:
-        """Takes the rows of changes one by one, and says which changes cannot have any."""
-        of, add = self._tables.of, self.add
-        for change in changes:
-            try:
-                table = of(change)
-                rows = table.rows(change) if table is not None else ()
-            except DataError as error:
-                yield Refusal(positions=change.positions, note=refusal_note(change, error))
-                continue
-            if rows and table is not None:
-                add(table, rows, sequencer.next(change), change.positions)
-
-    def take(self, changes: Sequence[Change], sequencer: Sequencer) -> bool:
-        """Takes the rows of all changes column by column, or nothing where one of the changes does not allow that."""
-        if len(changes) < WORTHWHILE:
-            return False
-        found: list[tuple[ChangeTable, Sequence[int], Laid]] = []
-        for places in by_table(changes):
-            try:
-                table = self._tables.of(changes[places[0]])
-            except DataError:
-                return False
-            if table is None:
-                continue
-            laid = table.laid(changes if len(places) == len(changes) else [changes[place] for place in places])
-            if laid is None:
-                return False
-            all_there = len(places) == len(laid.places)
-            found.append((table, places if all_there else [places[place] for place in laid.places], laid))
-        for table, partition, cells, positions in self._numbered(changes, found, sequencer):
-            self._block(table, partition).extend(cells, positions)
-            self.count += len(positions)
-        return True
 
     def document(self) -> RowsDocument:
         """What was gathered; changes are called by their change_seq there."""

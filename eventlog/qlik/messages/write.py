@@ -11,13 +11,30 @@ from msgspec.structs import replace
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Op, Position, Refusal, RowId
 from eventlog.core.schema import Catalog
-from eventlog.qlik.change_seq import Sequencer
+from eventlog.core.seams import Writer
+from eventlog.qlik.change_seq import Sequencer, Stamps
 from eventlog.qlik.messages.document import Message, MessagesDocument, lines
 from eventlog.qlik.messages.render import Renderer, TableRenderer
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.readings import shown
 
 FIRST_VERSION: Final = 1
+
+
+class WrittenMessage(Struct, frozen=True, gc=False):
+    """The message of a change without its changeSequence, which stands between `head` and `tail`.
+
+    `stamp` are the 16 digits of the change's time. Without a `tail` the message is whole.
+    """
+
+    event_id: str
+    positions: tuple[Position, ...]
+    stamp: str
+    table: TableRenderer
+    key: bytes | None
+    head: bytes
+    tail: bytes | None
+    deleted: bool
 
 
 class MessageFormat(Struct, frozen=True, kw_only=True):
@@ -33,39 +50,53 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
     def suffix(self) -> str:
         return ".jsonl"
 
-    def encode(
-        self, changes: Iterable[Change], catalog: Catalog | None = None, after: str = ""
-    ) -> Iterator[MessagesDocument | Refusal]:
-        """Documents in the order of the changes, and refusals as they are met; what is refused takes no number."""
-        sequencer = Sequencer(after)
+    def writer(self, catalog: Catalog | None = None) -> Writer:
+        """Writes the message of each change up to its changeSequence and after it; what is refused takes no number."""
+        table_of = _Tables(Renderer(self.settings, catalog))
+        stamp_of = Stamps()
+
+        def write(changes: Iterable[Change]) -> Iterator[WrittenMessage | Refusal]:
+            for change in changes:
+                positions = change.positions
+                alone = len(positions) == 1
+                event_id = str(positions[0][0]) if alone and len(positions[0]) == 1 else change.event_id
+                try:
+                    table = table_of(change.row)
+                    pieces = table.pieces(change, event_id if alone else None)
+                except ExpressionError as error:
+                    yield Refusal(positions=positions, note=refusal_note(change, error))
+                    continue
+                if pieces is not None:
+                    key, head, tail = pieces
+                    yield WrittenMessage(
+                        event_id, positions, stamp_of(change), table, key, head, tail, change.op is Op.DELETE
+                    )
+
+        return write
+
+    def bind(self, written: Iterable[WrittenMessage], after: str = "") -> Iterator[MessagesDocument]:
+        """Documents of messages in the order given, with their changeSequence."""
+        step = Sequencer(after).step
+        return self.bind_numbered((step(one.stamp), one) for one in written)
+
+    def bind_numbered(self, written: Iterable[tuple[str, WrittenMessage]]) -> Iterator[MessagesDocument]:
+        """The same of messages whose changeSequence is known."""
         size, tombstones = self.settings.batch_size, self.settings.tombstones
-        writer_of = _Writers(Renderer(self.settings, catalog))
         messages: list[Message] = []
         covers: dict[str, tuple[Position, ...]] = {}
-        for change in changes:
-            positions = change.positions
-            alone = len(positions) == 1
-            event_id = str(positions[0][0]) if alone and len(positions[0]) == 1 else change.event_id
-            try:
-                writer = writer_of(change.row)
-                pieces = writer.pieces(change, event_id if alone else None)
-            except ExpressionError as error:
-                yield Refusal(positions=positions, note=refusal_note(change, error))
-                continue
-            if pieces is None:
-                continue
-            key, head, tail = pieces
-            sequence = sequencer.next(change).encode()  # a row of a full load tells none, but its document's id does
-            value = head if tail is None else b"".join((head, sequence, tail))
-            messages.append(writer.message(key, value, positions))
-            covers[event_id] = positions
-            if tombstones and change.op is Op.DELETE and key is not None:
+        last = ""
+        for last, one in written:
+            # A row of a full load tells no changeSequence, but its document's id does.
+            value = one.head if one.tail is None else b"".join((one.head, last.encode(), one.tail))
+            messages.append(one.table.message(one.key, value, one.positions))
+            covers[one.event_id] = one.positions
+            if tombstones and one.deleted and one.key is not None:
                 messages.append(replace(messages[-1], value=None, value_schema=None))
             if len(messages) >= size:
-                yield self._document(sequencer.last, messages, covers)
+                yield self._document(last, messages, covers)
                 messages, covers = [], {}
         if messages:
-            yield self._document(sequencer.last, messages, covers)
+            yield self._document(last, messages, covers)
 
     def _document(
         self, last: str, messages: list[Message], covers: dict[str, tuple[Position, ...]]
@@ -74,8 +105,8 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         return MessagesDocument(id=last, body=body, covers=covers, messages=tuple(messages))
 
 
-class _Writers:
-    """Finds the writer of a row's table; neighbours are of one table mostly, and name it with the very same text."""
+class _Tables:
+    """Finds what writes messages of a row's table; neighbours are of one table mostly, and name it with the very same text."""
 
     __slots__ = ("_found", "_renderer", "_schema", "_table")
 

@@ -11,6 +11,7 @@ from eventlog.core.errors import DataError, SinkError, SourceError
 from eventlog.core.model import Change, Document, Event, Kind, Outcome, Position, Reason, RowId, Status
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
+from eventlog.core.seams import Writer
 from eventlog.delivery import output as delivery
 from eventlog.delivery.final_outcomes import given_up
 from eventlog.delivery.output import Strictness
@@ -235,8 +236,11 @@ class Counting:
 
     suffix = ".txt"
 
-    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document]:
-        for number, change in enumerate(changes, int(after or 0) + 1):
+    def writer(self, catalog: Catalog | None) -> Writer:
+        return iter
+
+    def bind(self, written: Iterable[Change], after: str) -> Iterator[Document]:
+        for number, change in enumerate(written, int(after or 0) + 1):
             body = f"{number} {change.row.key}".encode()
             yield Document(id=f"{number:03}", body=body, covers={change.event_id: change.positions})
 

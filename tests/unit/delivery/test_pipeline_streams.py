@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from eventlog.core.errors import SinkError
-from eventlog.core.model import Captured, Change, Document, Image, Op, Reason, Refusal, Status
+from eventlog.core.model import Captured, Image, Op, Reason, Status
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.seams import Batch
+from eventlog.core.seams import Batch, Writer
 from eventlog.delivery.pipeline import Output, Pipeline
 from eventlog.delivery.read_ahead import ReadAhead
 from tests.support.memory import MemorySink, MemorySource, OneEach
@@ -19,15 +19,15 @@ OURS = Catalog([Table(name="t1", columns=(Column(name="id", type="integer", key=
 
 
 class Looking(OneEach):
-    """Remembers with which catalog it was asked to encode."""
+    """Remembers with which catalog it was asked to write."""
 
     def __init__(self) -> None:
         super().__init__()
         self.catalogs: list[Catalog | None] = []
 
-    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document | Refusal]:
+    def writer(self, catalog: Catalog | None) -> Writer:
         self.catalogs.append(catalog)
-        return super().encode(changes, catalog, after)
+        return super().writer(catalog)
 
 
 def images(*keys: int, perpetrator: str | None = None) -> list[Image]:

@@ -9,6 +9,7 @@ from lxml import etree
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId
 from eventlog.core.schema import Catalog
+from eventlog.core.seams import encode
 from eventlog.xds.events import read_events
 from eventlog.xds.text import attribute, check, escaped
 from eventlog.xds.validate import validate
@@ -70,7 +71,7 @@ def test_the_text_is_what_lxml_would_write(settings: XdsFormat, change: Change, 
 def test_documents_hold_all_changes_in_order_and_are_valid(
     settings: XdsFormat, told: list[Change], catalog: Catalog | None
 ) -> None:
-    made = list(settings.encode(told, catalog, ""))
+    made = list(encode(settings, told, catalog, ""))
     documents = [each for each in made if isinstance(each, Document)]
     refused = {each.positions for each in made if isinstance(each, Refusal)}
     kept = [change for change in told if change.positions not in refused]
@@ -88,7 +89,7 @@ def test_documents_hold_all_changes_in_order_and_are_valid(
 def test_every_change_is_covered_or_refused_once(
     settings: XdsFormat, told: list[Change], catalog: Catalog | None
 ) -> None:
-    made = list(settings.encode(told, catalog, ""))
+    made = list(encode(settings, told, catalog, ""))
     covered = [each for document in made if isinstance(document, Document) for each in document.covers.values()]
     refused = [each.positions for each in made if isinstance(each, Refusal)]
     met(covered=covered, refused=refused)
@@ -106,8 +107,8 @@ def test_every_change_is_covered_or_refused_once(
 def test_a_repeated_batch_gives_the_same_documents(
     settings: XdsFormat, told: list[Change], catalog: Catalog | None
 ) -> None:
-    first = list(settings.encode(told, catalog, ""))
-    assert list(settings.encode(told, catalog, "later")) == first
+    first = list(encode(settings, told, catalog, ""))
+    assert list(encode(settings, told, catalog, "later")) == first
     ids = [each.id for each in first if isinstance(each, Document)]
     met(documents=ids)
     assert ids == sorted(set(ids))

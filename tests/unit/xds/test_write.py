@@ -14,6 +14,7 @@ import eventlog.xds
 from eventlog.core.errors import ConfigError, ExpressionError
 from eventlog.core.model import Cell, Change, Document, Edit, Op, Position, Refusal, RowId
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import Written, encode
 from eventlog.version import VERSION
 from eventlog.xds.events import read_events
 from eventlog.xds.validate import validate
@@ -30,7 +31,7 @@ def change(*positions: Position, new: str = "5", column: str = "n") -> Change:
 
 
 def encoded(*changes: Change, **settings: object) -> list[Document | Refusal]:
-    return list(XdsFormat(**settings).encode(changes, Catalog([T]), ""))  # type: ignore[arg-type] # settings of a test
+    return list(encode(XdsFormat(**settings), changes, Catalog([T])))  # type: ignore[arg-type] # settings of a test
 
 
 def documents(*changes: Change, **settings: object) -> list[Document]:
@@ -143,7 +144,7 @@ def test_encode_takes_its_changes_as_it_goes() -> None:
             taken.append(number)
             yield change((number,))
 
-    made = XdsFormat(batch_size=2).encode(stream(), None, "")  # type: ignore[arg-type] # a generator that is watched
+    made = encode(XdsFormat(batch_size=2), stream(), None)  # type: ignore[arg-type] # a generator that is watched
     next(made)
     assert taken == [0, 1]
 
@@ -216,5 +217,7 @@ def test_a_heartbeat_is_a_document_without_events() -> None:
 def test_changes_are_written_one_by_one_as_they_stand_in_a_document() -> None:
     for envelope in (True, False):
         xds = XdsFormat(envelope=envelope)
-        [document] = [each for each in xds.encode([change((7,))], Catalog([T])) if isinstance(each, Document)]
-        assert xds.writer(Catalog([T]))(change((7,))) in document.body.decode()
+        [document] = [each for each in encode(xds, [change((7,))], Catalog([T])) if isinstance(each, Document)]
+        [written] = xds.writer(Catalog([T]))([change((7,))])
+        assert isinstance(written, Written)
+        assert written.text in document.body.decode()

@@ -13,6 +13,7 @@ from eventlog.core.model import ABSENT, Change, Edit, Image, Op, Reason, Refusal
 from eventlog.core.rules import Options, parted, tell
 from eventlog.core.rules.images import key_text
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import encode
 from eventlog.xds.write import XdsFormat
 
 T1 = Table(name="t1", schema="shop", columns=(Column(name="id", type="integer", key=1), Column(name="c")))
@@ -145,7 +146,8 @@ def test_a_key_that_cannot_be_written_is_told() -> None:
 def documents(*images: Image) -> list[str]:
     told = tell(images, CATALOG, Options())
     return [
-        one.note if isinstance(one, Refusal) else one.body.decode() for one in XdsFormat().encode(told.changes, CATALOG)
+        one.note if isinstance(one, Refusal) else one.body.decode()
+        for one in encode(XdsFormat(), told.changes, CATALOG)
     ]
 
 

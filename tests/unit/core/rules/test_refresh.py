@@ -13,7 +13,7 @@ from eventlog.core.errors import ExpressionError
 from eventlog.core.model import REFRESH, Change, Document, Event, Kind, Op, Reason, Row, RowId
 from eventlog.core.rules import Options, decide
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.seams import Format
+from eventlog.core.seams import Format, encode
 from eventlog.qlik.change_tables.format import ChangeTable, ChangeTableFormat
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
@@ -50,7 +50,7 @@ def change(*events: Event, **options: Any) -> Change:
 
 
 def published(form: Format, *changes: Change) -> Document:
-    [document] = form.encode(changes, CATALOG, "")
+    [document] = encode(form, changes, CATALOG, "")
     assert isinstance(document, Document)
     return document
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
-from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId, Transaction
+from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import Writer, encode
 from eventlog.qlik.change_seq import Sequencer
-from eventlog.qlik.change_tables.format import ChangeTableFormat, ChangeTables, Gathered
+from eventlog.qlik.change_tables.format import ChangeTableFormat, ChangeTables
+from eventlog.qlik.change_tables.gathering import laid
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.change_tables.whole import WholeRows
@@ -90,17 +91,12 @@ settings_of = st.builds(
 )
 
 
-def one_by_one(changes: list[Change], settings: ChangeTableSettings, size: int) -> Iterator[Document | Refusal]:
-    """What the format gives, without its quick way."""
-    tables, sequencer = ChangeTables(settings, CATALOG), Sequencer("")
-    gathered = Gathered(tables)
-    for change in changes:
-        yield from gathered.take_each([change], sequencer)
-        if gathered.count >= size:
-            yield gathered.document()
-            gathered = Gathered(tables)
-    if gathered.count:
-        yield gathered.document()
+class OneByOne(ChangeTableFormat, frozen=True, kw_only=True):
+    """The format without its quick way."""
+
+    def writer(self, catalog: Catalog | None = None) -> Writer:
+        write = super().writer(catalog)
+        return lambda changes: (item for change in changes for item in write((change,)))
 
 
 @shares(rows=0.6, compound=0.15, quick=0.2, refused=0.05)
@@ -115,8 +111,8 @@ def one_by_one(changes: list[Change], settings: ChangeTableSettings, size: int) 
 def test_column_by_column_comes_what_one_by_one_comes(
     changes: list[Change], settings: ChangeTableSettings, size: int
 ) -> None:
-    quick = list(ChangeTableFormat(settings=settings, rows_of_a_document=size).encode(changes, CATALOG))
-    assert quick == list(one_by_one(changes, settings, size))
+    quick = list(encode(ChangeTableFormat(settings=settings, rows_of_a_document=size), changes, CATALOG))
+    assert quick == list(encode(OneByOne(settings=settings, rows_of_a_document=size), changes, CATALOG))
     blocks = [block for one in quick if isinstance(one, RowsDocument) for block in one.blocks]
     met(
         rows=blocks,
@@ -144,8 +140,12 @@ def images(*pairs: tuple[Any, Any], table: str = "usr", column: str = "pay", key
 
 def taken(changes: list[Change], **chosen: Any) -> RowsDocument | None:
     """What the quick way makes of the changes; None where it is not taken."""
-    gathered = Gathered(ChangeTables(ChangeTableSettings(**chosen), CATALOG))
-    return gathered.document() if gathered.take(changes, Sequencer("")) else None
+    form = ChangeTableFormat(settings=ChangeTableSettings(**chosen))
+    columns = laid(ChangeTables(form.settings, CATALOG), changes)
+    if columns is None:
+        return None
+    [document] = form.bind([columns])
+    return document
 
 
 def test_the_quick_way_is_taken_and_leaves_out_what_did_not_change() -> None:
@@ -159,9 +159,9 @@ def test_the_quick_way_is_taken_and_leaves_out_what_did_not_change() -> None:
 
 
 def test_nothing_changed_is_no_row() -> None:
-    gathered = Gathered(ChangeTables(ChangeTableSettings(), CATALOG))
-    assert gathered.take(images(*[(1, 1)] * 9), Sequencer(""))
-    assert gathered.count == 0
+    columns = laid(ChangeTables(ChangeTableSettings(), CATALOG), images(*[(1, 1)] * 9))
+    assert columns is not None
+    assert columns.count == 0
 
 
 @pytest.mark.parametrize(

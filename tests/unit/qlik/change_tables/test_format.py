@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.headers import transaction_id
 from eventlog.qlik.change_tables.rows import RowsDocument, by_column
@@ -40,7 +41,7 @@ UPDATE = change(Op.MODIFY, Edit(column="fname", old="Jack", new="John"), transac
 
 
 def encoded(*changes: Change, catalog: Catalog | None = CATALOG, after: str = "", **chosen: Any) -> list[Any]:
-    found = ChangeTableFormat(settings=ChangeTableSettings(**chosen)).encode(changes, catalog, after)
+    found = encode(ChangeTableFormat(settings=ChangeTableSettings(**chosen)), changes, catalog, after)
     return list(found)
 
 
@@ -216,12 +217,12 @@ changes = st.lists(
 def test_cutting_anywhere_and_documents_of_any_size_give_the_same_rows(told: list[Change], cut: int, size: int) -> None:
     told = [replace(one, positions=((number,),)) for number, one in enumerate(told)]
     whole = ChangeTableFormat()
-    once = [item for item in whole.encode(told, CATALOG) if isinstance(item, RowsDocument)]
+    once = [item for item in encode(whole, told, CATALOG) if isinstance(item, RowsDocument)]
     expected = [row for document in once for row in document.blocks[0].rows]
     small = ChangeTableFormat(rows_of_a_document=size)
-    parts = [item for item in small.encode(told[:cut], CATALOG) if isinstance(item, RowsDocument)]
+    parts = [item for item in encode(small, told[:cut], CATALOG) if isinstance(item, RowsDocument)]
     after = parts[-1].id if parts else ""
-    parts += [item for item in small.encode(told[cut:], CATALOG, after) if isinstance(item, RowsDocument)]
+    parts += [item for item in encode(small, told[cut:], CATALOG, after) if isinstance(item, RowsDocument)]
     met(rows=expected, cut=bool(after) and len(expected) > len(parts[0].blocks[0].rows))
     assert [row for document in parts for row in document.blocks[0].rows] == expected
     pairs = [(row[0], row[1]) for row in expected]

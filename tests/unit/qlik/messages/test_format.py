@@ -11,6 +11,7 @@ import pytest
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, Refusal, RowId
 from eventlog.core.schema import Catalog, Child, Column, Table
+from eventlog.core.seams import encode
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader
 from eventlog.qlik.messages.render import Renderer
@@ -205,7 +206,7 @@ def test_topics_are_made_from_a_template() -> None:
 def test_a_table_that_nobody_described_is_refused() -> None:
     unknown = change(1, Op.ADD, row=RowId("shop", "nowhere", "a=1"))
     assert "a schema that describes it" in refusals([unknown, unknown])[1]
-    [refused] = MessageFormat().encode([unknown], None)
+    [refused] = encode(MessageFormat(), [unknown], None)
     assert isinstance(refused, Refusal)
 
 
@@ -263,7 +264,7 @@ def test_a_table_may_have_any_number_of_masks(encoding: Any) -> None:
 
 
 def test_a_body_has_one_line_for_each_message() -> None:
-    [document] = MessageFormat().encode([inserted(1, customer="Ada"), inserted(2)], Catalog([ORDERS]))
+    [document] = encode(MessageFormat(), [inserted(1, customer="Ada"), inserted(2)], Catalog([ORDERS]))
     lines = [msgspec.json.decode(line) for line in document.body.splitlines()]  # type: ignore[union-attr]  # none is refused
     assert [(line["topic"], line["key"], line["value"]["data"]["order_id"]) for line in lines] == [
         ("shop.orders", "1", 1),
@@ -274,7 +275,7 @@ def test_a_body_has_one_line_for_each_message() -> None:
 
 def test_a_body_of_avro_is_in_base64_and_begins_with_metadata() -> None:
     form = MessageFormat(settings=MessageSettings(encoding="avro", mode="metadata", tombstones=True))
-    [document] = form.encode([inserted(1), change(1, Op.DELETE)], Catalog([ORDERS]))
+    [document] = encode(form, [inserted(1), change(1, Op.DELETE)], Catalog([ORDERS]))
     lines = [msgspec.json.decode(line) for line in document.body.splitlines()]  # type: ignore[union-attr]  # none is refused
     assert [line["topic"] for line in lines] == ["eventlog.metadata", "shop.orders", "shop.orders", "shop.orders"]
     assert all(line["value"].startswith("YXRNU0cE") for line in lines[:-1])
