@@ -121,17 +121,15 @@ def _watched(address: str | None, config: Config, vitals: Vitals, journal: Bound
 
 def _endpoint(address: str, config: Config, vitals: Vitals, journal: BoundLogger) -> Endpoint | PageServer:
     """The status page with what programs ask; only the latter without the extra, a log, or a guard where others come."""
-    from eventlog.core.packages import is_there
     from eventlog.daemon.endpoint import Endpoint, read_address
+    from eventlog.web.door import can_be_opened, open_page
     from eventlog.web.guard import is_open_door
 
-    if config.source.kind != "log" or not (is_there("starlette") and is_there("uvicorn")):
+    if config.source.kind != "log" or not can_be_opened():
         return Endpoint(address, vitals)
     if is_open_door(read_address(address)[0], config.web):
         journal.warning("page_off", why="others reach this address; the page needs web.token or web.user_header there")
         return Endpoint(address, vitals)
-    from eventlog.web.door import open_page
-
     return open_page(address, config, journal, vitals)
 
 

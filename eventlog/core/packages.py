@@ -14,6 +14,8 @@ EXTRAS: Final[Mapping[str, str]] = {
     "pyspark": "spark",
     "confluent_kafka": "kafka",
     "fastavro": "kafka",
+    "itsdangerous": "web",
+    "jinja2": "web",
     "starlette": "web",
     "uvicorn": "web",
     "jpype": "gbase",

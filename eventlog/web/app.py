@@ -18,12 +18,11 @@ from starlette.routing import Route
 from structlog.stdlib import BoundLogger
 
 from eventlog.core.errors import DataError, EventlogError, UsageError
-from eventlog.web import desk, frame
+from eventlog.web import desk, pages
 from eventlog.web.desk import Desk
 from eventlog.web.guard import Asked, Guard, Refused, Visitor
-from eventlog.web.html import address
-from eventlog.web.overview import overview
 from eventlog.web.reception import Reception
+from eventlog.web.words import address
 
 Page = Callable[[Request, Visitor], Awaitable[Response]]
 
@@ -130,24 +129,19 @@ class App:
 
     async def _overview(self, request: Request, visitor: Visitor) -> Response:
         found = await run_in_threadpool(self._reception.desk)
-        content = overview(found.collector.reading())
-        return _html(frame.page("Overview", content, self._look(visitor), live=True, here="Overview"))
+        return _html(pages.overview_page(found.collector.reading(), self._look(visitor)))
 
     async def _rows(self, request: Request, visitor: Visitor) -> Response:
         query = desk.read_query(dict(request.query_params))
-        content = await run_in_threadpool(lambda: self._reception.desk().rows(query, self._look(visitor)))
-        return _html(frame.page("Rows", content, self._look(visitor), here="Rows" if query.plain else ""))
+        return _html(await run_in_threadpool(lambda: self._reception.desk().rows(query, self._look(visitor))))
 
     async def _row(self, request: Request, visitor: Visitor) -> Response:
         number, done = desk.read_row(request.path_params["number"]), request.query_params.get("done", "")
-        content = await run_in_threadpool(lambda: self._reception.desk().row(number, self._look(visitor), done))
-        return _html(frame.page(f"Row {number}", content, self._look(visitor)))
+        return _html(await run_in_threadpool(lambda: self._reception.desk().row(number, self._look(visitor), done)))
 
     async def _confirm(self, request: Request, visitor: Visitor) -> Response:
         act = desk.read_act(request.query_params.get("action", ""), request.query_params.getlist("id"))
-        return _html(
-            frame.page(f"{act.action.capitalize()}?", desk.confirm(act, self._look(visitor)), self._look(visitor))
-        )
+        return _html(pages.confirm_page(act.action, act.numbers, self._look(visitor)))
 
     async def _act(self, request: Request, visitor: Visitor) -> Response:
         form = await _form(request)
@@ -175,7 +169,7 @@ class App:
             while not self.closing and not collector.closed and guard is self.guard and guard.lives(visitor, time()):
                 if collector.version != seen:
                     seen, said = collector.version, monotonic()
-                    yield b"data: " + overview(collector.reading()).encode().replace(b"\n", b"\ndata: ") + b"\n\n"
+                    yield b"data: " + pages.live(collector.reading()).replace("\n", "\ndata: ").encode() + b"\n\n"
                 elif monotonic() - said > HEARTBEAT:
                     said = monotonic()
                     yield b": still here\n\n"
@@ -196,7 +190,7 @@ class App:
             await asyncio.sleep(1.0)  # whoever tries tokens has to wait
             self._journal.warning("login_refused", peer=asked(request).peer)
             wrong = True
-        return _secured(_html(frame.login(look, wrong=wrong), 401 if wrong else 200))
+        return _secured(_html(pages.login_page(look, wrong=wrong), 401 if wrong else 200))
 
     async def _logout(self, request: Request, visitor: Visitor) -> Response:
         refused = self.guard.may_leave(visitor, asked(request), _single(await _form(request)))
@@ -216,8 +210,8 @@ class App:
         response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return response
 
-    def _look(self, visitor: Visitor | None) -> frame.Look:
-        return frame.Look(
+    def _look(self, visitor: Visitor | None) -> pages.Look:
+        return pages.Look(
             log=self._reception.config.source.log,
             visitor="" if visitor is None else visitor.name,
             acts=visitor is not None and not self.guard.settings.read_only,
@@ -236,7 +230,7 @@ class App:
         return response
 
     def _says(self, visitor: Visitor, status: int, title: str, sentence: str) -> Response:
-        return _html(frame.message(title, sentence, self._look(visitor)), status)
+        return _html(pages.message_page(title, sentence, self._look(visitor)), status)
 
     def _give_session(self, request: Request, response: Response, session: str) -> None:
         forwarded = request.headers.get("x-forwarded-proto", "") == "https"
@@ -250,7 +244,7 @@ def asked(request: Request) -> Asked:
     return Asked(peer=request.client.host if request.client else "", headers=headers, now=time())
 
 
-def _html(body: bytes, status: int = 200) -> Response:
+def _html(body: str, status: int = 200) -> Response:
     return Response(body, status, media_type="text/html")
 
 

@@ -1,4 +1,4 @@
-"""Charts as SVG, drawn where the figures are: a curve over the last hour, and bars. Pure."""
+"""Charts: where the parts of a curve over the last hour stand; templates/charts.html draws them as SVG. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from eventlog.web.html import Markup, element
+from msgspec import Struct
+
 from eventlog.web.reading import HOUR
 
 WIDTH: Final = 600
@@ -26,31 +27,54 @@ Points = Sequence[tuple[float, float]]
 """Moments in seconds since 1970, and values."""
 
 
-def curve(title: str, unit: str, points: Points, now: float) -> Markup:
-    """The last hour as a curve, with what it shows in words for those who do not see it."""
+class Line(Struct, frozen=True, kw_only=True):
+    """A level line of the grid."""
+
+    left: float
+    right: float
+    y: float
+
+
+class Label(Struct, frozen=True, kw_only=True):
+    """A text beside an axis."""
+
+    text: str
+    x: float
+    y: float
+    anchor: str
+
+
+class Stretch(Struct, frozen=True, kw_only=True):
+    """Points without a pause between them: a line and the area below it, or one dot."""
+
+    line: str = ""
+    area: str = ""
+    dot: tuple[float, float] | None = None
+
+
+class Chart(Struct, frozen=True, kw_only=True):
+    """A curve, and what it shows in words for those who do not see it."""
+
+    title: str
+    said: str
+    lines: tuple[Line, ...]
+    labels: tuple[Label, ...]
+    stretches: tuple[Stretch, ...]
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def curve(title: str, unit: str, points: Points, now: float) -> Chart:
+    """The last hour as a curve."""
     top = ceiling(max((value for _, value in points), default=0.0))
-    said = _in_words(unit, points)
-    drawn = [*_grid(top), *(_stretch(stretch, now, top) for stretch in _stretches(points, now))]
-    return element(
-        "figure",
-        element("figcaption", title, element("span", said, class_="quiet")),
-        element(
-            "svg",
-            drawn,
-            viewBox=f"0 0 {WIDTH} {HEIGHT}",
-            role="img",
-            aria_label=f"{title}, the last hour: {said}",
-            class_="chart",
-        ),
-        class_="card",
+    heights = [(part * top, _y(part * top, top)) for part in (0.0, 0.5, 1.0)]
+    return Chart(
+        title=title,
+        said=_in_words(unit, points),
+        lines=tuple([Line(left=LEFT, right=WIDTH, y=y) for _, y in heights]),
+        labels=(*(Label(text=short(value), x=LEFT - 6, y=y + 5, anchor="end") for value, y in heights), *_minutes()),
+        stretches=tuple([_stretch(stretch, now, top) for stretch in _stretches(points, now)]),
     )
-
-
-def bar(part: float) -> Markup:
-    """A bar that is as long as the part, from 0 to 1; the figure stands beside it."""
-    length = round(100 * min(max(part, 0.0), 1.0), 2)
-    rect = element("rect", width=length, height=8, rx=1, class_="bar")
-    return element("svg", rect, viewBox="0 0 100 8", class_="bars", aria_hidden="true", preserveAspectRatio="none")
 
 
 def ceiling(value: float) -> float:
@@ -76,14 +100,11 @@ def _in_words(unit: str, points: Points) -> str:
     return f"now {short(values[-1])} {unit}, at most {short(max(values))}"
 
 
-def _grid(top: float) -> Iterator[Markup]:
-    for part in (0.0, 0.5, 1.0):
-        y = _y(part * top, top)
-        yield element("line", x1=LEFT, x2=WIDTH, y1=y, y2=y, class_="grid")
-        yield element("text", short(part * top), x=LEFT - 6, y=y + 5, text_anchor="end")
+def _minutes() -> Iterator[Label]:
     for minutes in MINUTES:
-        x, anchor = _x(-60.0 * minutes, 0.0), "end" if minutes == 0 else "middle" if minutes < 60 else "start"
-        yield element("text", "now" if minutes == 0 else f"{minutes} min", x=x, y=HEIGHT - 4, text_anchor=anchor)
+        anchor = "end" if minutes == 0 else "middle" if minutes < 60 else "start"
+        said = "now" if minutes == 0 else f"{minutes} min"
+        yield Label(text=said, x=_x(-60.0 * minutes, 0.0), y=HEIGHT - 4, anchor=anchor)
 
 
 def _stretches(points: Points, now: float) -> Iterator[list[tuple[float, float]]]:
@@ -100,13 +121,13 @@ def _stretches(points: Points, now: float) -> Iterator[list[tuple[float, float]]
         yield stretch
 
 
-def _stretch(points: list[tuple[float, float]], now: float, top: float) -> Markup:
-    line = " ".join(f"{_x(at, now)},{_y(value, top)}" for at, value in points)
-    first, last, ground = _x(points[0][0], now), _x(points[-1][0], now), _y(0.0, top)
-    area = element("polygon", points=f"{first},{ground} {line} {last},{ground}", class_="area")
-    if len(points) == 1:
-        return element("circle", cx=last, cy=_y(points[0][1], top), r=2.5, class_="dot")
-    return element("g", area, element("polyline", points=line, class_="line"))
+def _stretch(points: list[tuple[float, float]], now: float, top: float) -> Stretch:
+    places = [(_x(at, now), _y(value, top)) for at, value in points]
+    if len(places) == 1:
+        return Stretch(dot=places[0])
+    line = " ".join(f"{x},{y}" for x, y in places)
+    ground = _y(0.0, top)
+    return Stretch(line=line, area=f"{places[0][0]},{ground} {line} {places[-1][0]},{ground}")
 
 
 def _x(at: float, now: float) -> float:

@@ -12,17 +12,14 @@ from eventlog.admin.explain import explain
 from eventlog.admin.rows import LARGEST_NUMBER, LETTERS, PROCESSED, Choice, hold, release, requeue
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, UsageError, shortened
-from eventlog.web.html import Content
 from eventlog.web.listing import BEYOND, Cursor, Filters, has_number_index, listing, one_row
-from eventlog.web.rowlist import ACTIONS, row_list
-from eventlog.web.rowpage import confirmation, row_page, said_of
+from eventlog.web.pages import ACTIONS, Look, row_page, rows_page, said_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from eventlog.sql.names import LogNames
     from eventlog.web.collector import Collector
-    from eventlog.web.frame import Look
 
 PAGE: Final = "the status page"
 """Who is noted as the holder of a row: the page knows nobody's name."""
@@ -37,11 +34,6 @@ class Query(Struct, frozen=True, kw_only=True):
 
     filters: Filters
     cursor: Cursor
-
-    @property
-    def plain(self) -> bool:
-        """Whether nothing is asked for in particular."""
-        return self.filters == Filters()
 
 
 class Act(Struct, frozen=True, kw_only=True):
@@ -61,12 +53,12 @@ class Desk:
         self._config = config
         self._numbered = has_number_index(engine, names)
 
-    def rows(self, query: Query, look: Look) -> Sequence[Content]:
+    def rows(self, query: Query, look: Look) -> str:
         """A page of the list."""
         found = listing(self.collector.log, query.filters, query.cursor, numbered=self._numbered)
-        return row_list(found, query.filters, look, first=query.cursor == Cursor())
+        return rows_page(found, query.filters, look, first=query.cursor == Cursor())
 
-    def row(self, number: int, look: Look, done: str) -> Sequence[Content]:
+    def row(self, number: int, look: Look, done: str) -> str:
         """A row and its explanation; DataError when there is none."""
         found = one_row(self.collector.log, number)
         if found is None:
@@ -118,11 +110,6 @@ def read_act(action: str, ids: Sequence[str]) -> Act:
     if len(numbers) > AT_ONCE:
         raise UsageError(f"That is more than {AT_ONCE} rows at once; `eventlog {action}` takes ranges.")
     return Act(action=action, numbers=numbers)
-
-
-def confirm(act: Act, look: Look) -> list[Content]:
-    """The page that asks once more."""
-    return confirmation(act.action, act.numbers, look)
 
 
 def _text(asked: Mapping[str, str], name: str, longest: int) -> str:

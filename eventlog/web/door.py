@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
 from eventlog.config.settings import Config
-from eventlog.core.packages import require
+from eventlog.core.packages import is_there, require
 
 if TYPE_CHECKING:
     from eventlog.daemon.vitals import Vitals
     from eventlog.web.server import PageServer
 
 
+PACKAGES: Final = ("itsdangerous", "jinja2", "starlette", "uvicorn")
+"""What the extra brings."""
+
+
+def can_be_opened() -> bool:
+    """Whether the extra is installed."""
+    return all(map(is_there, PACKAGES))
+
+
 def open_page(address: str, config: Config, journal: BoundLogger, vitals: Vitals | None = None) -> PageServer:
     """The page on an address; ConfigError without the extra, or where everybody could see it."""
-    require("The page", "starlette", "uvicorn")
+    require("The page", *PACKAGES)
     from eventlog.web.reception import Reception
     from eventlog.web.server import PageServer
 

@@ -13,11 +13,14 @@ import secrets
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from eventlog.config.web_settings import WebConfig
+
+if TYPE_CHECKING:
+    from itsdangerous import Signer
 
 LASTS: Final = 12 * 3600
 """Seconds that a session lasts."""
@@ -61,12 +64,11 @@ class Guard:
 
     def __init__(self, settings: WebConfig, key: bytes | None = None) -> None:
         self.settings = settings
-        secret = settings.token.encode() if settings.token else key or secrets.token_bytes(32)
-        self._key = hmac.digest(secret, b"eventlog session", "sha256")
+        self._secret = settings.token.encode() if settings.token else key or secrets.token_bytes(32)
         self._ended: dict[str, int] = {}
         self._since = 0
         # Browsers keep one jar for all ports of a host: pages of two logs must not end each other's sessions.
-        self.cookie = f"eventlog_{hashlib.sha256(self._key).hexdigest()[:8]}"
+        self.cookie = f"eventlog_{hmac.new(self._secret, b'eventlog cookie', 'sha256').hexdigest()[:8]}"
 
     def adopting(self, settings: WebConfig, now: float) -> Guard:
         """The guard for other settings."""
@@ -111,13 +113,13 @@ class Guard:
             return None
         if foreign(asked):
             return Refused(status=403, why="This came from another site and was not done.")
-        if not hmac.compare_digest(form.get("proof", "").encode(), self.proof(visitor).encode()):
+        if not self._signer("form").verify_signature(_form_of(visitor), form.get("proof", "")):
             return Refused(status=403, why="This form is too old or not ours. Go back, load the page again, repeat it.")
         return None
 
     def proof(self, visitor: Visitor) -> str:
         """What a form must send along."""
-        return self._sign(f"form {visitor.name} {visitor.session}")
+        return self._signer("form").get_signature(_form_of(visitor)).decode()
 
     def knows(self, token: str) -> bool:
         """Whether this is the token."""
@@ -125,14 +127,14 @@ class Guard:
 
     def new_session(self, name: str, now: float) -> str:
         """What a cookie holds: until when, a number drawn for it, and a signature."""
-        begun = f"{int(now) + LASTS}.{secrets.token_urlsafe(12)}"
-        return f"{begun}.{self._sign(f'{name} {begun}')}"
+        signed = self._signer(f"session of {name}").sign(f"{int(now) + LASTS}.{secrets.token_urlsafe(12)}")
+        return signed.decode()
 
     def end(self, visitor: Visitor, now: float) -> None:
         """Ends a session; it is remembered until it would have ended by itself."""
         self._ended = {session: until for session, until in self._ended.items() if until > now}
         if visitor.session:
-            self._ended[visitor.session] = _end_of(visitor.session)
+            self._ended[_begun(visitor.session)] = _end_of(visitor.session)
 
     def lives(self, visitor: Visitor, now: float) -> bool:
         """Whether who was let in may still be in."""
@@ -140,7 +142,7 @@ class Guard:
 
     def _lasts(self, session: str, now: float) -> bool:
         until = _end_of(session)
-        return until > now and until - LASTS >= self._since and session not in self._ended
+        return until > now and until - LASTS >= self._since and _begun(session) not in self._ended
 
     def _with_session(self, asked: Asked, name: str) -> Visitor:
         session = self._session(asked, name)
@@ -149,13 +151,25 @@ class Guard:
     def _session(self, asked: Asked, name: str) -> str | None:
         """The session of the cookie, if it is one of ours and has not ended."""
         cookie = _cookies(asked).get(self.cookie)
-        begun, _, signature = (cookie.value if cookie else "").rpartition(".")
-        if not begun or not hmac.compare_digest(signature.encode(), self._sign(f"{name} {begun}").encode()):
+        if cookie is None or not self._signer(f"session of {name}").validate(cookie.value):
             return None
-        return cookie.value if cookie and self._lasts(cookie.value, asked.now) else None
+        return cookie.value if self._lasts(cookie.value, asked.now) else None
 
-    def _sign(self, text: str) -> str:
-        return hmac.new(self._key, text.encode(), "sha256").hexdigest()
+    def _signer(self, purpose: str) -> Signer:
+        """Signs for one purpose only: what was signed for another is not valid here."""
+        from itsdangerous import Signer  # the extra brings it; who asks only whether a door is open does without
+
+        return Signer(self._secret, salt=f"eventlog {purpose}", key_derivation="hmac", digest_method=hashlib.sha256)
+
+
+def _begun(session: str) -> str:
+    """What of a session is signed. Its signature can be spelled in several ways, so it says nothing of which session it is."""
+    return session.rpartition(".")[0]
+
+
+def _form_of(visitor: Visitor) -> str:
+    """What a form's proof is about."""
+    return f"{visitor.name} {_begun(visitor.session)}"
 
 
 def _end_of(session: str) -> int:

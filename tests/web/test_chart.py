@@ -8,12 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.web.chart import HEIGHT, WIDTH, bar, ceiling, curve, short
+from eventlog.web.chart import HEIGHT, WIDTH, ceiling, short
+from eventlog.web.chart import curve as curve_of
+from eventlog.web.pages import environment
 from eventlog.web.reading import HOUR, Sample, kept
 
 NOW = 1_800_000_000.0
 values = st.floats(min_value=0, max_value=1e12, allow_nan=False)
 points = st.lists(st.tuples(st.floats(min_value=NOW - 2 * HOUR, max_value=NOW), values), max_size=30).map(sorted)
+
+
+def curve(title: str, unit: str, points: list[tuple[float, float]], now: float) -> str:
+    """The chart as its template draws it."""
+    made = environment().from_string('{% import "charts.html" as charts %}{{ charts.curve(chart) }}')
+    return made.render(chart=curve_of(title, unit, points, now))
+
+
+def bar(part: float) -> str:
+    return environment().from_string('{% import "charts.html" as charts %}{{ charts.bar(part) }}').render(part=part)
 
 
 @given(points)

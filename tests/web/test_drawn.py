@@ -12,13 +12,23 @@ from eventlog.admin.rows import LogRow
 from eventlog.admin.status import Facts, LastError
 from eventlog.delivery.output_state import Standing
 from eventlog.sources.log.pace import Rate
-from eventlog.web.frame import Look, login, message, page
-from eventlog.web.html import markup
 from eventlog.web.listing import Cursor, Filters, Listing
-from eventlog.web.overview import duration, overview
+from eventlog.web.pages import (
+    NEAR_ROWS,
+    SHOWN_CHARACTERS,
+    Look,
+    confirm_page,
+    live,
+    login_page,
+    message_page,
+    overview_page,
+    possible,
+    row_page,
+    rows_page,
+    said_of,
+)
 from eventlog.web.reading import Loop, Place, Reading, ReasonCount, Sample
-from eventlog.web.rowlist import kind_name, row_list
-from eventlog.web.rowpage import MANY, SHOWN, confirmation, possible, row_page, said_of
+from eventlog.web.words import duration, kind_name
 
 NOW = 1_800_000_000.0
 LOOK = Look(log="event_log", visitor="ada", acts=True, style="/s.css", script="/l.js", proof="p")
@@ -84,22 +94,20 @@ def loop(state: str, error: str | None = None) -> Loop:
     ],
 )
 def test_one_sentence_says_whether_it_flows(changes: dict[str, Any], kind: str, said: str) -> None:
-    drawn = overview(replace(READING, **changes))
+    drawn = live(replace(READING, **changes))
     assert f'class="verdict {kind}"' in drawn
     assert said in drawn
 
 
 def test_an_empty_log_is_no_trouble() -> None:
-    drawn = overview(
-        replace(READING, samples=(Sample(at=NOW, waiting=0, oldest=None, lag=0.0, rate=0.0),), publisher=None)
-    )
+    drawn = live(replace(READING, samples=(Sample(at=NOW, waiting=0, oldest=None, lag=0.0, rate=0.0),), publisher=None))
     assert "Nothing is stuck." in drawn
     assert "none works on this log" in drawn
 
 
 def test_letters_reasons_outputs_and_triggers_are_told() -> None:
     error = LastError(record_id=9, status="E", reason="refused", note=None, at="2025-03-23 10:57:19")
-    drawn = overview(
+    drawn = live(
         replace(
             READING,
             facts=replace(FACTS, ignored={"X": 2}, last_error=error),
@@ -114,25 +122,25 @@ def test_letters_reasons_outputs_and_triggers_are_told() -> None:
     assert '<a href="/rows/9">row 9</a>' in drawn
     assert "The last error" in drawn
     assert "publishing" in drawn
-    assert "No table is tracked." in overview(READING)
+    assert "No table is tracked." in live(READING)
 
 
 def test_an_output_says_how_far_it_is_and_what_it_did_not_take() -> None:
-    assert "<td>nothing yet</td><td>none</td><td>none</td>" in overview(READING)
+    assert "<td>nothing yet</td><td>none</td><td>none</td>" in live(READING)
     stood = Standing(document="0042", position=(42,), at=NOW - 5, error="no route", failed_at=NOW - 90)
-    idle = overview(replace(READING, places=(replace(READING.places[0], standing=stood),)))
+    idle = live(replace(READING, places=(replace(READING.places[0], standing=stood),)))
     assert 'row <a href="/rows/42">42</a></td>' in idle
     assert '<bdi>0042</bdi> <span class="quiet">5.0 s ago</span>' in idle
     assert '<bdi>no route</bdi> <span class="quiet">90 s ago</span>' in idle
     stream = Standing(document="a", position=(4, 2), error="e" * 999)
-    busy = overview(replace(READING, places=(replace(READING.places[0], standing=stream, on_the_way=3),)))
+    busy = live(replace(READING, places=(replace(READING.places[0], standing=stream, on_the_way=3),)))
     assert "<td>4.2, 3 documents on the way</td><td><bdi>a</bdi> </td>" in busy
     assert f"{'e' * 300}… (699 more characters)" in busy
 
 
 def test_an_hour_of_samples_makes_a_small_page() -> None:
     many = tuple(replace(SAMPLE, at=NOW - 3600 + 5 * step) for step in range(721))
-    assert len(overview(replace(READING, samples=many)).encode()) < 60_000
+    assert len(live(replace(READING, samples=many)).encode()) < 60_000
 
 
 @pytest.mark.parametrize(
@@ -165,25 +173,24 @@ def test_a_list_says_where_it_ends_and_what_it_is_of() -> None:
             perpetrator=None,
         ),
     )
-    drawn = markup(row_list(Listing(rows=rows, further=Cursor(before=6)), Filters(letters="NX"), LOOK, first=False))
+    drawn = rows_page(Listing(rows=rows, further=Cursor(before=6)), Filters(letters="NX"), LOOK, first=False)
     assert "2 rows, the newest first" in drawn
     assert 'href="/rows?status=NX&amp;before=6"' in drawn
     assert '<option value="NX" selected>NX</option>' in drawn
     assert ">Newest</a>" in drawn
     assert drawn.count('type="checkbox"') == 2
-    assert "checkbox" not in markup(row_list(Listing(rows=rows, further=None), Filters(), READS, first=True))
+    assert "checkbox" not in rows_page(Listing(rows=rows, further=None), Filters(), READS, first=True)
 
 
 def test_a_list_without_rows_says_whether_to_look_further() -> None:
-    further = markup(
-        row_list(Listing(rows=(), further=Cursor(place=9), ordered=False), Filters(key="k"), LOOK, first=True)
-    )
+    found = Listing(rows=(), further=Cursor(place=9), ordered=False)
+    further = rows_page(found, Filters(key="k"), LOOK, first=True)
     assert "No such row in this part of the log." in further
     assert "Look further back" in further
     assert "place=9" in further
     assert "has no index of its numbers" in further
     assert "The timeline of" in further
-    assert "No such rows." in markup(row_list(Listing(rows=(), further=None), Filters(), LOOK, first=True))
+    assert "No such rows." in rows_page(Listing(rows=(), further=None), Filters(), LOOK, first=True)
 
 
 @pytest.mark.parametrize(
@@ -200,9 +207,9 @@ def test_a_list_without_rows_says_whether_to_look_further() -> None:
 def test_what_can_be_done_depends_on_the_row(changes: dict[str, Any], acts: list[str]) -> None:
     row = replace(ROW, **changes)
     assert possible(row) == acts
-    drawn = markup(row_page(row, explained(row, 1), LOOK))
+    drawn = row_page(row, explained(row, 1), LOOK)
     assert [act for act in ("hold", "release", "requeue") if f'value="{act}"' in drawn] == acts
-    assert "<button" not in markup(row_page(row, explained(row, 1), READS))
+    assert "<button" not in row_page(row, explained(row, 1), READS)
 
 
 def explained(row: LogRow, count: int, document: str | None = "<modify/>") -> Explanation:
@@ -223,18 +230,20 @@ def explained(row: LogRow, count: int, document: str | None = "<modify/>") -> Ex
 
 
 def test_a_row_with_much_about_it_stays_a_page() -> None:
-    row = replace(ROW, new_value="y" * (SHOWN + 5), reason="vanished", next_attempt="soon", attempts=2, table_key=None)
-    drawn = markup(row_page(row, explained(row, 3 * MANY, None), LOOK, "1 row is held now."))
+    row = replace(
+        ROW, new_value="y" * (SHOWN_CHARACTERS + 5), reason="vanished", next_attempt="soon", attempts=2, table_key=None
+    )
+    drawn = row_page(row, explained(row, 3 * NEAR_ROWS, None), LOOK, "1 row is held now.")
     assert "and 5 characters more" in drawn
     assert "further away left out." in drawn
     assert "It makes no document." in drawn
     assert "the next at soon" in drawn
     assert "1 row is held now." in drawn
-    assert drawn.count("<tr>") == MANY + 2
+    assert drawn.count("<tr>") == NEAR_ROWS + 2
 
 
 def test_an_act_is_asked_for_and_said() -> None:
-    drawn = markup(confirmation("requeue", [3, 4], LOOK))
+    drawn = confirm_page("requeue", [3, 4], LOOK)
     assert "Requeue 2 rows" in drawn
     assert 'name="proof" value="p"' in drawn
     assert [said_of(act, 2) for act in ("hold", "release", "requeue")] == [
@@ -250,11 +259,17 @@ def test_event_types_have_names(number: str | None, said: str) -> None:
 
 
 def test_the_frame_says_where_one_is_and_who_one_is() -> None:
-    drawn = page("Rows", "x", replace(LOOK, leaves=True), live=True, here="Rows").decode()
-    assert '<a href="/rows" aria-current="page">Rows</a>' in drawn
+    drawn = overview_page(READING, replace(LOOK, leaves=True))
+    assert '<a href="/" aria-current="page">Overview</a>' in drawn
     assert "<noscript><meta http-equiv=" in drawn
     assert "Log out" in drawn
-    assert "read-only" in page("Rows", "x", READS).decode()
-    assert "noscript" not in message("Oh", "no", LOOK).decode()
-    assert "That was not the token." in login(LOOK, wrong=True).decode()
-    assert "That was not the token." not in login(LOOK, wrong=False).decode()
+    assert "read-only" in overview_page(READING, READS)
+    assert "noscript" not in message_page("Oh", "no", LOOK)
+    assert "That was not the token." in login_page(LOOK, wrong=True)
+    assert "That was not the token." not in login_page(LOOK, wrong=False)
+
+
+def test_a_list_of_all_rows_is_the_page_of_that_name_and_a_part_is_not() -> None:
+    found = Listing(rows=(), further=None)
+    assert '<a href="/rows" aria-current="page">Rows</a>' in rows_page(found, Filters(), LOOK, first=True)
+    assert "aria-current" not in rows_page(found, Filters(letters="E"), LOOK, first=True)

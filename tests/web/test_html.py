@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
+from markupsafe import Markup
+from msgspec.structs import replace
 
-from eventlog.web.html import Markup, address, counted, element, link, markup, table, value
+from eventlog.admin.rows import LogRow
+from eventlog.web.listing import Cursor, Filters, Listing
+from eventlog.web.pages import environment, live, message_page, row_page, rows_page
+from eventlog.web.words import address, counted, shown
+from tests.web.test_drawn import LOOK, READING, ROW, explained
 from tests.web.visiting import HOSTILE
 
 texts = st.text() | st.sampled_from(HOSTILE) | st.text(alphabet="<>&\"'/= scriptonload!-[]")
@@ -31,24 +39,62 @@ class Reader(HTMLParser):
         self.text += data
 
 
+TAGS = frozenset({"i", "a", "option", "p", "code", "b"})
+"""Elements that depend on whether a text is there, and which."""
+
+
+def _listed(row: LogRow, filters: Filters) -> str:
+    return rows_page(Listing(rows=(row,), further=Cursor(before=3)), filters, LOOK, first=False)
+
+
+def _attributes(made: str) -> set[str]:
+    return {name for _, attributes in Reader(made).tags for name in attributes}
+
+
+def drawn(template: str, **facts: object) -> str:
+    return environment().from_string('{% import "parts.html" as parts %}' + template).render(facts)
+
+
 @given(texts)
 def test_no_text_becomes_an_element_or_an_attribute(text: str) -> None:
-    read = Reader(element("p", text, element("b", value(text)), title=text))
+    read = Reader(drawn('<p title="{{ text }}">{{ text }}<b>{{ parts.value(text) }}</b></p>', text=text))
     assert [tag for tag, _ in read.tags] == ["p", "b", "bdi"]
     assert set(read.tags[0][1]) == {"title"}
 
 
+@pytest.mark.parametrize("field", ROW.__struct_fields__[1:-3])
+@given(texts)
+@settings(max_examples=10)  # each draws four pages
+def test_nowhere_does_a_text_of_the_log_become_more_than_text(field: str, text: str) -> None:
+    row, plain_row = (replace(ROW, **{field: value}) for value in (text, "x"))
+    filters = Filters(key=text, table=text, text=text, reason=text, letters=text)
+    plainly = Filters(key="x", table="x", text="x", reason="x", letters="x")
+    for made, expected in (
+        (row_page(row, explained(row, 2), LOOK), row_page(plain_row, explained(plain_row, 2), LOOK)),
+        (_listed(row, filters), _listed(plain_row, plainly)),
+    ):
+        assert {tag for tag, _ in Reader(made).tags} <= {tag for tag, _ in Reader(expected).tags} | TAGS
+        assert _attributes(made) <= _attributes(expected) | {"selected", "aria-current"}
+
+
 @given(plain | st.sampled_from(HOSTILE))
 def test_a_text_is_read_as_it_was(text: str) -> None:
-    read = Reader(element("p", text, title=text))
+    read = Reader(drawn('<p title="{{ text }}">{{ text }}</p>', text=text))
     assert (read.text, read.tags[0][1]["title"]) == (text, text)
 
 
 @given(st.text(alphabet=st.characters(max_codepoint=0x20) | st.characters(categories=["Cs"]), min_size=1))
 def test_what_cannot_be_seen_or_written_is_shown(text: str) -> None:
-    made = markup(text)
+    made = drawn("{{ text }}", text=text)
     assert made.encode()  # half characters have no bytes
     assert not any(character < " " and character not in "\t\n" for character in made)
+
+
+@given(st.text(alphabet=st.characters(categories=["Cs", "Ll"]), min_size=1))
+def test_a_row_with_half_a_character_in_its_key_has_a_page(text: str) -> None:
+    assert address("rows", text, key=text).isascii()
+    row = replace(ROW, table_key=text)
+    assert row_page(row, explained(row, 1), LOOK).encode()
 
 
 @given(texts, texts)
@@ -59,19 +105,23 @@ def test_an_address_stays_on_this_page(path: str, asked: str) -> None:
     assert set(made).isdisjoint("<>\"' ")
 
 
-def test_attributes_are_named_as_in_html_and_left_out_when_they_say_nothing() -> None:
-    made = element("input", type="checkbox", aria_label="Row", checked=True, disabled=False, value=None, class_="a")
-    assert made == '<input type="checkbox" aria-label="Row" checked class="a">'
-
-
 def test_markup_is_not_escaped_again_and_null_is_no_text() -> None:
-    assert markup([element("b", "<"), Markup("<hr>"), None, 3, " & "]) == "<b>&lt;</b><hr>3 &amp; "
-    assert (value(None), value("NULL")) == ('<i class="null">NULL</i>', "<bdi>NULL</bdi>")
-    assert link("a", "/b?c=1&d=2") == '<a href="/b?c=1&amp;d=2">a</a>'
+    assert drawn("{{ parts.badge(none) }}{{ nothing }}{{ 3 }}{{ ' & ' }}", nothing=None) == (
+        '<span class="badge other">NULL</span>3 &amp; '
+    )
+    assert drawn("{{ parts.value(none) }}{{ parts.value('NULL') }}") == '<i class="null">NULL</i><bdi>NULL</bdi>'
+    assert drawn('<a href="{{ to }}">a</a>', to="/b?c=1&d=2") == '<a href="/b?c=1&amp;d=2">a</a>'
+    assert shown(Markup("<b>\0</b>")) == "<b>\0</b>"
     assert (counted(1), counted(1000), counted(0, "trigger")) == ("1 row", "1,000 rows", "0 triggers")
 
 
+def test_a_name_that_is_missing_is_an_error() -> None:
+    with pytest.raises(UndefinedError, match="'nobody' is undefined"):
+        drawn("{{ nobody }}")
+
+
 def test_the_first_cell_of_a_row_names_it() -> None:
-    made = table("Of it", ("a", "b"), [("x", "y")])
-    assert '<th scope="row">x</th><td>y</td>' in made
-    assert "<caption>Of it</caption>" in made
+    made = live(READING)
+    assert '<th scope="row"><bdi>files out</bdi></th><td>xds</td>' in made
+    assert "<caption>Where documents go</caption>" in made
+    assert "<p>no</p>" in message_page("Oh", "no", LOOK)

@@ -75,7 +75,7 @@ def test_a_row_tells_what_was_recorded_and_what_the_rules_say(page: PageServer) 
     body = Visit(page).get("/rows/2").body
     assert "Jack" in body
     assert "John" in body
-    assert "&lt;modify-attr attr-name=&quot;fname&quot;&gt;" in body
+    assert "&lt;modify-attr attr-name=&#34;fname&#34;&gt;" in body
     assert "Read with" in body
     assert Visit(page).get("/rows/404").status == 404
     assert "has no row 404" in Visit(page).get("/rows/404").body
