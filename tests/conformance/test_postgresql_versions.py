@@ -1,6 +1,7 @@
 """The suites of triggers, keys and sources on every supported version of PostgreSQL, each in a run of its own.
 
-The whole of tests/conformance runs on the system's version; here it is the part in which versions could differ.
+The whole of tests/conformance runs on the system's version; here it is the part in which versions could differ. The oldest and
+the newest version are asked in every run, those between with --long.
 EVENTLOG_REQUIRE=postgres-versions makes a version that cannot be had a failure.
 """
 
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +67,13 @@ def postgresql_version() -> int:
     return int(found[1]) if found else 0
 
 
-@pytest.mark.parametrize("major", VERSIONS)
+def asked() -> list[Any]:
+    """The versions; what changed between two of them shows at the ends too, unless it changed back."""
+    ends = {min(VERSIONS), max(VERSIONS)}
+    return [major if major in ends else pytest.param(major, marks=pytest.mark.long) for major in VERSIONS]
+
+
+@pytest.mark.parametrize("major", asked())
 def test_the_suites_pass_on_version(major: int, postgresql_version: int) -> None:
     if major == postgresql_version:
         pytest.skip("the whole of tests/conformance runs on this version")

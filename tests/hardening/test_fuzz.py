@@ -13,7 +13,7 @@ from tests.hardening.fuzzing import LONG, MOST_MEMORY, corpus, mutated, stretche
 from tests.hardening.quantity import scaled
 
 fuzzed = settings(
-    max_examples=scaled(300), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, database=None
+    max_examples=scaled(100), deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, database=None
 )
 
 

@@ -71,7 +71,14 @@ def test_durations_are_written_for_people(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "startup"])
+MINUTES = ("spark.growth", "spark.reading", "peers.spark")
+"""Benchmarks of Spark's sessions, of which spark.engines stands for the others in a short run."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if name in MINUTES else ()) for name in NAMES if name != "startup"],
+)
 def test_every_benchmark_runs(name: str) -> None:
     benchmark = command.load(name, quick=True)
     timings = measure(benchmark.contestants, runs=1)

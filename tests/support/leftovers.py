@@ -43,8 +43,11 @@ class Run:
         self.folder.chmod(0o711)  # servers run as another user
         self.home = self.folder / "home"
         self.home.mkdir()
-        self._former = {name: os.environ.get(name) for name in (MARK, "TMPDIR", "HOME")}
-        os.environ |= {MARK: str(self.folder), "TMPDIR": str(self.folder), "HOME": str(self.home)}
+        # matplotlib keeps what fonts there are, which would stand in HOME and which each process would look for anew.
+        self.fonts = self.folder / "fonts"
+        kept = {MARK: self.folder, "TMPDIR": self.folder, "HOME": self.home, "MPLCONFIGDIR": self.fonts}
+        self._former = {name: os.environ.get(name) for name in kept}
+        os.environ |= {name: str(folder) for name, folder in kept.items()}
         tempfile.tempdir = None
         self.left: list[str] = []
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # a run that is told to end cleans up, as with Ctrl-C
@@ -82,7 +85,8 @@ class Run:
         """What stands beside the folders that pytest keeps for tests, and in the home of the run."""
         # pymp-…: multiprocessing keeps its sockets there until the last process that shares them has gone.
         others = ("pytest-of-", "pymp-")
-        ours = [path for path in self.folder.iterdir() if not path.name.startswith(others) and path != self.home]
+        known = (self.home, self.fonts)
+        ours = [path for path in self.folder.iterdir() if not path.name.startswith(others) and path not in known]
         return sorted([*ours, *self.home.iterdir()])
 
 

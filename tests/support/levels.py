@@ -39,6 +39,8 @@ MYSQL_ASKS: Final = (
 )
 """The files whose tests MySQL answers for itself: its SQL, types, plans, locks and rights. Elsewhere it has the driver, the
 dialect and the statements of MariaDB, which is asked; `-k mysql` asks both."""
+STARTING: Final = ("test_postgresql_versions",)
+"""Files of the conformance level whose tests start servers without a fixture."""
 EVERY_SECONDS: Final = 30.0
 """How often a run says how far it is where no terminal shows it."""
 
@@ -87,6 +89,8 @@ def _is_quick(item: pytest.Item) -> bool:
     """All of tests/unit, where a database's name is only that, and elsewhere what starts nothing."""
     if level_of(item.path) == "unit":
         return True
+    if item.path.stem in STARTING:
+        return False
     asked = {*getattr(item, "fixturenames", ()), *_values(item)}
     return level_of(item.path) == "conformance" and SERVERS.isdisjoint(asked)
 
