@@ -1,4 +1,6 @@
-"""Which cells a run has: every output meets every handover and every history, and each history each handover."""
+"""Which cells a run has: every output meets every handover and every history, and
+each history shares a cell with each handover.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,15 @@ from itertools import product
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tests.hardening.ledger.runs import HTTP, KAFKA, LOCAL, Cell
 
 OUTPUTS: Final = {"local": LOCAL, "http": HTTP, "kafka": KAFKA}
 """Outputs that one publisher serves together; each group has its own way of being slow."""
+
+OBJECTS: Final = {"local": 300, "http": 150, "kafka": 400}
+"""What a large transaction writes while one of these outputs publishes, so that a handover comes in its middle."""
 
 HISTORIES: Final = ("late", "big", "requeue", "hold", "future")
 ABREAST: Final = (("polite stop", "kill"), ("freeze", "once"), ("cut", "crash"))
@@ -28,8 +34,8 @@ CELLS: Final = (
 )
 """Where, which outputs, and what happens one after the other: a history is begun with the handover that stands in its place.
 
-What it has held, put off or sent back stays so while the next ones come. Each cell takes about ten seconds and each handover
-five, so what can share a cell does.
+What it has held, put off or sent back stays so while the next ones come. A cell costs time before its first handover and
+after its last one, so what can share a cell does.
 """
 
 DATABASES: Final = ("sqlite", "postgresql", "mariadb")
@@ -62,15 +68,16 @@ class Case(Struct, frozen=True, kw_only=True):
 
 def cases(seed: int = 1) -> list[Case]:
     """The cells that every run of the tests has."""
-    return [
+    found = [
         case(CRASHING if place == "crash" else place, outputs, histories, handovers, seed)
         for place, outputs, histories, handovers in CELLS
     ]
+    return [replace(one, cell=replace(one.cell, objects=one.cell.objects // 2)) for one in found]
 
 
 def case(database: str, outputs: str, histories: Sequence[str], handovers: Sequence[str], seed: int) -> Case:
     """A cell with as much to write as its outputs take in a few seconds."""
-    objects = {"local": 300, "http": 150, "kafka": 400}[outputs]
+    objects = OBJECTS[outputs]
     cell = Cell(outputs=OUTPUTS[outputs], handovers=handovers, histories=histories, seed=seed, objects=objects)
     return Case(database=database, outputs=outputs, cell=cell)
 
