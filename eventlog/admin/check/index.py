@@ -49,7 +49,8 @@ def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> b
 
 def _option(options: Mapping[str, Any], what: str, usual: str = "") -> str:
     """What SQLAlchemy tells of an index under a name that begins with the database's."""
-    return next((str(value) for name, value in options.items() if name.endswith(f"_{what}") and value), usual)
+    told = [value for name, value in options.items() if name.endswith(f"_{what}")]
+    return usual if not told or told[0] is None or told[0] is False else str(told[0])
 
 
 def _holds_waiting(connection: Connection, condition: str, log: LogNames) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +71,12 @@ def test_nobody_outside_of_a_room_imports_what_is_in_one() -> None:
         if inner(name)
     ]
     assert found == []
+
+
+def test_a_room_is_imported_when_its_database_is_opened() -> None:
+    asked = "import sys; from eventlog.sql.dialect import dialect_of; dialect_of('sqlite://'); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True, text=True).stdout.split()
+    assert [room for room in ROOMS if f"eventlog.sql.{room}" in loaded] == ["sqlite"]
 
 
 def chapter() -> str:

@@ -7,8 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from sqlalchemy import String
+from sqlalchemy.dialects.mysql import LONGTEXT
 
-from eventlog.sinks.database.types import as_stored
+from eventlog.sinks.database.types import as_stored, target_type
 from eventlog.sql.dialect import dialects
 
 DIALECTS = {one.name: one for one in dialects()}
@@ -34,3 +36,10 @@ def test_a_value_is_changed_only_where_its_columns_type_is_another_one(name: str
     texts = {"numeric(10,2)": "100", "numeric(20,0)": "7", "bigint unsigned": "7", "numeric": "1.50"}
     expected = {"sqlite": texts | naive, "mysql": naive, "oracle": {"time": "01:00:00"}, "postgresql": {}}
     assert changed == expected[name]
+
+
+@pytest.mark.parametrize("kind", ["text", "varchar(300)", "varchar(9)"])
+def test_a_key_of_a_mirror_is_never_a_long_text_where_that_can_be_no_key(kind: str) -> None:
+    types = DIALECTS["mysql"].types
+    assert isinstance(types.keyed(target_type(kind, types)), String)
+    assert not isinstance(types.keyed(target_type(kind, types)), LONGTEXT)
