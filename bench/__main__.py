@@ -7,12 +7,11 @@ import sys
 from importlib import import_module
 
 from bench import readme
-from bench.curves import draw_growth
 from bench.machine import Machine, this_machine
 from bench.measure import QUICK_RUNS, RUNS, Benchmark, measure
 from bench.names import NAMES, chosen
 from bench.peers.fetched import fetch
-from bench.plot import draw
+from bench.plots import draw_result
 from bench.report import Report, markdown, report, save
 
 
@@ -30,8 +29,7 @@ def main() -> int:
         found = _run(benchmark, QUICK_RUNS if arguments.quick else arguments.runs, machine)
         print(markdown(found), end="\n\n", flush=True)
         if not arguments.quick:
-            grows = any(timing.series for timing in found.timings)
-            (draw_growth if grows else draw)(found, save(found).with_suffix(".svg"))
+            draw_result(found, save(found).with_suffix(".svg"))
             missed |= not all(target.reached for target in found.targets)
     return 1 if missed else 0
 

@@ -35,7 +35,7 @@ def section(reports: Sequence[Report]) -> str:
 
 
 def page(reports: Sequence[Report]) -> str:
-    """Every result, with its plot."""
+    """Every result."""
     return "\n".join(_page(reports))
 
 
@@ -101,12 +101,10 @@ def _page(reports: Sequence[Report]) -> Iterator[str]:
     yield "# What was measured\n"
     yield (
         "Written by `./dev bench --readme` from the results beside it. How to read them, and how to measure anew:"
-        " [performance](../../docs/explanation/performance.md).\n"
+        " [performance](../../docs/explanation/performance.md). `./dev docs` draws them into that page.\n"
     )
     for report in reports:
         yield markdown(report)
-        if (RESULTS / f"{report.name}.svg").exists():
-            yield f"\n![{report.name}]({report.name}.svg)"
         yield ""
 
 

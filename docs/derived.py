@@ -11,7 +11,7 @@ from docs.grammars import TABLE_KEY, definitions
 from eventlog.core import errors
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Status
-from eventlog.daemon.exposition import metrics
+from eventlog.daemon.metrics import metrics
 from eventlog.daemon.vitals import Reading
 
 CODES: Final = {

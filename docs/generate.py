@@ -71,12 +71,11 @@ path = "out/"
 def pages() -> dict[Path, str]:
     """Every generated page: where it stands and what it should say."""
     sys.path.insert(0, str(DOCS.parent))  # this is run as a script, and its neighbours are modules
-    from docs import derived, grammars, layers
+    from docs import derived, layers
 
     made = {FOLDER / "rules.md": rules_page(), FOLDER / "configuration.md": configuration_page()}
     for name in ("errors", "metrics", "grammars"):
         made[FOLDER / f"{name}.md"] = f"{MADE}\n{getattr(derived, f'{name}_page')()}"
-    made |= grammars.pictures(FOLDER / "grammar")
     made[layers.PAGE] = layers.page_with_layers()
     if find_spec("eventlog.cli.main"):
         made[FOLDER / "cli.md"] = commands_page()

@@ -37,11 +37,11 @@ TABLE_KEY: Final[Mapping[str, Part]] = {
 """The grammar of eventlog.core.tablekey; a test holds it against the parser."""
 
 
-def pictures(folder: Path) -> dict[Path, str]:
-    """Every picture: where it stands and what is in it."""
-    drawn = {folder / "mask.svg": masks.picture()}
-    drawn |= {folder / f"{name}.svg": diagram(part) for name, part in TABLE_KEY.items()}
-    return drawn | {folder / f"xds-{name}.svg": diagram(part) for name, part in definitions().items()}
+def pictures() -> dict[str, str]:
+    """Every picture: the name of its file, and what is in it."""
+    drawn = {"mask.svg": masks.picture()}
+    drawn |= {f"{name}.svg": diagram(part) for name, part in TABLE_KEY.items()}
+    return drawn | {f"xds-{name}.svg": diagram(part) for name, part in definitions().items()}
 
 
 def definitions() -> dict[str, Part]:

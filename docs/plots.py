@@ -1,13 +1,16 @@
-"""A hook of mkdocs: puts the newest results of the benchmarks, and their plots, into the page about performance."""
+"""A hook of mkdocs: draws what pages show, which is not kept in git, and puts results into the page about performance."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+from bench.plots import draw_all
 from bench.readme import kept
 from bench.report import RESULTS, Report
+from docs.grammars import pictures
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -17,14 +20,18 @@ if TYPE_CHECKING:
 PAGE: Final = "explanation/performance.md"
 HERE: Final = "<!-- figures -->"
 FOLDER: Final = "explanation/plots"
+GRAMMARS: Final = "reference/grammar"
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """The plots, as if they lay among the pages."""
+    """Plots of results and pictures of grammars, as if they lay among the pages."""
     from mkdocs.structure.files import File
 
-    for plot in sorted([*RESULTS.glob("*.svg"), *RESULTS.glob("hardening/*.svg")]):
-        files.append(File.generated(config, f"{FOLDER}/{plot.name}", abs_src_path=str(plot)))
+    with TemporaryDirectory() as folder:
+        for plot in draw_all(Path(folder)):
+            files.append(File.generated(config, f"{FOLDER}/{plot.name}", content=plot.read_text(encoding="utf-8")))
+    for name, picture in pictures().items():
+        files.append(File.generated(config, f"{GRAMMARS}/{name}", content=picture))
     return files
 
 
@@ -39,8 +46,7 @@ def figures(folder: Path) -> Iterator[str]:
         yield f"\n### {report.name}\n"
         yield f"{_sentence(report.question)}\n"
         yield from _targets(report)
-        if (folder / f"{report.name}.svg").exists():
-            yield f"![{report.name}](plots/{report.name}.svg)\n"
+        yield f"![{report.name}](plots/{report.name}.svg)\n"
         yield f"{report.note} {report.day}, {report.machine}.\n"
 
 

@@ -14,7 +14,8 @@ from msgspec import Struct
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.admission import PATIENCE_SECONDS, is_late, leaving
-from eventlog.daemon.exposition import CONTENT_TYPE, Answer, health, metrics, ready
+from eventlog.daemon.health import Answer, health, ready
+from eventlog.daemon.metrics import CONTENT_TYPE, metrics
 from eventlog.daemon.vitals import Vitals
 
 LOOPBACK: Final = "127.0.0.1"

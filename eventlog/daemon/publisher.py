@@ -19,7 +19,7 @@ from eventlog.config.settings import Config, load
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import MachineError, OccupiedError, SinkError, SourceError
 from eventlog.core.seams import Tenure
-from eventlog.daemon.exposition import SILENCE
+from eventlog.daemon.health import SILENCE
 from eventlog.daemon.heartbeat import Heartbeat
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.post import Post

@@ -279,6 +279,9 @@ def test_an_image_has_what_was_asked_for_and_no_tools() -> None:
     assert {"sqlalchemy", "click", "typing-extensions"} <= set(small)
     assert {"psycopg", "psycopg-binary", "uvicorn", "h11", "confluent-kafka", "fastavro"} <= set(large)
     assert not {"pytest", "mypy", "ruff", "playwright", "pyspark", "hatchling"} & set(large)
+    assert not {"httpx2", "authlib", "cryptography"} & set(large), (
+        "what the official registry client needs is for tests"
+    )
     assert set(small) < set(large)
     assert {"hatchling", "setuptools"} <= set(part("build"))
 

@@ -97,27 +97,11 @@ def said(found: Soak) -> str:
 
 
 def keep(found: Soak) -> Path:
-    """Writes figures and their plot to the other results."""
+    """Writes figures to the other results; bench/plots.py draws them."""
     path = RESULTS / f"{found.name}.json"
     RESULTS.mkdir(exist_ok=True)
     path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n")
-    _plot(found, path.with_suffix(".svg"))
     return path
-
-
-def _plot(found: Soak, path: Path) -> None:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    shown = {"memory, MB": "megabytes", "open files": "files", "connections": "connections"}
-    shown |= {"log, MB": "log_megabytes", "rows waiting": "waiting", "lag, s": "lag"}
-    with mpl.rc_context({"svg.hashsalt": "eventlog", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(10, 5), layout="constrained")
-        axes = figure.subplots(2, 3)
-        for axis, (title, name) in zip(axes.flat, shown.items(), strict=True):
-            axis.plot([one.seconds / 60 for one in found.samples], [getattr(one, name) for one in found.samples])
-            axis.set(title=title, xlabel="minutes", ylim=(0, None))
-        figure.savefig(path, format="svg", metadata={"Date": None})
 
 
 def _median(values: Sequence[float]) -> float:

@@ -122,8 +122,8 @@ def test_it_can_be_watched(log: LogTable, tmp_path: Path) -> None:
         log.run("UPDATE event_log SET event_time = '2999-01-01 00:00:00' WHERE record_id = 1")
         metrics = urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
         assert urlopen(f"http://127.0.0.1:{port}/ready").status == 200
-    assert 'eventlog_rows_total{status="S"} 1\n' in metrics
-    assert 'eventlog_state{state="publishing"} 1\n' in metrics
+    assert 'eventlog_rows_total{status="S"} 1.0\n' in metrics
+    assert 'eventlog_state{state="publishing"} 1.0\n' in metrics
 
 
 def test_systemd_is_told_what_goes_on(log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

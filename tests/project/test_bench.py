@@ -15,7 +15,7 @@ from bench.machine import this_machine
 from bench.measure import Benchmark, Contestant, Target, Timing, measure
 from bench.names import NAMES
 from bench.plot import draw
-from bench.report import RESULTS, Report, duration, markdown, report, save
+from bench.report import Report, duration, markdown, report, save
 
 
 def timing(name: str, *seconds: float, units: int = 10, floor: bool = False) -> Timing:
@@ -98,10 +98,6 @@ def test_what_makes_no_figure_is_refused(arguments: list[str], monkeypatch: pyte
 def test_the_readme_says_what_was_measured() -> None:
     text = readme.README.read_text(encoding="utf-8")
     assert readme.written(text, readme.section(readme.kept())) == text
-
-
-def test_every_kept_result_has_its_plot() -> None:
-    assert [one.name for one in readme.kept() if not (RESULTS / f"{one.name}.svg").exists()] == []
 
 
 def test_a_readme_without_a_place_for_the_figures_is_told() -> None:

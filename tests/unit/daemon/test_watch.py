@@ -7,6 +7,8 @@ import json
 import logging
 import re
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -17,8 +19,9 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError, SinkError, SourceError
 from eventlog.core.model import Status
 from eventlog.daemon.endpoint import Endpoint, read_address
-from eventlog.daemon.exposition import SILENCE, health, metrics, ready
+from eventlog.daemon.health import SILENCE, health, ready
 from eventlog.daemon.logging import journal, library_journal
+from eventlog.daemon.metrics import metrics
 from eventlog.daemon.systemd import Systemd
 from eventlog.daemon.vitals import Reading, State, Vitals
 from eventlog.delivery.pipeline import Report
@@ -28,7 +31,7 @@ LINE = re.compile(r"eventlog_[a-z_]+(\{[a-z]+=\"[^\"]+\"\})? -?[\d.e+-]+")
 
 def value(text: bytes, name: str) -> str:
     [line] = [line for line in text.decode().splitlines() if line.startswith(name)]
-    return line.rpartition(" ")[2]
+    return f"{float(line.rpartition(' ')[2]):g}"
 
 
 def test_what_a_cycle_did_is_counted() -> None:
@@ -63,6 +66,11 @@ def test_every_metric_is_explained_and_well_formed() -> None:
     assert {re.split(r"[{ ]", line)[0] for line in samples} <= explained
     assert value(metrics(vitals.reading()), 'eventlog_rows_total{status="E"}') == "1"
     assert "\neventlog_waiting_rows " not in metrics(vitals.reading()).decode()  # nobody has counted yet
+
+
+def test_a_publisher_that_nobody_asks_does_not_load_what_writes_metrics() -> None:
+    program = "import sys, eventlog.cli.run, eventlog.daemon.publisher; sys.exit('prometheus_client' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(

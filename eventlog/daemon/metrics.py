@@ -1,0 +1,90 @@
+"""The publisher's figures in the text format of Prometheus; imported only where there is an address to ask at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, get_args
+
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from eventlog.daemon.vitals import Reading, State
+from eventlog.version import VERSION
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+Figures = float | None | Mapping[str, float]
+"""One figure, which may be unknown; or several by the value of a label."""
+
+
+def metrics(reading: Reading) -> bytes:
+    """Every figure; one that nobody knows yet is left out."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collector(reading))
+    return generate_latest(registry)
+
+
+class _Collector(Collector):
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+
+    def collect(self) -> Iterable[Metric]:
+        yield _gauge("info", "Version of eventlog.", {VERSION: 1}, "version")
+        states = {state: float(state == self._reading.state) for state in get_args(State)}
+        yield _gauge("state", "1 for what the publisher does now, 0 for all else.", states, "state")
+        yield from _counters(self._reading)
+        yield from _gauges(self._reading)
+
+
+def _counters(reading: Reading) -> Iterator[Metric]:
+    rows = {letter: reading.rows.get(letter, 0) for letter in "SWEF"}
+    failures = {blame: reading.failures.get(blame, 0) for blame in ("source", "sink", "other")}
+    yield _counter("rows", "Rows settled, by status letter.", rows, "status")
+    yield _counter("changes", "Changes published.", reading.changes)
+    yield _counter("documents", "Documents written, over all outputs.", reading.documents)
+    yield _counter("heartbeats", "Heartbeats published.", reading.heartbeats)
+    yield _counter("cycles", "Cycles that came to their end.", reading.cycles)
+    yield _counter("active_cycles", "Cycles that published.", reading.active_cycles)
+    yield _counter("cycle_seconds", "Time spent in cycles.", reading.seconds)
+    yield _counter("failures", "Cycles that failed, by whose fault it was.", failures, "blame")
+
+
+def _gauges(reading: Reading) -> Iterator[Metric]:
+    standby = reading.standby
+    yield _gauge("last_cycle_timestamp_seconds", "End of the last cycle.", reading.last_cycle)
+    yield _gauge("last_document_timestamp_seconds", "Time of the last document.", reading.last_document)
+    yield _gauge("waiting_rows", "Rows that wait to be published.", reading.waiting)
+    yield _gauge("lag_seconds", "Age of the row that waits longest.", reading.lag)
+    yield _gauge(
+        "standby_waiting_rows",
+        "Rows that wait while this publisher stands by, counted up to 1000.",
+        None if standby is None else standby.waiting,
+    )
+    yield _gauge(
+        "standby_stalled_seconds",
+        "Time for which rows have waited while the publisher that has the lock settled nothing.",
+        None if standby is None else standby.stalled_seconds,
+    )
+    yield _gauge("silent_seconds", "Time since the loop last moved.", reading.silent)
+
+
+def _counter(name: str, meaning: str, figures: Figures, label: str = "") -> Metric:
+    return _filled(CounterMetricFamily(f"eventlog_{name}", meaning, labels=_labels(label)), figures)
+
+
+def _gauge(name: str, meaning: str, figures: Figures, label: str = "") -> Metric:
+    return _filled(GaugeMetricFamily(f"eventlog_{name}", meaning, labels=_labels(label)), figures)
+
+
+def _labels(label: str) -> list[str]:
+    return [label] if label else []
+
+
+def _filled(family: CounterMetricFamily | GaugeMetricFamily, figures: Figures) -> Metric:
+    if isinstance(figures, Mapping):
+        for value, figure in figures.items():
+            family.add_metric([value], figure)
+    elif figures is not None:
+        family.add_metric([], figures)
+    return family
