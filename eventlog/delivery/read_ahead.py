@@ -7,7 +7,7 @@ what was made ready behind it is forgotten and read again, so that no later chan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import EventlogError
-from eventlog.core.seams import Batch, Foresight, Watchful
+from eventlog.core.seams import Batch
 from eventlog.delivery.interpreter_tuning import haste
 from eventlog.delivery.looks import Looks, causes_of
 from eventlog.delivery.pipeline import Pipeline, Report, Work
@@ -78,8 +78,8 @@ class Relay:
         batch = self.pipeline.source.read(self.pipeline.limit)
         if not batch.events:
             return Report(later=batch.later)
-        source = self.pipeline.source
-        if isinstance(source, Watchful) and source.outdated:
+        outdated = self.pipeline.source.capabilities.outdated
+        if outdated is not None and outdated():
             return Report(stale=True)
         self._hand_out(batch)
         following = self._following(batch) if ahead and not (batch.repeated or batch.notes or batch.attempts) else None
@@ -121,18 +121,20 @@ class Relay:
     def _following(self, *handed_out: Batch) -> Future[Batch] | None:
         """The batch after these, while it pays: a source that gave less than was asked for, and does not say so, has no more."""
         pipeline = self.pipeline
-        source, limit, last = pipeline.source, pipeline.limit, handed_out[-1]
-        if not isinstance(source, Foresight) or limit <= 0 or not (last.more or limit <= len(last.events)):
+        read_ahead, limit, last = pipeline.source.capabilities.read_ahead, pipeline.limit, handed_out[-1]
+        if read_ahead is None or limit <= 0 or not (last.more or limit <= len(last.events)):
             return None
         if any(output.answers for output in pipeline.outputs):
             return None  # what a receiver says of one batch may hold the next
         if self._threads is None:
             self._threads = ThreadPoolExecutor(2, thread_name_prefix="eventlog-relay")
             self._hurrying.enter_context(haste())
-        return self._threads.submit(self._read_ahead, source, limit, handed_out)
+        return self._threads.submit(self._read_ahead, read_ahead, limit, handed_out)
 
-    def _read_ahead(self, source: Foresight, limit: int, handed_out: Sequence[Batch]) -> Batch:
-        batch = source.read_ahead(limit, handed_out)
+    def _read_ahead(
+        self, read_ahead: Callable[[int, Sequence[Batch]], Batch], limit: int, handed_out: Sequence[Batch]
+    ) -> Batch:
+        batch = read_ahead(limit, handed_out)
         self._hand_out(batch)
         return batch
 

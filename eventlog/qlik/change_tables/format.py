@@ -65,6 +65,9 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
         if gathered.count:
             yield gathered.document()
 
+    def heartbeat(self) -> None:
+        """There is none."""
+
 
 def _surely(rows: int) -> int:
     """How many changes cannot have more rows than that, but for the last; no more than stay small in memory."""

@@ -98,6 +98,9 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         if messages:
             yield self._document(last, messages, covers)
 
+    def heartbeat(self) -> None:
+        """There is none."""
+
     def _document(
         self, last: str, messages: list[Message], covers: dict[str, tuple[Position, ...]]
     ) -> MessagesDocument:

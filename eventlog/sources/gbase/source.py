@@ -19,7 +19,7 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError, DamageError, MachineError
 from eventlog.core.model import Image, Outcome, Position, Status, exceptional
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch
+from eventlog.core.seams import Batch, SourceCapabilities
 from eventlog.sources.gbase.feeds import Feed, FileFeed, SessionFeed
 from eventlog.sources.gbase.frames import Framer
 from eventlog.sources.gbase.images import ImageMaker
@@ -45,6 +45,8 @@ class _Piece(Struct, frozen=True):
 
 class GbaseSource:
     """Reads a feed and settles its images. Until a batch is settled the same one is handed out, also after a crash."""
+
+    capabilities = SourceCapabilities()
 
     def __init__(
         self,

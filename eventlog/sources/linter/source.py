@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Image, Outcome, Position, Reason, Status, exceptional
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch
+from eventlog.core.seams import Batch, SourceCapabilities
 from eventlog.sources.linter.hand import Hand, InHand, Settled
 from eventlog.sources.linter.images import BEHIND, ROW_WEIGHT, Committed, Report
 from eventlog.sources.linter.queue import Queue, Session
@@ -38,6 +38,8 @@ _KEPT: Final = frozenset({Status.ERROR, Status.FATAL})
 
 class LinterSource:
     """Reads and settles a queue. `report` gets what is odd about it; `clock` counts seconds, for the back-off."""
+
+    capabilities = SourceCapabilities()
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Event, Kind, Outcome, Row, RowId, Status
 from eventlog.core.rules import Options
-from eventlog.core.seams import Batch
+from eventlog.core.seams import Batch, SourceCapabilities
 from eventlog.delivery.pipeline import Output, Pipeline, Report
 from eventlog.delivery.read_ahead import Relay
 from tests.support.memory import Log, MemorySink, OneEach, event, inserts
@@ -24,6 +24,10 @@ LIMIT = 2
 
 class Queue:
     """A source that hands out the next two events of a list and can look ahead; what is settled is gone."""
+
+    @property
+    def capabilities(self) -> SourceCapabilities:
+        return SourceCapabilities(read_ahead=self.read_ahead)
 
     def __init__(self, log: Log, events: Sequence[Event]) -> None:
         self.log = log
