@@ -81,7 +81,9 @@ class Sequencer:
 
     def step(self, stamp: str) -> str:
         """The value of a change of this time, in its 16 digits."""
-        self._time = max(self._time, stamp)
+        if stamp is not self._seen:  # the changes of one transaction share one time
+            self._seen = stamp
+            self._time = max(self._time, stamp)
         self._number += 1
         return f"{self._time}{self._number:019d}"
 
