@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -46,30 +47,33 @@ def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
         yield Chunk(rows=one_batch(held, PLACED))
 
 
-class Spool:
-    """A file of batches that is written once and read several times."""
+Reread = Callable[[], Iterable[pa.RecordBatch]]
+"""Begins anew with the first batch whenever it is called."""
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._path = path
-        self._schema = schema
+Keep = Callable[[Iterable[pa.RecordBatch]], AbstractContextManager[Reread]]
+"""Keeps batches outside of memory, to be read several times until the context ends."""
 
-    def write(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Keeps the batches."""
-        with pa.OSFile(str(self._path), "wb") as file, pa.ipc.new_stream(file, self._schema, options=PACKED) as writer:
+
+def keep_in_file(path: Path) -> Keep:
+    """Keeps batches in this file, which is removed afterwards."""
+
+    @contextmanager
+    def kept(batches: Iterable[pa.RecordBatch]) -> Iterator[Reread]:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, PLACED, options=PACKED) as writer:
             for batch in batches:
                 writer.write_batch(batch)
+        yield lambda: _batches_of(path)
+        path.unlink(missing_ok=True)
 
-    def read(self) -> Iterator[pa.RecordBatch]:
-        """The batches again."""
-        with pa.OSFile(str(self._path), "rb") as file, pa.ipc.open_stream(file) as reader:
-            yield from reader
-
-    def remove(self) -> None:
-        """Gives the disk back."""
-        self._path.unlink(missing_ok=True)
+    return kept
 
 
 PACKED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def _batches_of(path: Path) -> Iterator[pa.RecordBatch]:
+    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
+        yield from reader
 
 
 def _pieces(

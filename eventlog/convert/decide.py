@@ -1,25 +1,25 @@
-"""Decides whole objects: the daemon's rules and its writer on chunks of rows, rendered changes and outcomes out.
+"""Decides whole objects: ordered rows in, what the format wrote of their changes and their outcomes out.
 
-Rows come in the order of (object, record_id), so that an object's rows stand together. An object with more rows than a
-chunk should hold goes to disk once, and through the rules piece by piece (`Round.decide_pieces`).
+This is the step that every engine has: who orders the rows, and where results go, is not known here. Rows come in the
+order of (object, record_id), so that an object's rows stand together. An object with more rows than a chunk should hold
+is kept once by the caller's means, and goes through the rules piece by piece (`Round.decide_pieces`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 from msgspec import Struct
 
 from eventlog.convert.chosen import form_of
-from eventlog.convert.chunks import Spool, chunks
-from eventlog.convert.columns import OUTCOMES, PLACED
+from eventlog.convert.chunks import Keep, chunks
+from eventlog.convert.columns import OUTCOMES
 from eventlog.convert.events import events_of, one_batch, uncut
 from eventlog.convert.forms import outcomes_of
 from eventlog.convert.settings import Conversion
 from eventlog.convert.sift import sift
-from eventlog.core.model import Event, Outcome, Position
+from eventlog.core.model import Outcome, Position
 from eventlog.core.rules import Round
 from eventlog.core.seams import RowReader
 
@@ -41,19 +41,19 @@ class Deciding:
         self._round = Round(catalog=conversion.catalog, reader=reader, options=conversion.options)
         self._form = form_of(conversion)
 
-    def decide(
-        self, batches: Iterable[pa.RecordBatch], spool: Path, conflicts: frozenset[int] = NO_CONFLICTS
+    def results(
+        self, batches: Iterable[pa.RecordBatch], keep: Keep, conflicts: frozenset[int] = NO_CONFLICTS
     ) -> Iterator[Decided]:
         """Decides rows (PLACED) that come in the order of (object, record_id), rows without record_id last.
 
-        `spool` is a file that may be written for an object that does not fit into a chunk; `conflicts` are record_ids
-        that stand at several objects (`conflicts.conflicting`).
+        `keep` is used for an object that does not fit into a chunk; `conflicts` are record_ids that stand at several
+        objects (`conflicts.conflicting`).
         """
         for chunk in chunks(batches):
             if chunk.rows is not None:
                 yield self.decided(chunk.rows, conflicts)
             elif chunk.pieces is not None:
-                yield from self._large(chunk.pieces, Spool(spool, PLACED), conflicts)
+                yield from self._large(chunk.pieces, keep, conflicts)
 
     def decided(self, rows: pa.RecordBatch, conflicts: frozenset[int] = NO_CONFLICTS) -> Decided:
         """Decides rows (PLACED) of whole objects, in the order of (object, record_id)."""
@@ -66,19 +66,14 @@ class Deciding:
         both = one_batch([outcomes, sifted.outcomes], OUTCOMES) if len(sifted.outcomes) else outcomes
         return Decided(rendered=rendering.rendered(), outcomes=both, duplicates=sifted.duplicates)
 
-    def _large(self, pieces: Iterable[pa.RecordBatch], spool: Spool, conflicts: frozenset[int]) -> Iterator[Decided]:
+    def _large(self, pieces: Iterable[pa.RecordBatch], keep: Keep, conflicts: frozenset[int]) -> Iterator[Decided]:
         """Decides the pieces of one object."""
         over: list[Decided] = []
-        spool.write(self._sifted(pieces, conflicts, over))
-        yield from over
-
-        def events() -> Iterator[Sequence[Event]]:
-            return map(events_of, spool.read())
-
-        rendering = self._form.rendering(self._round.catalog)
-        for outcomes in self._round.decide_pieces(events, rendering.take):
-            yield Decided(rendered=rendering.rendered(), outcomes=_outcomes(outcomes))
-        spool.remove()
+        with keep(self._sifted(pieces, conflicts, over)) as kept:
+            yield from over
+            rendering = self._form.rendering(self._round.catalog)
+            for outcomes in self._round.decide_pieces(lambda: map(events_of, kept()), rendering.take):
+                yield Decided(rendered=rendering.rendered(), outcomes=_outcomes(outcomes))
 
     def _sifted(
         self, pieces: Iterable[pa.RecordBatch], conflicts: frozenset[int], over: list[Decided]

@@ -19,7 +19,7 @@ from eventlog.core.model import Change, Document, Outcome, Position, Refusal
 from eventlog.core.rules.meaning import ended
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Writer
-from eventlog.qlik.change_seq import START, ChangeSeq
+from eventlog.qlik.change_seq import START
 
 STAMP: Final = "stamp"
 COVERS: Final = "covers"
@@ -39,7 +39,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     @property
     def after(self) -> str:
         """The change_seq of the change before the first one."""
-        return ChangeSeq(self.stamp or START.time, self.first).text
+        return START.later(self.first, self.stamp).text
 
 
 class Form(Protocol):

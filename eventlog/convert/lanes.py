@@ -33,7 +33,7 @@ from eventlog.convert.stages import InTheirOrder, Write, labels_of
 from eventlog.core.durable_files import write_file
 from eventlog.core.schema import Table
 from eventlog.core.seams import Sink
-from eventlog.qlik.change_seq import Sequencer
+from eventlog.qlik.change_seq import ChangeSeq, Sequencer
 from eventlog.qlik.messages.document import Message, MessagesDocument
 from eventlog.sinks.kafka.settings import KafkaSettings, producer_options
 
@@ -170,9 +170,10 @@ def _tables_of(conversion: Conversion, plan: Plan) -> Mapping[int, Table]:
 def _numbered(task: Lay) -> Iterator[pa.RecordBatch]:
     """The changes of a stretch, each with its change_seq in place of its position and its time."""
     found = InTheirOrder(task.stretch)
-    numbers = Sequencer(task.after, skipped=task.stretch.first, stamp=found.stamp)
+    before = ChangeSeq.parse(task.after).later(task.stretch.first, found.stamp)
+    numbers = Sequencer(before.text)
     for batch in found.batches():
-        sequences = pa.array(numbers.stamped(batch.column(STAMP).to_pylist()), pa.string())
+        sequences = pa.array(map(numbers.step, batch.column(STAMP).to_pylist()), pa.string())
         yield pa.RecordBatch.from_arrays([sequences, *batch.columns[2:]], schema=LAID)
 
 

@@ -70,7 +70,7 @@ class _Messages:
     def written(self, rendered: pa.RecordBatch) -> Iterator[WrittenMessage]:
         """The messages in rows that are sent; what they need no more may be missing."""
         columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
-        stamps = columns.get(STAMP) or [""] * len(rendered)
+        stamps = columns["sequence" if "sequence" in columns else STAMP]
         names = ("table", "key", "head", "tail", "deleted", COVERS)
         for stamp, *cells in zip(stamps, *[columns[name] for name in names], strict=True):
             place, key, head, tail, deleted, behind = cells
@@ -174,12 +174,7 @@ class MessageDocuments:
 
     def laid(self, numbered: Iterable[pa.RecordBatch]) -> Iterator[MessagesDocument]:
         """The same of messages that have their numbers."""
-        written = (
-            (sequence, one)
-            for batch in numbered
-            for sequence, one in zip(batch.column("sequence").to_pylist(), self._messages.written(batch), strict=True)
-        )
-        return self._messages.form.bind_numbered(written)
+        return self._messages.form.bind_numbered(chain.from_iterable(map(self._messages.written, numbered)))
 
 
 def writer_of(table: Table, settings: MessageSettings) -> TableRenderer | None:

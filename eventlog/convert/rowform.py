@@ -56,9 +56,9 @@ class _Rows:
         columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
         behind = columns.get(COVERS) or [(place,) for place in columns["position"]]
         cells = zip(columns["table"], behind, columns[STAMP], columns["rows"], strict=True)
-        for place, positions, stamp, rows in cells:
-            # A stage of this conversion wrote them.
-            yield WrittenRows(self._table(place), covered(positions), stamp, pickle.loads(rows))  # noqa: S301
+        for place, positions, stamp, packed in cells:
+            rows = pickle.loads(packed)  # noqa: S301  # a stage of this conversion wrote them
+            yield WrittenRows(self._table(place), covered(positions), stamp, rows)
 
     def _table(self, place: int) -> ChangeTable:
         found = self._made.get(place)

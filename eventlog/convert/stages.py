@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from eventlog.convert.chosen import form_of
+from eventlog.convert.chunks import keep_in_file
 from eventlog.convert.columns import OBJECT, OUTCOMES
 from eventlog.convert.conflicts import conflicts_of
 from eventlog.convert.decide import Deciding
@@ -130,7 +131,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
         _by_ranges(folder / f"{task.name}-changes.arrow", form_of(task.conversion).schema, task.boundaries) as rendered,
         _by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.boundaries) as ended,
     ):
-        for decided in Deciding(task.conversion, reader).decide(ordered, spool, conflicts):
+        for decided in Deciding(task.conversion, reader).results(ordered, keep_in_file(spool), conflicts):
             rendered.take(decided.rendered)
             ended.take(decided.outcomes)
             duplicates += decided.duplicates

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast
 
 from msgspec import Struct
 
@@ -40,8 +40,22 @@ class Batch(Struct, frozen=True, kw_only=True):
         return cast("Sequence[Event]", self.events)
 
 
+class SourceCapabilities(Struct, frozen=True, kw_only=True):
+    """What a source can do that not every source can; None where it cannot."""
+
+    read_ahead: Callable[[int, Sequence[Batch]], Batch] | None = None
+    """The events after those of batches that were handed out, so many at most. Nobody has them in hand, and a crash
+    forgets them."""
+    outdated: Callable[[], bool] | None = None
+    """Whether what it was told about the tables may be old, as of the last reading: it sees how they are captured."""
+
+
 class Source(Protocol):
     """Hands out events, oldest first."""
+
+    @property
+    def capabilities(self) -> SourceCapabilities:
+        """What it can do beyond this."""
 
     def read(self, limit: int) -> Batch:
         """The next events; the same batch again until it is settled. `limit` 0 means all.
@@ -64,14 +78,6 @@ class Source(Protocol):
         Former notes go; `notes` are kept for the events that stay. `following` is what `read_ahead` gave, and is the
         batch in hand from now on.
         """
-
-
-@runtime_checkable
-class Foresight(Protocol):
-    """A source that can tell what comes next while a batch is still in hand."""
-
-    def read_ahead(self, limit: int, handed_out: Sequence[Batch]) -> Batch:
-        """The events after those that were handed out; nobody has them in hand, and a crash forgets them."""
 
 
 class Stream(Source, Protocol):
@@ -125,6 +131,12 @@ class Format(Protocol):
     def bind(self, written: Iterable[Any], after: str) -> Iterator[Document]:
         """Documents of what was written, in the order given; `after` is the id of the last document that the sink has."""
 
+    def heartbeat(self) -> Document | None:
+        """A document that says that all is well and covers nothing; None where the format has none.
+
+        Its id sorts before every other, and the next one takes its place.
+        """
+
 
 def encode(
     form: Format, changes: Iterable[Change], catalog: Catalog | None = None, after: str = ""
@@ -158,16 +170,38 @@ class Tenure(Struct, frozen=True, kw_only=True):
     epoch: int
 
 
-@runtime_checkable
-class Beating(Protocol):
-    """A format that can say: all is well, there was nothing to tell."""
+class Lane(Protocol):
+    """One of several ways to a receiver, which one thread at a time uses."""
 
-    def heartbeat(self) -> Document:
-        """A document that covers nothing; its id sorts before every other, and the next one takes its place."""
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        """As a sink does."""
+
+    def close(self) -> None:
+        """Gives back what it holds."""
+
+    def break_off(self) -> None:
+        """Ends from another thread what is on its way: `write` fails soon, and so do others until `close` was called."""
+
+
+class SinkCapabilities(Struct, frozen=True, kw_only=True):
+    """What a sink can do that not every sink can; None, or no lanes, where it cannot."""
+
+    has: Callable[[str], bool] | None = None
+    """Whether all documents of a plan are there: it keeps the identity of the last plan together with its documents."""
+    lanes: Sequence[Lane] = ()
+    """Several ways to its receiver, for those who know which documents may go at the same time; `write` takes one of
+    them, and documents stay in order on it."""
+    stage: Callable[[Sequence[Document]], None] | None = None
+    """Begins, in a thread of its own, what may be done before anybody may see documents, while their plan is still on
+    its way to the disk; `write` of the same ones follows and says what went wrong."""
 
 
 class Sink(Protocol):
     """Takes documents. Taking the documents of a plan twice is the same as taking them once."""
+
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        """What it can do beyond this."""
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the target over and learns how far it is; called whenever the lock of a log was taken.
@@ -189,50 +223,3 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """Gives back what it holds."""
-
-
-@runtime_checkable
-class Remembering(Protocol):
-    """A sink that keeps the identity of the last plan together with its documents."""
-
-    def has(self, plan: str) -> bool:
-        """Whether all documents of the plan are there."""
-
-
-class Lane(Protocol):
-    """One of several ways to a receiver, which one thread at a time uses."""
-
-    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
-        """As a sink does."""
-
-    def close(self) -> None:
-        """Gives back what it holds."""
-
-    def break_off(self) -> None:
-        """Ends from another thread what is on its way: `write` fails soon, and so do others until `close` was called."""
-
-
-@runtime_checkable
-class Laned(Protocol):
-    """A sink with several ways to its receiver, for those who know which documents may go at the same time."""
-
-    @property
-    def lanes(self) -> Sequence[Lane]:
-        """The ways; `write` takes one of them, and documents stay in order on it."""
-
-
-@runtime_checkable
-class Watchful(Protocol):
-    """A source that sees when somebody changes how tables are captured."""
-
-    @property
-    def outdated(self) -> bool:
-        """Whether what it was told about the tables may be old, as of the last reading."""
-
-
-@runtime_checkable
-class Staging(Protocol):
-    """A sink that can get documents ready while their plan is still on its way to the disk, in a thread of its own."""
-
-    def stage(self, documents: Sequence[Document]) -> None:
-        """Begins what may be done before anybody may see them; `write` of the same ones follows and says what went wrong."""

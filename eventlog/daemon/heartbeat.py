@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from time import monotonic
 
-from eventlog.core.seams import Beating
 from eventlog.delivery.output import Output
 
 
@@ -13,7 +12,7 @@ class Heartbeat:
     """Beats at every output whose format can, after so many idle seconds; 0 is never. Any document counts as a beat."""
 
     def __init__(self, outputs: Sequence[Output], seconds: float) -> None:
-        self._outputs = [output for output in outputs if isinstance(output.format, Beating)]
+        self._outputs = [output for output in outputs if output.format.heartbeat() is not None]
         self._seconds = seconds if self._outputs else 0.0
         self._last = monotonic()
 
@@ -27,7 +26,8 @@ class Heartbeat:
             return False
         confirm()
         for output in self._outputs:
-            assert isinstance(output.format, Beating)
-            output.sink.write([output.format.heartbeat()])
+            document = output.format.heartbeat()
+            if document is not None:
+                output.sink.write([document])
         self.put_off()
         return True

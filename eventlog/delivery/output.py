@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Change, Document, Outcome, Position, Status
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Format, Lane, Laned, Remembering, Sink, Staging, encode
+from eventlog.core.seams import Format, Lane, Sink, encode
 from eventlog.delivery.answers import SEVERITY, Strictness, Verdicts, covered, keep_worse
 from eventlog.delivery.lanes import Crew
 from eventlog.delivery.order import Front, Turns
@@ -115,9 +115,9 @@ class Delivery:
 
     def stage(self) -> None:
         """Lets the sink begin with documents that are made already, long before their turn comes."""
-        sink, ready = self.output.sink, self._ready
-        if ready and isinstance(sink, Staging) and len(ready) <= CHUNK:
-            sink.stage(ready)
+        stage, ready = self.output.sink.capabilities.stage, self._ready
+        if ready and stage is not None and len(ready) <= CHUNK:
+            stage(ready)
 
     def run(
         self,
@@ -169,18 +169,17 @@ class Delivery:
         Otherwise they would come again, under a plan of their own, once somebody releases them. What it does not have
         is planned anew then, because its numbers have gone on meanwhile.
         """
-        sink = self.output.sink
-        if not isinstance(sink, Remembering):
+        has = self.output.sink.capabilities.has
+        if has is None:
             return
         for plan, planned in groupby(self._former.planned, lambda one: one.plan):
-            if plan and sink.has(plan):
+            if plan and has(plan):
                 self._verdicts.done.extend(chain.from_iterable(read_positions(one.positions) for one in planned))
         self.away = ()
 
     def _lanes(self) -> Sequence[Lane]:
         """The ways to a receiver that judges each document; none where documents are handed over together."""
-        sink = self.output.sink
-        return sink.lanes if self.output.answers and isinstance(sink, Laned) else ()
+        return self.output.sink.capabilities.lanes if self.output.answers else ()
 
     def _chunks(self, catalog: Catalog | None, size: int) -> Iterator[Chunk]:
         """First what was planned before, each plan whole and under its former identity, then what is new."""
@@ -210,9 +209,9 @@ class Delivery:
         """Makes the plan durable; a sink that can gets the documents ready meanwhile, because both wait for a disk."""
         planned = [Planned(one.id, write_positions(covered(one)), chunk.plan) for one in chunk.documents]
         self._planned = [*planned, *self._later(chunk.plan)]
-        sink = self.output.sink
-        if isinstance(sink, Staging) and not self._verdicts.stopping:
-            sink.stage(chunk.documents)
+        stage = self.output.sink.capabilities.stage
+        if stage is not None and not self._verdicts.stopping:
+            stage(chunk.documents)
         note()
 
     def _deliver(self, chunk: Chunk, crew: Crew | None, pulse: Callable[[], None], confirm: Callable[[], None]) -> None:

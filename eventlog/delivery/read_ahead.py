@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Event, Outcome, Reason, exceptional
-from eventlog.core.seams import Batch, Foresight, Watchful
+from eventlog.core.seams import Batch
 from eventlog.delivery.interpreter_tuning import haste
 from eventlog.delivery.pipeline import Pipeline, Report, Work
 
@@ -104,8 +104,8 @@ class ReadAhead:
         batch = self.pipeline.source.read(self.pipeline.limit)
         if not batch.events:
             return Report(later=batch.later)
-        source = self.pipeline.source
-        if isinstance(source, Watchful) and source.outdated:
+        outdated = self.pipeline.source.capabilities.outdated
+        if outdated is not None and outdated():
             return Report(stale=True)
         following = self._following(batch) if ahead and not (batch.repeated or batch.notes or batch.attempts) else None
         return Ready(work=self._made(batch, None, encoded=following is not None), following=following)
@@ -146,12 +146,12 @@ class ReadAhead:
     def _following(self, *handed_out: Batch) -> Future[Batch] | None:
         """The batch after these, while it pays: a source that gave less than was asked for, and does not say so, has no more."""
         pipeline = self.pipeline
-        source, limit, last = pipeline.source, pipeline.limit, handed_out[-1]
-        if not isinstance(source, Foresight) or limit <= 0 or not (last.more or limit <= len(last.events)):
+        read_ahead, limit, last = pipeline.source.capabilities.read_ahead, pipeline.limit, handed_out[-1]
+        if read_ahead is None or limit <= 0 or not (last.more or limit <= len(last.events)):
             return None
         if any(output.answers for output in pipeline.outputs):
             return None  # what a receiver says of one batch may hold the next
         if self._threads is None:
             self._threads = ThreadPoolExecutor(2, thread_name_prefix="eventlog-read-ahead")
             self._hurrying.enter_context(haste())
-        return self._threads.submit(source.read_ahead, limit, handed_out)
+        return self._threads.submit(read_ahead, limit, handed_out)

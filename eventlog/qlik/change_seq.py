@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
@@ -48,6 +48,10 @@ class ChangeSeq(Struct, frozen=True, order=True):
             raise DataError(f"{shortened(text)!r} is no change_seq; it has {WIDTH} digits.")
         return cls(text[:TIME_DIGITS], int(text[TIME_DIGITS:]))
 
+    def later(self, changes: int, stamp: str) -> ChangeSeq:
+        """The value so many changes later, of whose times `stamp` is the latest."""
+        return ChangeSeq(max(self.time, stamp), self.number + changes)
+
 
 START: Final = ChangeSeq("0" * TIME_DIGITS, 0)
 
@@ -55,15 +59,15 @@ START: Final = ChangeSeq("0" * TIME_DIGITS, 0)
 class Sequencer:
     """Gives every change its change_seq; it goes on from the last one that was given.
 
-    Who numbers a stretch from its middle says how many changes were `skipped`, and the latest of their times as `stamp`.
+    Who numbers a stretch from its middle begins after `ChangeSeq.later`.
     """
 
     __slots__ = ("_number", "_seen", "_time")
 
-    def __init__(self, after: str, *, skipped: int = 0, stamp: str = "") -> None:
+    def __init__(self, after: str) -> None:
         start = ChangeSeq.parse(after)
-        self._time = max(start.time, stamp)
-        self._number = start.number + skipped
+        self._time = start.time
+        self._number = start.number
         self._seen: object = None
 
     @property
@@ -77,7 +81,9 @@ class Sequencer:
 
     def step(self, stamp: str) -> str:
         """The value of a change of this time, in its 16 digits."""
-        self._time = max(self._time, stamp)
+        if stamp is not self._seen:  # the changes of one transaction share one time
+            self._seen = stamp
+            self._time = max(self._time, stamp)
         self._number += 1
         return f"{self._time}{self._number:019d}"
 
@@ -93,17 +99,6 @@ class Sequencer:
                 self._seen = same[0]
                 self._time = max(self._time, time_digits(same[0]))
             found += self._row(len(same))
-        return found
-
-    def stamped(self, stamps: Iterable[str]) -> list[str]:
-        """What `next` gives for changes of these times, which are written in their 16 digits."""
-        found: list[str] = []
-        time, number = self._time, self._number
-        for stamp in stamps:
-            number += 1
-            time = max(time, stamp)
-            found.append(f"{time}{number:019d}")
-        self._time, self._number = time, number
         return found
 
     def _row(self, count: int) -> list[str]:

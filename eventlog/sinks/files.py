@@ -24,7 +24,7 @@ from msgspec import Struct
 from eventlog.core.durable_files import Part, discard_files, hide_files, make_folder, remove_leftovers, show_files
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Outcome
-from eventlog.core.seams import Tenure
+from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.sinks.ownership import OwnedFolder
 
 LONGEST: Final = 180
@@ -70,6 +70,11 @@ class FileSink:
             make_folder(folder)
         except OSError as error:
             raise self._refused(error) from error
+
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        """What it can do beyond what all can."""
+        return SinkCapabilities(stage=self.stage)
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the folder over, and looks which document is the last."""

@@ -9,11 +9,13 @@ from typing import BinaryIO
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Outcome
-from eventlog.core.seams import Tenure
+from eventlog.core.seams import SinkCapabilities, Tenure
 
 
 class StdoutSink:
     """Writes documents to a stream. A stream takes nothing back: after a crash the last documents stand there twice."""
+
+    capabilities = SinkCapabilities()
 
     def __init__(self, stream: BinaryIO | None = None) -> None:
         self._stream = stream if stream is not None else sys.stdout.buffer

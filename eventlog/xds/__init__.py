@@ -21,12 +21,11 @@ def encode(
 
     A change that XDS cannot express is handed to `refused`; without it, it ends the iteration with ExpressionError.
     """
-    from eventlog.core import seams
     from eventlog.core.errors import ExpressionError
     from eventlog.core.model import Document
     from eventlog.xds.write import XdsFormat
 
-    for made in seams.encode(XdsFormat(**settings), changes, _catalog(tables)):
+    for made in XdsFormat(**settings).encode(changes, _catalog(tables)):
         if isinstance(made, Document):
             yield made
         elif refused is None:

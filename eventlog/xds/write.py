@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError, ExpressionError
 from eventlog.core.model import Change, Document, Op, Position, Refusal
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Writer, Written
+from eventlog.core.seams import Writer, Written, encode
 from eventlog.version import VERSION
 from eventlog.xds.elements import element
 from eventlog.xds.fields import Settings
@@ -81,6 +81,12 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                 body=_body(opening, [change.text for change in batch], closing),
                 covers={change.event_id: change.positions for change in batch},
             )
+
+    def encode(
+        self, changes: Iterable[Change], catalog: Catalog | None = None, after: str = ""
+    ) -> Iterator[Document | Refusal]:
+        """Documents in the order of the changes, and refusals as they are met."""
+        return encode(self, changes, catalog, after)
 
     def heartbeat(self) -> Document:
         """The document that says that the publisher is alive."""

@@ -16,7 +16,6 @@ from sqlalchemy import Engine
 
 from eventlog.core.errors import ConfigError, DataError, OccupiedError
 from eventlog.core.model import Document
-from eventlog.core.seams import Laned
 from eventlog.sinks.stdout import StdoutSink
 from eventlog.xds.write import HEARTBEAT
 from tests.support import sink_places
@@ -256,13 +255,14 @@ def test_each_way_to_a_receiver_is_a_sink_by_itself() -> None:
     with ExitStack() as stack:
         place = stack.enter_context(sink_places.http(4))
         sink = opened(place.make(), tenure())
-        assert isinstance(sink, Laned)
-        for number, lane in enumerate(sink.lanes, 1):
+        lanes = sink.capabilities.lanes
+        assert len(lanes) == 4
+        for number, lane in enumerate(lanes, 1):
             assert list(lane.write(place.documents(number), "a")) == []
         assert place.found() == [1, 2, 3, 4]
         assert sink.last() == place.document(4).id
         opened(place.make(), tenure(2)).write(place.documents(5), "b")
-        for lane in sink.lanes:
+        for lane in lanes:
             with pytest.raises(OccupiedError):
                 lane.write(place.documents(6), "c")
 

@@ -13,6 +13,7 @@ from eventlog.admin.rows import hold, release
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Document, Kind, Outcome, ReadBack, Reason, RowId, Status, Unreadable
 from eventlog.core.rules import Options
+from eventlog.core.seams import SinkCapabilities
 from eventlog.delivery import output as delivery
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
@@ -38,6 +39,8 @@ def killed(*_: object) -> None:
 
 class Receiver:
     """Remembers plans and ids. `took` are the events in what it took; it dies with the publisher after so many documents."""
+
+    capabilities = SinkCapabilities()
 
     def __init__(self, answers: Mapping[int, Sequence[Status]] | None = None, lives: int = 99) -> None:
         self.took: list[list[int]] = []

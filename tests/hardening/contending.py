@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.core.model import Document, Outcome
-from eventlog.core.seams import Tenure
+from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.delivery.output import Output
 from eventlog.xds.write import XdsFormat
 from tests.hardening.replaying import account_for_log, replay_xds, tables
@@ -53,6 +53,8 @@ class Ledger:
 
 class Received:
     """A receiver that keeps each document once, in the order in which they came."""
+
+    capabilities = SinkCapabilities()
 
     def __init__(self) -> None:
         self.documents: dict[str, bytes] = {}

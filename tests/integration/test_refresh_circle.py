@@ -18,7 +18,7 @@ from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import Document, Outcome
 from eventlog.core.rules import Options
-from eventlog.core.seams import Tenure
+from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
 from eventlog.qlik.change_tables.format import ChangeTableFormat
@@ -42,6 +42,8 @@ COUNT = 60
 
 class Consumer:
     """Takes messages and keeps a table by them, as a program behind a topic does."""
+
+    capabilities = SinkCapabilities()
 
     def __init__(self) -> None:
         self.rows: dict[int, dict[str, Any]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from threading import Condition
 
 from eventlog.core.model import Document, Outcome, Status
-from eventlog.core.seams import Tenure
+from eventlog.core.seams import SinkCapabilities, Tenure
 from tests.support.memory import answer
 
 Fate = Callable[[str], Status | BaseException | None]
@@ -22,6 +22,10 @@ class LanedSink:
 
     `came` and `answered` are ids in their order, `together` what was on its way when one came.
     """
+
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        return SinkCapabilities(lanes=self.lanes)
 
     def __init__(self, lanes: int, fate: Fate = success, meet: int = 1) -> None:
         self.lanes = [LanedSink.Lane(self) for _ in range(lanes)]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Event, Kind, Outcome, Position, Reason, Refusal, Row, RowId, Status
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch, Tenure, Writer
+from eventlog.core.seams import Batch, SinkCapabilities, SourceCapabilities, Tenure, Writer
 
 Log = list[str]
 
@@ -24,6 +24,10 @@ class MemorySource:
         self.limits: list[int] = []
         self.settled: dict[Position, Outcome] = {}
         self.notes: dict[str, str] = {}
+
+    @property
+    def capabilities(self) -> SourceCapabilities:
+        return SourceCapabilities()
 
     def read(self, limit: int) -> Batch:
         self.log.append("read")
@@ -63,6 +67,9 @@ class OneEach:
 
     suffix = ".txt"
 
+    def heartbeat(self) -> None:
+        """There is none."""
+
     def __init__(self, refused: str | None = None) -> None:
         self.refused = refused
         self.after: list[str] = []
@@ -87,6 +94,9 @@ class Several:
 
     suffix = ".txt"
 
+    def heartbeat(self) -> None:
+        """There is none."""
+
     def __init__(self, size: int) -> None:
         self.size = size
 
@@ -110,6 +120,10 @@ class MemorySink:
         self.fails_at = fails_at
         self.taken: dict[str, bytes] = {}
         self.sizes: list[int] = []
+
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        return SinkCapabilities()
 
     def open(self, tenure: Tenure | None) -> None:
         """Nobody else writes here."""

@@ -45,10 +45,13 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
             source, count = iter(changes), 0
             while run := list(islice(source, _surely(size - count))):
                 columns = laid(tables, run)
-                found = rows_of(tables, run, stamp_of) if columns is None else iter([columns])
-                for item in found:
-                    count += 0 if isinstance(item, Refusal) else item.count
-                    yield item
+                if columns is not None:
+                    count += columns.count
+                    yield columns
+                else:
+                    found, rows = rows_of(tables, run, stamp_of)
+                    count += rows
+                    yield from found
                 count = 0 if count >= size else count
 
         return write
@@ -58,12 +61,18 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
         partitions, sequencer = ChangeTables(self.settings, None).partitions, Sequencer(after)
         gathered = Gathered(partitions)
         for item in written:
-            gathered.take(item, sequencer)
+            if isinstance(item, WrittenRows):
+                gathered.take_rows(item, sequencer.step(item.stamp))
+            else:
+                gathered.take_columns(item, sequencer)
             if gathered.count >= self.rows_of_a_document:
                 yield gathered.document()
                 gathered = Gathered(partitions)
         if gathered.count:
             yield gathered.document()
+
+    def heartbeat(self) -> None:
+        """There is none."""
 
 
 def _surely(rows: int) -> int:

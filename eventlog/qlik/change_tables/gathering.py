@@ -33,11 +33,6 @@ class WrittenRows(Struct, frozen=True, gc=False):
     stamp: str
     rows: tuple[ChangeRow, ...]
 
-    @property
-    def count(self) -> int:
-        """How many rows."""
-        return len(self.rows)
-
 
 class WrittenColumns(Struct, frozen=True, gc=False):
     """The rows of many changes column by column: each table with the places of its changes among all of them."""
@@ -47,17 +42,23 @@ class WrittenColumns(Struct, frozen=True, gc=False):
     count: int
 
 
-def rows_of(tables: ChangeTables, changes: Iterable[Change], stamp_of: Stamps) -> Iterator[WrittenRows | Refusal]:
-    """The rows of changes one by one, or why a change cannot have any."""
+def rows_of(
+    tables: ChangeTables, changes: Iterable[Change], stamp_of: Stamps
+) -> tuple[list[WrittenRows | Refusal], int]:
+    """The rows of changes one by one, or why a change cannot have any; and how many rows there are."""
+    found: list[WrittenRows | Refusal] = []
+    count = 0
     for change in changes:
         try:
             table = tables.of(change)
             rows = table.rows(change) if table is not None else ()
         except DataError as error:
-            yield Refusal(positions=change.positions, note=refusal_note(change, error))
+            found.append(Refusal(positions=change.positions, note=refusal_note(change, error)))
             continue
         if rows and table is not None:
-            yield WrittenRows(table, change.positions, stamp_of(change), rows)
+            found.append(WrittenRows(table, change.positions, stamp_of(change), rows))
+            count += len(rows)
+    return found, count
 
 
 def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | None:
@@ -92,18 +93,9 @@ class Gathered:
         self._covers: dict[str, tuple[Position, ...]] = {}
         self._blocks: dict[tuple[ChangeTable, Partition | None], Growing] = {}
 
-    def take(self, written: WrittenRows | WrittenColumns, sequencer: Sequencer) -> None:
-        """Takes what was written of one change or of many, and numbers it."""
-        if isinstance(written, WrittenRows):
-            self._add(written.table, written.rows, sequencer.step(written.stamp), written.positions)
-            return
-        for table, partition, cells, positions in self._numbered(written.changes, written.tables, sequencer):
-            self._block(table, partition).extend(cells, positions)
-            self.count += len(positions)
-
-    def _add(
-        self, table: ChangeTable, rows: tuple[ChangeRow, ...], change_seq: str, positions: tuple[Position, ...]
-    ) -> None:
+    def take_rows(self, written: WrittenRows, change_seq: str) -> None:
+        """Takes the rows of one change under its number."""
+        table, positions, rows = written.table, written.positions, written.rows
         partition = None if self._partitions is None else self._partitions.of(change_seq)
         if table is not self._table or partition is not self._partition:
             self._table, self._partition = table, partition
@@ -115,6 +107,12 @@ class Gathered:
             stand(positions)
         self.count += len(rows)
         self._covers[change_seq] = positions
+
+    def take_columns(self, written: WrittenColumns, sequencer: Sequencer) -> None:
+        """Takes the rows of many changes, and numbers them."""
+        for table, partition, cells, positions in self._numbered(written.changes, written.tables, sequencer):
+            self._block(table, partition).extend(cells, positions)
+            self.count += len(positions)
 
     def document(self) -> RowsDocument:
         """What was gathered; changes are called by their change_seq there."""

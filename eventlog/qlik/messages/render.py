@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal
 
-from msgspec import Struct
-
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Cell, Change, Op, Position, RowId, written
 from eventlog.core.rules.images import key_text
@@ -27,29 +25,12 @@ from eventlog.qlik.messages.shape import Shape, shape_of
 from eventlog.qlik.messages.telling import Piece, Teller
 from eventlog.qlik.values import named
 
-PLACEHOLDER: Final = b"0" * WIDTH
 HALF: Final = "the key or the position holds half a character, which UTF-8 cannot carry"
 Pieces = tuple[bytes | None, bytes, bytes | None]
 """A message's key, and its value before and after the changeSequence; a tuple, because one is made for every change.
 
 A row of a full load has no changeSequence: the value is whole, and nothing stands after it.
 """
-
-
-class Rendered(Struct, frozen=True, kw_only=True, gc=False):
-    """A message whose changeSequence is zeros yet; it begins at `place`, below 0 where there is none."""
-
-    topic: str
-    key: bytes | None
-    value: bytes
-    place: int
-
-
-def patched(value: bytes, place: int, sequence: str) -> bytes:
-    """The value with this changeSequence where it was left open."""
-    if place < 0:
-        return value
-    return b"".join((value[:place], sequence.encode(), value[place + WIDTH :]))
 
 
 class Renderer:
@@ -59,18 +40,6 @@ class Renderer:
         self._settings = settings
         self._catalog = catalog
         self._tables: dict[tuple[str | None, str], TableRenderer | ExpressionError] = {}
-
-    def render(self, change: Change) -> Rendered | None:
-        """The message of a change; None where it tells nothing of the table's own columns. ExpressionError says why not."""
-        table = self.of_table(change.row)
-        pieces = table.pieces(change)
-        if pieces is None:
-            return None
-        key, head, tail = pieces
-        topic = table.shape.topic
-        if tail is None:
-            return Rendered(topic=topic, key=key, value=head, place=-1)
-        return Rendered(topic=topic, key=key, value=b"".join((head, PLACEHOLDER, tail)), place=len(head))
 
     def of_table(self, row: RowId) -> TableRenderer:
         """What writes the messages of an object's table; ExpressionError where nothing can."""

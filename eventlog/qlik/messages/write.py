@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from eventlog.qlik.readings import shown
 FIRST_VERSION: Final = 1
 
 
-class WrittenMessage(Struct, frozen=True, gc=False):
+class WrittenMessage(NamedTuple):
     """The message of a change without its changeSequence, which stands between `head` and `tail`.
 
     `stamp` are the 16 digits of the change's time. Without a `tail` the message is whole.
@@ -54,6 +54,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         """Writes the message of each change up to its changeSequence and after it; what is refused takes no number."""
         table_of = _Tables(Renderer(self.settings, catalog))
         stamp_of = Stamps()
+        new = tuple.__new__  # a quarter of the time that a call of the class takes, for every change
 
         def write(changes: Iterable[Change]) -> Iterator[WrittenMessage | Refusal]:
             for change in changes:
@@ -68,35 +69,40 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
                     continue
                 if pieces is not None:
                     key, head, tail = pieces
-                    yield WrittenMessage(
-                        event_id, positions, stamp_of(change), table, key, head, tail, change.op is Op.DELETE
-                    )
+                    stamp, deleted = stamp_of(change), change.op is Op.DELETE
+                    yield new(WrittenMessage, (event_id, positions, stamp, table, key, head, tail, deleted))
 
         return write
 
     def bind(self, written: Iterable[WrittenMessage], after: str = "") -> Iterator[MessagesDocument]:
         """Documents of messages in the order given, with their changeSequence."""
-        step = Sequencer(after).step
-        return self.bind_numbered((step(one.stamp), one) for one in written)
+        return self._bound(written, Sequencer(after).step)
 
-    def bind_numbered(self, written: Iterable[tuple[str, WrittenMessage]]) -> Iterator[MessagesDocument]:
-        """The same of messages whose changeSequence is known."""
+    def bind_numbered(self, written: Iterable[WrittenMessage]) -> Iterator[MessagesDocument]:
+        """The same of messages that have their changeSequence in the place of `stamp`."""
+        return self._bound(written, str)
+
+    def _bound(self, written: Iterable[WrittenMessage], number: Callable[[str], str]) -> Iterator[MessagesDocument]:
         size, tombstones = self.settings.batch_size, self.settings.tombstones
         messages: list[Message] = []
         covers: dict[str, tuple[Position, ...]] = {}
         last = ""
-        for last, one in written:
+        for event_id, positions, stamp, table, key, head, tail, deleted in written:
+            last = number(stamp)
             # A row of a full load tells no changeSequence, but its document's id does.
-            value = one.head if one.tail is None else b"".join((one.head, last.encode(), one.tail))
-            messages.append(one.table.message(one.key, value, one.positions))
-            covers[one.event_id] = one.positions
-            if tombstones and one.deleted and one.key is not None:
+            value = head if tail is None else b"".join((head, last.encode(), tail))
+            messages.append(table.message(key, value, positions))
+            covers[event_id] = positions
+            if tombstones and deleted and key is not None:
                 messages.append(replace(messages[-1], value=None, value_schema=None))
             if len(messages) >= size:
                 yield self._document(last, messages, covers)
                 messages, covers = [], {}
         if messages:
             yield self._document(last, messages, covers)
+
+    def heartbeat(self) -> None:
+        """There is none."""
 
     def _document(
         self, last: str, messages: list[Message], covers: dict[str, tuple[Position, ...]]

@@ -30,7 +30,7 @@ from eventlog.core.durable_files import (
 )
 from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
-from eventlog.core.seams import Tenure
+from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.qlik.change_seq import TIME_DIGITS
 from eventlog.qlik.change_tables.dfm import Described, description
 from eventlog.qlik.change_tables.partitions import read_partition
@@ -79,6 +79,11 @@ class ChangeTableFiles:
             make_folder(folder)
         except OSError as error:
             raise self._failed(error) from error
+
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        """What it can do beyond what all can."""
+        return SinkCapabilities(has=self.has)
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the folder over, and reads how far it is."""

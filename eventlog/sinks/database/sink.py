@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, ExpressionError, OccupiedError, SinkError, SourceError
 from eventlog.core.model import Document, Outcome, Position
-from eventlog.core.seams import Tenure
+from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.core.secrets import SecretSettings
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.change_files.fitting import SET_ASIDE
@@ -66,6 +66,11 @@ class DatabaseSink:
         self._evolution = Evolution(self._control, settings.schema, apply=settings.ddl == "apply", index=settings.index)
         self._standing: Standing | None = None
         self._converting = False
+
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        """What it can do beyond what all can."""
+        return SinkCapabilities(has=self.has)
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the task over, and learns how far it is."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from eventlog.core.errors import OccupiedError, SinkError, XmlError, shortened
 from eventlog.core.model import Document, Outcome
-from eventlog.core.seams import Tenure
+from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.core.secrets import shown
 from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.post import Answer, Poster
@@ -114,6 +114,11 @@ class HttpSink(HttpLane):
             _prepare_for_threads()
         others = [HttpLane(poster.another()) for _ in range(settings.connections - 1)]
         self.lanes: tuple[HttpLane, ...] = (self, *others)
+
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        """What it can do beyond what all can."""
+        return SinkCapabilities(lanes=self.lanes)
 
     def open(self, tenure: Tenure | None) -> None:
         """Says from now on who sends; nothing is asked of the receiver."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, SinkError
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
-from eventlog.core.seams import Tenure
+from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
 from eventlog.sinks.kafka.errors import FENCED, TOO_LARGE, error_of, in_words, louder
 from eventlog.sinks.kafka.frames import Frames, Refused, too_large
@@ -62,6 +62,11 @@ class KafkaSink:
         self._owner: Owner | None = None
         self._said: KafkaError | None = None
         self._frames = Frames(settings)
+
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        """What it can do beyond what all can."""
+        return SinkCapabilities(has=self.has)
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the output over, and learns how far it is; its former writer is fenced off."""

@@ -18,7 +18,7 @@ from eventlog.core.errors import SourceError
 from eventlog.core.model import Event, Outcome, Position, Reason, Status, exceptional
 from eventlog.core.rules.identity import Identities
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch
+from eventlog.core.seams import Batch, SourceCapabilities
 from eventlog.sources.log.held import Holds, note_behind
 from eventlog.sources.log.passed import EVER, Ahead, Passed
 from eventlog.sources.log.reading import Portion, Request, WaitingRows
@@ -97,6 +97,11 @@ class LogSource:
         self._waited = False
         self._looked = float("-inf")
         self.log.check()
+
+    @property
+    def capabilities(self) -> SourceCapabilities:
+        """What it can do beyond what all can."""
+        return SourceCapabilities(read_ahead=self.read_ahead, outdated=lambda: self.outdated)
 
     def read(self, limit: int) -> Batch:
         """The batch in hand if there is one, else the next rows, noted before they are handed out."""

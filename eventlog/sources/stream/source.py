@@ -21,7 +21,7 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import DataError, EventlogError
 from eventlog.core.model import Captured, Image, Outcome, Position, Status, exceptional
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch
+from eventlog.core.seams import Batch, SourceCapabilities
 from eventlog.sources.marks import FileMarks
 
 PLACE: Final = "stream"
@@ -122,6 +122,8 @@ class StreamSource:
 
     `clock` counts seconds, for the time that images wait which were not taken.
     """
+
+    capabilities = SourceCapabilities()
 
     def __init__(
         self,

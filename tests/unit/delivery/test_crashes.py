@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.rules import Options
-from eventlog.core.seams import Tenure
+from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.delivery import output as delivery
 from eventlog.delivery.pipeline import Output, Pipeline
 from tests.support.memory import MemoryRows, MemorySource, Several
@@ -25,6 +25,10 @@ from tests.support.strategies import CATALOG, History, histories
 
 class FragileSink:
     """Keeps what each document covers; fails after so many documents, in one of two ways."""
+
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        return SinkCapabilities()
 
     def __init__(self) -> None:
         self.kept: dict[str, list[Position]] = {}
@@ -55,6 +59,10 @@ class FragileSink:
 
 class FragileLanes(FragileSink):
     """The same with several lanes."""
+
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        return SinkCapabilities(lanes=self.lanes)
 
     def __init__(self, lanes: int) -> None:
         super().__init__()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Event, Kind, Outcome, Position, Status
 from eventlog.core.rules import Options
-from eventlog.core.seams import Batch, Tenure
+from eventlog.core.seams import Batch, SinkCapabilities, SourceCapabilities, Tenure
 from eventlog.delivery import output as delivery
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
@@ -30,6 +30,8 @@ PATIENCE: Final = 3
 
 class Log:
     """Rows until they are settled: what stays comes again, with the notes about it; a batch not settled comes as it was."""
+
+    capabilities = SourceCapabilities()
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.left = list(events)
@@ -56,6 +58,10 @@ class Log:
 
 class Whimsical:
     """Answers as dice say, and watches who comes while what is still to be taken."""
+
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        return SinkCapabilities(lanes=self.lanes)
 
     def __init__(self, lanes: int, dice: Random, objects: Mapping[Position, str]) -> None:
         self.lanes = [self] * lanes

@@ -236,6 +236,9 @@ class Counting:
 
     suffix = ".txt"
 
+    def heartbeat(self) -> None:
+        """There is none."""
+
     def writer(self, catalog: Catalog | None) -> Writer:
         return iter
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Op, Outcome, Reason, RowId, Status
-from eventlog.core.seams import Tenure
+from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.delivery.output import Delivery, Output, Piece, Strictness
 from eventlog.delivery.output_state import Standing, newest, read_standings, stands, write_standings
 from eventlog.sources.notes import Progress
@@ -31,6 +31,8 @@ standings = st.dictionaries(
 
 class Receiver:
     """A sink that answers as it was told to, and goes away when it was told nothing."""
+
+    capabilities = SinkCapabilities()
 
     def __init__(self, answers: Sequence[Outcome] | None) -> None:
         self._answers = answers

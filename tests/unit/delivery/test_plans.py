@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import OccupiedError, SinkError
 from eventlog.core.model import Document, Event, Kind, Outcome, Position, RowId, Status
 from eventlog.core.rules import Options
-from eventlog.core.seams import Batch
+from eventlog.core.seams import Batch, SinkCapabilities
 from eventlog.delivery import output as delivery
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
@@ -239,6 +239,10 @@ def test_positions_of_a_plan_are_those_of_its_documents() -> None:
 
 def test_a_row_that_is_held_after_its_document_was_taken_does_not_come_again_when_it_is_released() -> None:
     class Recording(PlanningSink):
+        @property
+        def capabilities(self) -> SinkCapabilities:
+            return SinkCapabilities(has=self.has)
+
         def has(self, plan: str) -> bool:
             return plan in {known for known, _ in self.plans}
 
@@ -292,6 +296,10 @@ def test_a_held_row_comes_again_under_its_former_plan_where_nobody_knows_whether
 
 def test_a_held_row_that_a_target_certainly_lacks_is_planned_anew() -> None:
     class Lacking(PlanningSink):
+        @property
+        def capabilities(self) -> SinkCapabilities:
+            return SinkCapabilities(has=self.has)
+
         def has(self, plan: str) -> bool:
             return False
 

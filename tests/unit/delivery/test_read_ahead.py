@@ -14,7 +14,7 @@ from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Change, Document, Event, Kind, Outcome, Refusal, Row, RowId, Status
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch
+from eventlog.core.seams import Batch, SourceCapabilities
 from eventlog.delivery.pipeline import Output, Pipeline, Report
 from eventlog.delivery.read_ahead import ReadAhead
 from tests.support.memory import Log, MemorySink, MemorySource, OneEach, event, inserts
@@ -25,6 +25,10 @@ LIMIT = 2
 
 class Queue:
     """A source that hands out the next two events of a list and can look ahead; what is settled is gone."""
+
+    @property
+    def capabilities(self) -> SourceCapabilities:
+        return SourceCapabilities(read_ahead=self.read_ahead)
 
     def __init__(self, log: Log, events: Sequence[Event]) -> None:
         self.log = log

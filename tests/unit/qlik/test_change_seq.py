@@ -102,7 +102,7 @@ def test_times_in_digits_are_numbered_as_changes_are_also_from_the_middle_on(
     through = Sequencer(EXAMPLE)
     given_out = [through.next(change(time)) for time in clocks]
     stamps = [time_digits(time) for time in clocks]
-    rest = Sequencer(EXAMPLE, skipped=len(stamps[:cut]), stamp=max(stamps[:cut], default=""))
-    assert Sequencer(EXAMPLE).stamped(stamps) == given_out
-    assert rest.stamped(stamps[cut:]) == given_out[cut:]
+    rest = Sequencer(ChangeSeq.parse(EXAMPLE).later(len(stamps[:cut]), max(stamps[:cut], default="")).text)
+    assert list(map(Sequencer(EXAMPLE).step, stamps)) == given_out
+    assert list(map(rest.step, stamps[cut:])) == given_out[cut:]
     assert rest.last == (given_out or [EXAMPLE])[-1]

@@ -16,10 +16,11 @@ from eventlog.core.model import Op, RowId
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.bulk import container_block, container_head, container_schema
 from eventlog.qlik.messages.metadata import structure_of
-from eventlog.qlik.messages.render import PLACEHOLDER, Renderer, patched, refresh
+from eventlog.qlik.messages.render import refresh
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
+from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
 from tests.support.messages import CATALOG, ORDERS, change, inserted, messages, orders, refusals, updated
 from tests.support.messages import read_by_both as read
 
@@ -145,13 +146,12 @@ def test_a_key_in_avro_is_never_null() -> None:
 @pytest.mark.parametrize("encoding", ["json", "avro"])
 @pytest.mark.parametrize("mode", ["bare", "envelope", "metadata"])
 def test_numbers_are_put_in_where_a_gap_was_left(encoding: Any, mode: Any) -> None:
-    renderer = Renderer(MessageSettings(encoding=encoding, mode=mode), CATALOG)
-    rendered = renderer.render(CHANGES[1])
-    assert rendered is not None
-    assert rendered.value[rendered.place : rendered.place + 35] == PLACEHOLDER
+    form = MessageFormat(settings=MessageSettings(encoding=encoding, mode=mode))
+    [written] = form.writer(CATALOG)([CHANGES[1]])
+    assert isinstance(written, WrittenMessage)
     [expected] = messages([CHANGES[1]], encoding=encoding, mode=mode)
-    assert patched(rendered.value, rendered.place, SEQUENCE) == expected.value
-    assert (rendered.topic, rendered.key) == (expected.topic, expected.key)
+    assert b"".join((written.head, SEQUENCE.encode(), written.tail or b"")) == expected.value
+    assert (written.table.shape.topic, written.key) == (expected.topic, expected.key)
 
 
 @pytest.mark.parametrize("mode", ["bare", "envelope", "metadata"])

@@ -14,7 +14,6 @@ from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader
-from eventlog.qlik.messages.render import Renderer
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import MessageFormat
@@ -178,7 +177,6 @@ def test_a_change_of_a_child_table_alone_is_no_message() -> None:
     catalog = Catalog([Table(schema="shop", name="orders", columns=ORDERS.columns, children=(child,))])
     tagged = change(1, Op.MODIFY, (Edit(column="tag.word", new=("a", "b"), reset=True),), whole=False)
     assert encoded([tagged], catalog) == []
-    assert Renderer(MessageSettings(), catalog).render(tagged) is None
     born = change(1, Op.ADD, (Edit(column="tag.word", new=("a",)), Edit(column="note", new="x")), whole=False)
     assert told(born, catalog)["headers"]["columnMask"] == "11"
     assert refusals([change(1, Op.ADD, (Edit(column="tag.wrod", new=None),))], catalog) == [
