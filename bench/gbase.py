@@ -13,13 +13,12 @@ from typing import Final, cast
 from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.core.model import Change, Edit, Image, Op, RowId, Transaction, Value
 from eventlog.core.rules import Options, tell
-from eventlog.sources.gbase.encode import GBASE, record, row_record, table_record
-from eventlog.sources.gbase.frames import frames
+from eventlog.sources.gbase.emulator import GBASE, record, row_record, table_record
+from eventlog.sources.gbase.images import SIZE, images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.reader import RecordReader
-from eventlog.sources.gbase.records import FIELDS, LEAST, ROWS, SCHEME, Record
+from eventlog.sources.gbase.records import FIELDS, LEAST, ROWS, SCHEME, Record, frames
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.stream import SIZE, images
 
 PROMISED: Final = 150_000
 PART: Final = 0.35

@@ -28,8 +28,8 @@ from eventlog.core.model import Image, Outcome, Position, written
 from eventlog.core.rules import tell
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Batch
+from eventlog.sources.gbase.files import Split, splits
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.splits import Split, splits
 
 PIECE_LABELS: Final = 1_000_000
 PIECE_PLACES: Final = 1 << 40
@@ -182,10 +182,9 @@ def batches(task: ReadPiece, report: Callable[[str], None]) -> Iterator[Batch]:
     source, known = task.conversion.input, task.conversion.catalog
     assert isinstance(source, StreamInput)
     if isinstance(source.settings, GbaseSettings):
-        from eventlog.sources.gbase.files import chunks_of
+        from eventlog.sources.gbase.files import chunks_of, read_split
+        from eventlog.sources.gbase.images import images
         from eventlog.sources.gbase.reader import Item
-        from eventlog.sources.gbase.splits import read_split
-        from eventlog.sources.gbase.stream import images
         from eventlog.sources.stream.spill import spill_to
 
         paths = [Path(place) for place in source.places]

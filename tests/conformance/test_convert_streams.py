@@ -26,13 +26,12 @@ from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sinks.change_files.row_files import csv_lines
-from eventlog.sources.gbase.encode import record, row_record, table_record
+from eventlog.sources.gbase.emulator import reads, record, row_record, shop, table_record
+from eventlog.sources.gbase.files import splits
+from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.scenario import reads, shop
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.splits import splits
-from eventlog.sources.gbase.stream import images
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import elements_of, files_of, outcomes_of
 from tests.support.gbase_streams import OWN, T1, begin, commit, insert

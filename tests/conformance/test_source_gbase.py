@@ -12,13 +12,11 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Image, Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.sources.gbase.emulator import Emulator
-from eventlog.sources.gbase.feeds import FileFeed, SessionFeed
+from eventlog.sources.gbase.emulator import Emulator, reads, shop
 from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.scenario import reads, shop
 from eventlog.sources.gbase.session import emulated
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.source import GbaseReader, gbase_source
+from eventlog.sources.gbase.source import FileFeed, GbaseReader, SessionFeed, gbase_source
 from eventlog.sources.marks import FileMarks
 from eventlog.sources.stream.source import StreamSource
 

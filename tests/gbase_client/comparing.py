@@ -10,11 +10,9 @@ from itertools import chain
 from typing import Any
 
 from eventlog.core.model import Value
-from eventlog.sources.gbase.compiled import compiled
-from eventlog.sources.gbase.frames import Frame, frames
-from eventlog.sources.gbase.layout import Layout, read_layout
-from eventlog.sources.gbase.records import COMMON, FIELDS, ROWS, Record
-from eventlog.sources.gbase.types import ColumnType, Form
+from eventlog.sources.gbase.layout import ColumnType, Form, Layout, read_layout
+from eventlog.sources.gbase.records import COMMON, FIELDS, ROWS, Frame, Record, frames
+from eventlog.sources.gbase.rows import RowReader
 from eventlog.sources.gbase.values import TextRules
 from tests.gbase_client import OtherReader, Told
 
@@ -54,7 +52,7 @@ def read_by_us(frame: Frame, layouts: dict[int, Layout], texts: TextRules | None
             layout = layouts[label] = read_layout(frame.data, frame.header_size)
             told["columns"] = [column.name for column in layout.columns]
     if kind in ROWS:
-        read = compiled(layouts[label], texts or TextRules(), "auto")
+        read = RowReader(layouts[label], texts or TextRules(), "auto")
         told["values"] = plain(layouts[label], read(frame.data, frame.header_size))
     return told
 

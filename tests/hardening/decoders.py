@@ -13,11 +13,11 @@ from eventlog.core.model import Document
 from eventlog.core.tablekey import TableKey
 from eventlog.qlik.messages.reader import MessageReader, bytes_of
 from eventlog.sinks.http.replies import read_reply
-from eventlog.sources.gbase.encode import record, table_record
+from eventlog.sources.gbase.emulator import record, table_record
+from eventlog.sources.gbase.images import images as gbase_images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import Record
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.stream import images as gbase_images
 from eventlog.sources.linter.exports import file_rows
 from eventlog.sources.linter.images import images as linter_images
 from eventlog.xds.events import read_events

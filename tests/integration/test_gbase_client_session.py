@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from eventlog.sources.gbase.emulator import Emulator
-from eventlog.sources.gbase.frames import frames
-from eventlog.sources.gbase.jdbc import JdbcDriver
+from eventlog.sources.gbase.drivers import JdbcDriver
+from eventlog.sources.gbase.emulator import CUSTOMER, PURCHASE, Emulator, shop
 from eventlog.sources.gbase.reader import RecordReader
-from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.scenario import CUSTOMER, PURCHASE, shop
+from eventlog.sources.gbase.records import Record, frames
 from eventlog.sources.gbase.session import Session
 from eventlog.sources.gbase.settings import GbaseSettings
 from tests.gbase_client import Told, classpath, session

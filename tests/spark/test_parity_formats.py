@@ -27,9 +27,9 @@ from eventlog.convert.settings import (
 from eventlog.core.errors import UsageError
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sources.gbase.scenario import reads, shop
+from eventlog.sources.gbase.emulator import reads, shop
+from eventlog.sources.gbase.files import splits
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.splits import splits
 from eventlog.sources.linter.exports import exported
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat

@@ -8,12 +8,11 @@ from typing import Any, cast
 
 from eventlog.core.errors import DamageError, EventlogError, SourceError
 from eventlog.core.model import Image, Op
-from eventlog.sources.gbase.emulator import Emulator
-from eventlog.sources.gbase.encode import record, row_record, table_record
+from eventlog.sources.gbase.emulator import Emulator, record, row_record, table_record
+from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import Record
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.stream import images
 
 SEED = Path(__file__).parents[1] / "golden" / "gbase" / "seed.hex"
 T1 = layout_of(5, "c1 integer, c2 varchar(20,0)")

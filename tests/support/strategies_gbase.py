@@ -8,8 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from eventlog.sources.gbase.layout import Layout, layout_of
-from eventlog.sources.gbase.types import PLACES, UNITS, ColumnType, Form, read_type
+from eventlog.sources.gbase.layout import PLACES, UNITS, ColumnType, Form, Layout, layout_of, read_type
 
 QUALIFIERS = [(first, last) for at, first in enumerate(UNITS) for last in UNITS[at:] if first != "fraction"]
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)

@@ -11,10 +11,20 @@ from msgspec import Struct
 
 from eventlog.core.errors import DamageError, DataError, shortened
 from eventlog.sources.gbase.codes import in_words
-from eventlog.sources.gbase.frames import Frame, Framer
 from eventlog.sources.gbase.layout import CapturedColumn, Layout, read_layout
-from eventlog.sources.gbase.records import COMMON, COMMON_SIZE, FIELDS, LEAST, ROWS, Record, name_of, place_of
-from eventlog.sources.gbase.rows import FIXED_HEADER, sizes_of
+from eventlog.sources.gbase.records import (
+    COMMON,
+    COMMON_SIZE,
+    FIELDS,
+    LEAST,
+    ROWS,
+    Frame,
+    Framer,
+    Record,
+    name_of,
+    place_of,
+)
+from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, RowReader
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.gbase.values import codec
 
@@ -179,11 +189,11 @@ def _row(frame: Frame, label: int, layouts: dict[int, Layout | str], settings: G
     layout = layouts.get(label, f"nothing has described the columns of label {label}.")
     if isinstance(layout, str):
         raise DataError(layout)
-    sizes = sizes_of(layout, frame.data, frame.header_size, settings.sizes)
-    little = sizes != struct.unpack_from(f">{len(sizes)}I", frame.data, FIXED_HEADER)
+    sizes = RowReader(layout, settings.texts, settings.sizes).sizes(frame.data, frame.header_size)
+    little = sizes != struct.unpack_from(f">{len(sizes)}I", frame.data, FIXED_HEADER_BYTES)
     lines: list[Line] = []
     for place, (column, size) in enumerate(zip(layout.varying, sizes, strict=True)):
-        at = FIXED_HEADER + 4 * place
+        at = FIXED_HEADER_BYTES + 4 * place
         said = f"{size} ({'little' if little else 'big'}-endian)"
         data = frame.data[at : at + 4]
         lines.append(Line(offset=frame.offset + at, data=data, name=f"size of {column.name}", value=said))

@@ -1,4 +1,7 @@
-"""Records become committed transactions: each row waits, as its bytes, until its transaction commits. Does no I/O."""
+"""Records become committed transactions: each row waits, as its bytes, until its transaction commits. Does no I/O.
+
+What the server says in between, also its errors, is told in words.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,8 @@ from msgspec import Struct
 
 from eventlog.core.errors import DamageError, DataError, SourceError, shortened
 from eventlog.sources.gbase.codes import in_words
-from eventlog.sources.gbase.frames import Frame
 from eventlog.sources.gbase.layout import Layout, read_layout
-from eventlog.sources.gbase.records import ROWS, Record
+from eventlog.sources.gbase.records import ROWS, Frame, Record
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.stream.transactions import SpillFactory, Transactions
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.secret_settings import Discreet
-from eventlog.sources.gbase.frames import LARGEST
+from eventlog.sources.gbase.records import LARGEST
 from eventlog.sources.gbase.rows import Order
 from eventlog.sources.gbase.values import TextRules
 

@@ -12,12 +12,11 @@ from eventlog.core.errors import ConfigError, DataError, SourceError
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.files import chunks_of
-from eventlog.sources.gbase.layout import layout_of
+from eventlog.sources.gbase.images import spelled_as, table_of
+from eventlog.sources.gbase.layout import layout_of, read_type
 from eventlog.sources.gbase.records import name_of
 from eventlog.sources.gbase.settings import GbaseSettings
 from eventlog.sources.gbase.source import gbase_source
-from eventlog.sources.gbase.tables import spelled_as, table_of
-from eventlog.sources.gbase.types import read_type
 from eventlog.sources.gbase.values import TextRules, codec
 from tests.support.gbase_streams import GOOD, read
 

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from eventlog.cli.main import main
 from eventlog.core.errors import EX_DATA
 from eventlog.sources.gbase.dump import Entry, entries
-from eventlog.sources.gbase.encode import record, row_record, table_record
+from eventlog.sources.gbase.emulator import reads, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import chunks_of
+from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.scenario import reads, shop
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.stream import images
 
 SEED = Path(__file__).parents[3] / "golden" / "gbase" / "seed.hex"
 T1 = layout_of(5, "c1 integer, c2 varchar(20,0)")

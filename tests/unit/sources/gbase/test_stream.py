@@ -14,14 +14,12 @@ from eventlog.core.errors import DamageError, DataError, SourceError
 from eventlog.core.model import Image, Op
 from eventlog.core.rules import Options, tell
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.sources.gbase.encode import INFORMIX, record, row_record, table_record
-from eventlog.sources.gbase.files import chunks_of, read_hex
+from eventlog.sources.gbase.emulator import INFORMIX, buffers, reads, record, row_record, shop, table_record
+from eventlog.sources.gbase.files import chunks_of, read_hex, read_split, splits
+from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.scenario import buffers, reads, shop
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.splits import read_split, splits
-from eventlog.sources.gbase.stream import images
 from tests.support.gbase_streams import GOOD, OWN, SEED, T1, before_damage, begin, commit, insert, read, row, told
 
 

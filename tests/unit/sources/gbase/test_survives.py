@@ -11,11 +11,11 @@ from eventlog.core.model import Image, Op, Status
 from eventlog.core.rules import Options, tell
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Batch
-from eventlog.sources.gbase.encode import record, row_record, table_record
+from eventlog.sources.gbase.emulator import record, row_record, table_record
+from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import Record
 from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.stream import images
 from tests.support.gbase_streams import GOOD, OWN, T1, before_damage, begin, commit, insert, read, row, told
 
 
