@@ -180,12 +180,10 @@ class Committed:
             )
 
 
-def _ended_with_last(told: Iterable[Image]) -> Iterator[Image]:
-    """The images, the last one marked as such."""
-    held: Image | None = None
+def _ended_with_last(told: Iterator[Image]) -> Iterator[Image]:
+    """The images of a transaction that did something, the last one marked as such."""
+    held = next(told)
     for image in told:
-        if held is not None:
-            yield held
+        yield held
         held = image
-    if held is not None:
-        yield replace(held, last=True)
+    yield replace(held, last=True)

@@ -143,7 +143,7 @@ def test_a_decimal_with_the_scale_255_floats() -> None:
 
 
 def test_rows_that_waited_are_read_as_their_table_was_described_then() -> None:
-    later = layout_of(5, "c1 integer, c2 varchar(20,0), c3 integer")
+    later = layout_of(5, "c1 integer, c3 integer, c2 varchar(20,0)")
     new = row_record(Record.INSERT, 6, 9, later, {"c1": 3, "c2": "a", "c3": 4})
     found = read(
         table_record(T1) + begin(1, 7) + insert(2, 1, 7) + begin(3, 8) + insert(4, 2, 8) + table_record(later),
