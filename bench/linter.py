@@ -16,9 +16,9 @@ from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.core.model import Change, Image, Row
 from eventlog.core.rules import Options, tell
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, Emulator
 from eventlog.sources.linter.images import Committed
+from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow, queue_row
 from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.stream.spill import spill_to

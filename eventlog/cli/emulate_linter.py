@@ -48,10 +48,9 @@ def linter(
     """
     import msgspec
 
-    from eventlog.sources.linter.emulator import Emulator, EmulatorSettings
+    from eventlog.sources.linter.emulator import SAMPLE, Emulator, EmulatorSettings, read_schema, steps
     from eventlog.sources.linter.exports import exported
-    from eventlog.sources.linter.fill import fill_queue, make_queue
-    from eventlog.sources.linter.scripts import SAMPLE, read_schema, steps
+    from eventlog.sources.linter.queue import fill_queue, make_queue
     from eventlog.sources.linter.settings import ReadingSettings
     from eventlog.sql.connect import connect
 

@@ -19,9 +19,9 @@ from eventlog.core.model import Change, Refusal
 from eventlog.core.rules import Options, tell
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done
 from eventlog.sources.linter.exports import exported
+from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat

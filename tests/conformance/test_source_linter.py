@@ -13,10 +13,9 @@ from eventlog.core.errors import ConfigError, SourceError
 from eventlog.core.model import Image, Outcome, Reason, Status
 from eventlog.core.seams import Batch
 from eventlog.sources.linter import source as module
-from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings
-from eventlog.sources.linter.fill import fill_queue, make_queue
-from eventlog.sources.linter.queue import EngineSession, open_session
+from eventlog.sources.linter.operations import Action
+from eventlog.sources.linter.queue import EngineSession, fill_queue, make_queue, open_session
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import LinterReader, linter_source
 from eventlog.sources.marks import FileMarks

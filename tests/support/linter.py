@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Image, Row
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings
 from eventlog.sources.linter.images import images
+from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import ReadingSettings
 

@@ -16,12 +16,11 @@ from msgspec.structs import replace
 from eventlog.core.errors import DataError
 from eventlog.core.model import Image, Transaction
 from eventlog.core.schema import Catalog
-from eventlog.sources.linter.coding import Action, reading
-from eventlog.sources.linter.rows import QueueRow, address
+from eventlog.sources.linter.operations import Action, reading
+from eventlog.sources.linter.rows import QueueRow, address, utc_reader
 from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.linter.tables import SourceTables
 from eventlog.sources.linter.telling import Telling
-from eventlog.sources.linter.zones import utc_reader
 from eventlog.sources.stream.transactions import SpillFactory, Transactions
 
 Report = Callable[[str], None]

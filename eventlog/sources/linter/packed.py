@@ -19,7 +19,7 @@ from typing import Any, Final
 from eventlog.core.errors import DataError
 from eventlog.core.model import Row, Value
 from eventlog.sources.linter.layouts import ByteOrder, Field, RecordLayout, Type
-from eventlog.sources.linter.remembered import Remembered
+from eventlog.sources.linter.rows import Remembered
 
 _ORDERS: Final = {"little": "<", "big": ">"}
 NUMBER_BYTES: Final = 16

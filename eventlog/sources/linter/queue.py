@@ -1,4 +1,7 @@
-"""The queue in a database: what is asked of it, through SQLAlchemy or through any driver with the DB-API."""
+"""The queue in a database: what is asked of it, through SQLAlchemy or through any driver with the DB-API.
+
+At the end it is made and filled with the emulator's rows, for tests and for users without a server.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from itertools import islice
 from typing import Any, Final, Protocol
+
+from msgspec.structs import astuple
 
 from eventlog.core.errors import ConfigError, EventlogError, SourceError, shortened
 from eventlog.sources.linter.exports import arrived
-from eventlog.sources.linter.rows import QueueRow, queue_row, signed
+from eventlog.sources.linter.rows import COLUMNS, QueueRow, queue_row, signed
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sql.queries import filled, split
 
@@ -190,3 +196,38 @@ def _in_our_words(kind: type[Exception]) -> Iterator[None]:
         said = shortened(" ".join(str(original).split()), 300).rstrip(".")
         lasting = type(original).__name__ in ("ProgrammingError", "UndefinedTable") or "no such" in said
         raise SourceError(f"LINTER's queue cannot be used: {said}.", may_pass=not lasting) from error
+
+
+WRITTEN: Final = 500
+"""Rows that are written at once."""
+
+
+def make_queue(engine: Any, table: str = "DISPATCH_QUEUE") -> None:
+    """Makes the table if the database does not have it."""
+    from sqlalchemy import LargeBinary, inspect
+
+    if inspect(engine).has_table(table) or inspect(engine).has_table(table.lower()):
+        return
+    binary = LargeBinary().compile(dialect=engine.dialect)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(queue_statement("create", queue=table, binary=binary))
+
+
+def fill_queue(engine: Any, rows: Iterable[QueueRow], table: str = "DISPATCH_QUEUE") -> int:
+    """Writes rows and says how many they were."""
+    from sqlalchemy import text
+
+    statement = text(queue_statement("insert", queue=table))
+    rows, count = iter(rows), 0
+    with engine.begin() as connection:
+        while chunk := [stored(row) for row in islice(rows, WRITTEN)]:
+            connection.execute(statement, chunk)
+            count += len(chunk)
+    return count
+
+
+def stored(row: QueueRow) -> dict[str, Any]:
+    """The row's values by column, as SQL has them: its integers are signed."""
+    values = dict(zip(COLUMNS, astuple(row), strict=True))
+    signs = {"TRANSACT_ID": 64, "SYSLOG_ADDR": 64, "ROWID_SRC": 32, "BLOBATR": 16}
+    return {name: signed(value, signs[name]) if name in signs else value for name, value in values.items()}

@@ -15,12 +15,10 @@ from eventlog.core.errors import DataError, shortened
 from eventlog.core.model import Image, Op, Row, Transaction
 from eventlog.core.rules import parted
 from eventlog.sources.linter.blobs import BlobRun, blob_rows
-from eventlog.sources.linter.codecs import DATA
-from eventlog.sources.linter.coding import BLOB_ACTIONS, Action
-from eventlog.sources.linter.parts import Operation, operation
+from eventlog.sources.linter.operations import BLOB_ACTIONS, Action, Operation, operation
 from eventlog.sources.linter.rows import QueueRow, address
 from eventlog.sources.linter.settings import ReadingSettings
-from eventlog.sources.linter.tables import SourceTable, SourceTables
+from eventlog.sources.linter.tables import DATA, SourceTable, SourceTables
 
 OPS: Final = {Action.DELETE: Op.DELETE, Action.INSERT: Op.ADD, Action.UPDATE: Op.MODIFY}
 SHOWN: Final = 80

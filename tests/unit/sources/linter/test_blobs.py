@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from eventlog.core.model import Image, Op, Row
-from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, EmulatorSettings
+from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.settings import ReadingSettings
 from tests.support.linter import READING, ended, insert, queued, told
 

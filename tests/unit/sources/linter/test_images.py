@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from eventlog.core.errors import DataError
 from eventlog.core.model import Image, Op, Reason, Transaction
 from eventlog.core.rules import Options, tell
-from eventlog.sources.linter.codecs import RawCodec
-from eventlog.sources.linter.coding import Action
 from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings
 from eventlog.sources.linter.images import Committed
+from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow, oper_date
+from eventlog.sources.linter.tables import RawCodec
 from eventlog.sources.linter.telling import grouped
 from eventlog.sources.stream.spill import spill_to
 from tests.support.linter import (

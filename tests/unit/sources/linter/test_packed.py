@@ -17,7 +17,7 @@ from eventlog.core.model import Row
 from eventlog.core.schema import Column, Table
 from eventlog.sources.linter.layouts import RecordLayout, record_fields
 from eventlog.sources.linter.packed import PackedCodec, date, date_bytes, decimal, decimal_bytes, reader
-from eventlog.sources.linter.remembered import Remembered
+from eventlog.sources.linter.rows import Remembered
 from tests.support.linter import CHAIR, NEW, OLD, TABLE, T
 from tests.support.shares import met, shares
 
@@ -70,7 +70,7 @@ def test_zeros_behind_the_tenth_digit_say_nothing() -> None:
 
 
 def test_values_beyond_those_that_are_remembered_are_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.sources.linter.remembered.MOST", 2)
+    monkeypatch.setattr("eventlog.sources.linter.rows.MOST_VALUES", 2)
     known = Remembered(bytes.decode)
     assert [known[text.encode()] for text in "abcab"] == [*"abcab"]
     assert set(known) == {b"b"}
