@@ -19,7 +19,7 @@ from eventlog.core.model import Change, Refusal
 from eventlog.core.rules import Options, tell
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.sources.linter.emulator import Done
+from eventlog.sources.linter.emulator import EmulatedOperation
 from eventlog.sources.linter.exports import exported
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow
@@ -38,8 +38,8 @@ TARGETS: dict[str, Target] = {
 }
 
 
-def update(tx: int) -> Done:
-    return Done(transaction=tx, action=Action.UPDATE, table=NUMBER, rowid=7, before=TABLE, after=CHAIR)
+def update(tx: int) -> EmulatedOperation:
+    return EmulatedOperation(transaction=tx, action=Action.UPDATE, table=NUMBER, rowid=7, before=TABLE, after=CHAIR)
 
 
 OPERATIONS = [

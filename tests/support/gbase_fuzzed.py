@@ -7,7 +7,7 @@ import struct
 from eventlog.core.errors import DataError
 from eventlog.sources.gbase.emulator import row_record
 from eventlog.sources.gbase.layout import layout_of
-from eventlog.sources.gbase.records import Record
+from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, RowReader
 from eventlog.sources.gbase.values import TextRules
 from tests.support.gbase_streams import before_damage
@@ -38,7 +38,7 @@ def row_reads_again(data: bytes) -> None:
     except DataError:
         return
     try:
-        written = row_record(Record.INSERT, 2, 7, TYPED, values)
+        written = row_record(CdcRecord.INSERT, 2, 7, TYPED, values)
     except (OverflowError, ValueError):
         return  # bytes that say more than the type has room for, which no server writes
     again = _reader(written, HEADER)

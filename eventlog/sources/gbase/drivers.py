@@ -11,7 +11,7 @@ from typing import Any, Final
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.core.packages import require
 from eventlog.sources.gbase.session import BIGINTS, CAPTURES, Driver, parts_of
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.settings import GBaseSettings
 
 _OWN_SIGNALS: Final = "-Xrs"
 """Without it Java ends the process on SIGTERM and Ctrl-C, before a session could be closed."""
@@ -20,7 +20,7 @@ _OWN_SIGNALS: Final = "-Xrs"
 class JdbcDriver:
     """A connection to syscdcv1; the session is read with the vendor's class IfxSmartBlob."""
 
-    def __init__(self, settings: GbaseSettings) -> None:
+    def __init__(self, settings: GBaseSettings) -> None:
         self._java = _started(settings)
         manager = self._java.JClass("java.sql.DriverManager")
         self._connection = self._asked("connecting", manager.getConnection, settings.url)
@@ -80,7 +80,7 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0].rstrip(". ")
 
 
-def _started(settings: GbaseSettings) -> Any:
+def _started(settings: GBaseSettings) -> Any:
     """Java; it is started once a process, and only then learns its classpath."""
     require('source.gbase.driver = "jdbc"', "jpype")
     java = import_module("jpype")
@@ -93,7 +93,7 @@ def _started(settings: GbaseSettings) -> Any:
     return java
 
 
-def driver_of(settings: GbaseSettings) -> Driver:
+def driver_of(settings: GBaseSettings) -> Driver:
     """The driver that the settings name; ConfigError when it cannot be loaded."""
     if settings.driver == "jdbc":
         return JdbcDriver(settings)

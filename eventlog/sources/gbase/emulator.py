@@ -16,12 +16,12 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from eventlog.core.model import Value
-from eventlog.sources.gbase.layout import Layout, layout_of
-from eventlog.sources.gbase.records import COMMON_SIZE, FIELDS, SCHEME, Record
+from eventlog.sources.gbase.layout import CapturedLayout, layout_of
+from eventlog.sources.gbase.records import COMMON_SIZE, FIELDS, SCHEME, CdcRecord
 from eventlog.sources.gbase.values import TextRules, codec
 
 
-class Dialect(Struct, frozen=True, kw_only=True):
+class RecordDialect(Struct, frozen=True, kw_only=True):
     """How a server writes: the byte order of the sizes, how wide a varchar's length is, its code set."""
 
     sizes: Literal["little", "big"] = "little"
@@ -29,28 +29,33 @@ class Dialect(Struct, frozen=True, kw_only=True):
     texts: TextRules = TextRules()
 
 
-GBASE: Final = Dialect()
+GBASE: Final = RecordDialect()
 """Newer GBase 8s, opened with minor version 0."""
-INFORMIX: Final = Dialect(sizes="big", wide=False)
+INFORMIX: Final = RecordDialect(sizes="big", wide=False)
 """Informix, opened with version (1, 1)."""
 
 
-def record(number: Record, *fields: int, sizes: bytes = b"", payload: bytes = b"") -> bytes:
+def record(number: CdcRecord, *fields: int, sizes: bytes = b"", payload: bytes = b"") -> bytes:
     """One record with the fields of its header in their order."""
     forms = "".join(field.form for field in FIELDS[number])
     header = struct.pack(f">{forms}", *fields) + sizes
     return struct.pack(">4I", COMMON_SIZE + len(header), len(payload), SCHEME, number) + header + payload
 
 
-def table_record(layout: Layout) -> bytes:
+def table_record(layout: CapturedLayout) -> bytes:
     """The TABSCHEM record of a layout."""
     text = ", ".join(f"{_quoted(column.name)} {column.written}" for column in layout.columns)
     numbers = (layout.label, 0, layout.fixed_bytes, len(layout.fixed), len(layout.varying))
-    return record(Record.TABSCHEM, *numbers, payload=text.encode() + b"\0")
+    return record(CdcRecord.TABSCHEM, *numbers, payload=text.encode() + b"\0")
 
 
 def row_record(
-    number: Record, seq: int, tx: int, layout: Layout, values: Mapping[str, Value], dialect: Dialect = GBASE
+    number: CdcRecord,
+    seq: int,
+    tx: int,
+    layout: CapturedLayout,
+    values: Mapping[str, Value],
+    dialect: RecordDialect = GBASE,
 ) -> bytes:
     """A record with a row; OverflowError where a value has no place in its column."""
     parts = [
@@ -80,23 +85,23 @@ START_TIME = 1_742_727_439
 OK, NO_DATABASE, NO_TABLE, NO_COLUMN, NO_SESSION = 0, -83703, -83705, -83707, -83708
 CAPTURED, NOT_CAPTURED, VERSION, FOURTH, POSITION = -83710, -83711, -83702, -83724, -83713
 
-Written = tuple[Record, int, int, str, Mapping[str, Value]]
+Written = tuple[CdcRecord, int, int, str, Mapping[str, Value]]
 """An entry of the log: what it is, its sequence number, the transaction, the table and the row."""
 
 
 class _Session:
     """An open session: what it captures, and where it is in the log."""
 
-    def __init__(self, most: int, dialect: Dialect) -> None:
+    def __init__(self, most: int, dialect: RecordDialect) -> None:
         self.most = most
         self.dialect = dialect
-        self.captured: dict[str, Layout] = {}
+        self.captured: dict[str, CapturedLayout] = {}
         self.next: int | None = None
         self.ready: list[bytes] = []
         self.rest = b""
 
 
-class Emulator:
+class GBaseEmulator:
     """Databases with tables and one logical log. A function answers 0, something positive, or the code of an error."""
 
     def __init__(self, *, wide: bool = True, texts: TextRules | None = None, cut: Sequence[int] = ()) -> None:
@@ -124,27 +129,27 @@ class Emulator:
     def begin(self, user: int = 2005) -> int:
         """Begins a transaction and gives its number."""
         self._tx += 1
-        self._write(Record.BEGINTX, self._tx, step=0x38, row={"user": user})
+        self._write(CdcRecord.BEGINTX, self._tx, step=0x38, row={"user": user})
         return self._tx
 
-    def row(self, number: Record, tx: int, table: str, values: Mapping[str, Value]) -> int:
+    def row(self, number: CdcRecord, tx: int, table: str, values: Mapping[str, Value]) -> int:
         """Writes a row's record, or one without values for TRUNCATE; its sequence number is that of a savepoint before it."""
         return self._write(number, tx, table=table, row=dict(values))
 
     def update(self, tx: int, table: str, before: Mapping[str, Value], after: Mapping[str, Value]) -> int:
         """Writes both rows of an update."""
-        seq = self.row(Record.UPDBEF, tx, table, before)
-        self.row(Record.UPDAFT, tx, table, after)
+        seq = self.row(CdcRecord.UPDBEF, tx, table, before)
+        self.row(CdcRecord.UPDAFT, tx, table, after)
         return seq
 
     def discard(self, tx: int, seq: int) -> None:
         """Takes back what the transaction did from that sequence number on."""
-        self.log.append((Record.DISCARD, seq, tx, "", {}))
+        self.log.append((CdcRecord.DISCARD, seq, tx, "", {}))
 
     def end(self, tx: int, *, commit: bool = True) -> int:
         """Commits the transaction or rolls it back."""
         self.time += 1
-        return self._write(Record.COMMTX if commit else Record.RBTX, tx, row={"time": self.time})
+        return self._write(CdcRecord.COMMTX if commit else CdcRecord.RBTX, tx, row={"time": self.time})
 
     # What a client calls, with the parameters of the server's functions.
 
@@ -155,7 +160,7 @@ class Emulator:
             return VERSION
         if not 1 <= most <= 256:
             return FOURTH
-        dialect = Dialect(sizes="big" if minor else "little", wide=self._wide, texts=self._texts)
+        dialect = RecordDialect(sizes="big" if minor else "little", wide=self._wide, texts=self._texts)
         number = max(self._sessions, default=100) + 1
         self._sessions[number] = _Session(most, dialect)
         return number
@@ -189,7 +194,7 @@ class Emulator:
             return NO_COLUMN
         chosen = [by_name[name] for name in names]
         chosen.sort(key=lambda column: column.type.size is None)
-        found.captured[table] = Layout(label=label, columns=tuple(chosen))
+        found.captured[table] = CapturedLayout(label=label, columns=tuple(chosen))
         return OK
 
     def activatesess(self, session: int, position: int) -> int:
@@ -209,10 +214,10 @@ class Emulator:
         """The next bytes: no more than asked for, of no more records than the session takes, perhaps cut."""
         found = self._sessions[session]
         if self._failing and not found.rest:
-            return record(Record.ERROR, 1, self._failing.pop())
+            return record(CdcRecord.ERROR, 1, self._failing.pop())
         if not found.rest:
             records = self._due(found)
-            found.rest = b"".join(records) or record(Record.TIMEOUT, self.log[-1][1] if self.log else 0)
+            found.rest = b"".join(records) or record(CdcRecord.TIMEOUT, self.log[-1][1] if self.log else 0)
         most = min(most, self._cut.pop(0)) if self._cut else most
         given, found.rest = found.rest[:most], found.rest[most:]
         return given
@@ -262,21 +267,21 @@ class Emulator:
         """An entry of the log as the session gets it; nothing, if it does not capture the table."""
         number, seq, tx, table, row = written
         match number:
-            case Record.BEGINTX:
+            case CdcRecord.BEGINTX:
                 return record(number, seq, tx, self.time, int(str(row["user"])))
-            case Record.COMMTX:
+            case CdcRecord.COMMTX:
                 return record(number, seq, tx, int(str(row["time"])))
-            case Record.RBTX | Record.DISCARD:
+            case CdcRecord.RBTX | CdcRecord.DISCARD:
                 return record(number, seq, tx)
         layout = session.captured.get(table)
         if layout is None:
             return b""
-        if number is Record.TRUNCATE:
+        if number is CdcRecord.TRUNCATE:
             return record(number, seq, tx, layout.label)
         return row_record(number, seq, tx, layout, row, session.dialect)
 
     def _write(
-        self, number: Record, tx: int, *, table: str = "", row: Mapping[str, Value] | None = None, step: int = 0x50
+        self, number: CdcRecord, tx: int, *, table: str = "", row: Mapping[str, Value] | None = None, step: int = 0x50
     ) -> int:
         seq = self._seq
         self.log.append((number, seq, tx, table, row or {}))
@@ -298,10 +303,10 @@ _DAY: Final = dt.datetime(2025, 3, 23)
 Row = dict[str, Value]
 
 
-def shop(rows: int, seed: int = 1, *, wide: bool = True) -> Emulator:
+def shop(rows: int, seed: int = 1, *, wide: bool = True) -> GBaseEmulator:
     """An emulator whose log holds that many changed rows in committed and other transactions."""
     dice = random.Random(seed)  # noqa: S311  # the same stream for the same number
-    emulator = Emulator(wide=wide)
+    emulator = GBaseEmulator(wide=wide)
     for table, columns in COLUMNS.items():
         emulator.create(table, columns)
     here: dict[str, list[Row]] = {CUSTOMER: [], PURCHASE: []}
@@ -320,7 +325,7 @@ def shop(rows: int, seed: int = 1, *, wide: bool = True) -> Emulator:
     return emulator
 
 
-def reads(emulator: Emulator, *, cut: int = 65_536, minor: int = 0, beats: int = 2) -> Iterator[bytes]:
+def reads(emulator: GBaseEmulator, *, cut: int = 65_536, minor: int = 0, beats: int = 2) -> Iterator[bytes]:
     """What a client reads that captures everything from the beginning: `beats` heartbeats end it."""
     session = emulator.opensess("emulated", 0, 0, 256, 1, minor)
     for label, table in LABELS.items():
@@ -344,27 +349,27 @@ def buffers(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield bytes(buffer)
 
 
-def _change(emulator: Emulator, tx: int, table: str, rows: list[Row], number: int, dice: random.Random) -> None:
+def _change(emulator: GBaseEmulator, tx: int, table: str, rows: list[Row], number: int, dice: random.Random) -> None:
     act = dice.random()
     if not rows or act < 0.5:
         rows.append(_row(table, number, dice))
-        emulator.row(Record.INSERT, tx, table, rows[-1])
+        emulator.row(CdcRecord.INSERT, tx, table, rows[-1])
     elif act < 0.85:
         at = dice.randrange(len(rows))
         after = {**_row(table, number, dice), "id": rows[at]["id"]}
         emulator.update(tx, table, rows[at], after)
         rows[at] = after
     else:
-        emulator.row(Record.DELETE, tx, table, rows.pop(dice.randrange(len(rows))))
+        emulator.row(CdcRecord.DELETE, tx, table, rows.pop(dice.randrange(len(rows))))
 
 
-def _take_back(emulator: Emulator, tx: int, table: str, number: int, dice: random.Random) -> None:
+def _take_back(emulator: GBaseEmulator, tx: int, table: str, number: int, dice: random.Random) -> None:
     """A row that a savepoint takes back, or a transaction that is rolled back."""
     if dice.random() < 0.5:
-        emulator.discard(tx, emulator.row(Record.INSERT, tx, table, _row(table, -number, dice)))
+        emulator.discard(tx, emulator.row(CdcRecord.INSERT, tx, table, _row(table, -number, dice)))
         return
     other = emulator.begin()
-    emulator.row(Record.INSERT, other, table, _row(table, -number, dice))
+    emulator.row(CdcRecord.INSERT, other, table, _row(table, -number, dice))
     emulator.end(other, commit=False)
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from eventlog.core.errors import DataError, SourceError, shortened
-from eventlog.sources.gbase.records import COMMON_SIZE, LARGEST, LEAST, ROWS, SCHEME, Record
+from eventlog.sources.gbase.records import COMMON_SIZE, LARGEST, LEAST, ROWS, SCHEME, CdcRecord
 
 CHUNK: Final = 1 << 18
 """Bytes of a binary file that are read at once."""
@@ -79,8 +79,8 @@ _common = Binary(">4I").unpack_from
 _txid = Binary(">I").unpack_from
 SIZE: Final = 64 << 20
 """Bytes of a split, about: the next place where no transaction is open ends it."""
-_ENDS: Final = (Record.COMMTX, Record.RBTX)
-_INSIDE: Final = frozenset((*ROWS, Record.TRUNCATE, Record.DISCARD))
+_ENDS: Final = (CdcRecord.COMMTX, CdcRecord.RBTX)
+_INSIDE: Final = frozenset((*ROWS, CdcRecord.TRUNCATE, CdcRecord.DISCARD))
 
 
 class Split(Struct, frozen=True, kw_only=True):
@@ -130,11 +130,11 @@ def _splits(path: str, data: mmap.mmap, size: int, largest: int) -> list[Split]:
         least = LEAST.get(number, COMMON_SIZE)
         if scheme != SCHEME or header < least or header + payload > min(largest, end - at):
             break
-        if number in _INSIDE or number == Record.BEGINTX:
+        if number in _INSIDE or number == CdcRecord.BEGINTX:
             open_ones.add(_txid(data, at + 24)[0])
         elif number in _ENDS:
             open_ones.discard(_txid(data, at + 24)[0])
-        elif number == Record.TABSCHEM:
+        elif number == CdcRecord.TABSCHEM:
             tables[_txid(data, at + 16)[0]] = data[at : at + header + payload]
         at += header + payload
         if at - start >= size and not open_ones:

@@ -18,11 +18,11 @@ from eventlog.core.model import Image, Op, Transaction
 from eventlog.core.rules import parted
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Batch
-from eventlog.sources.gbase.layout import Layout
-from eventlog.sources.gbase.reader import Committed, Item, RecordReader
-from eventlog.sources.gbase.records import Record, frames, place_of
+from eventlog.sources.gbase.layout import CapturedLayout
+from eventlog.sources.gbase.reader import CommittedRecords, Item, RecordReader
+from eventlog.sources.gbase.records import CdcRecord, frames, place_of
 from eventlog.sources.gbase.rows import ReadRow, RowReader, Values
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.source import StreamPiece
 from eventlog.sources.stream.transactions import SpillFactory
 
@@ -30,15 +30,20 @@ PIECE: Final = 4096
 """Images of a large transaction that are made at once."""
 RAW: Final = 400
 """Hexadecimal digits of a row that cannot be read which are told with it."""
-_OPS: Final = {Record.INSERT: Op.ADD, Record.DELETE: Op.DELETE, Record.UPDAFT: Op.MODIFY, Record.TRUNCATE: Op.TRUNCATE}
+_OPS: Final = {
+    CdcRecord.INSERT: Op.ADD,
+    CdcRecord.DELETE: Op.DELETE,
+    CdcRecord.UPDAFT: Op.MODIFY,
+    CdcRecord.TRUNCATE: Op.TRUNCATE,
+}
 # Members of an enum that every row is compared with: looking them up in it costs as much as making half an image.
 _INSERT, _DELETE, _UPDBEF, _UPDAFT, _TRUNCATE = map(
-    int, (Record.INSERT, Record.DELETE, Record.UPDBEF, Record.UPDAFT, Record.TRUNCATE)
+    int, (CdcRecord.INSERT, CdcRecord.DELETE, CdcRecord.UPDBEF, CdcRecord.UPDAFT, CdcRecord.TRUNCATE)
 )
 _ADD, _MODIFY, _GONE = Op.ADD, Op.MODIFY, Op.DELETE
 
 
-class Described(NamedTuple):
+class DescribedTable(NamedTuple):
     """How rows with a label are read at one point of the stream, and what their table is there."""
 
     table: Table
@@ -50,7 +55,7 @@ class _Before(Struct, frozen=True):
     """The former row of an update whose new row has not come."""
 
     item: Item
-    described: Described
+    described: DescribedTable
     values: Values | None
     fault: str | None
 
@@ -63,7 +68,7 @@ class Making:
         *("found", "full", "place"),
     )
 
-    def __init__(self, committed: Committed, *, fail: bool) -> None:
+    def __init__(self, committed: CommittedRecords, *, fail: bool) -> None:
         self._committed = committed
         self._commit = committed.seq
         self._transaction = Transaction(id=committed.seq, time=committed.time)
@@ -100,7 +105,7 @@ class Making:
             self._before = None
             self._add(before.item, before.described, Op.MODIFY, before.values, None, before.fault)
 
-    def take(self, items: Iterator[Item], described: Described, generation: int, label: int) -> Item | None:
+    def take(self, items: Iterator[Item], described: DescribedTable, generation: int, label: int) -> Item | None:
         """Makes images of the items that are so described until enough are made; gives the first that is left."""
         read, key, made, full = described.read, described.table.key, self.found, self.full
         for item in items:
@@ -149,7 +154,7 @@ class Making:
             made.append(image)
         return None
 
-    def _odd(self, item: Item, described: Described, values: Values | None, fault: str | None) -> None:
+    def _odd(self, item: Item, described: DescribedTable, values: Values | None, fault: str | None) -> None:
         """Makes the images of any record; only a former row waits for the new one, which comes next or never."""
         number = item[3].number
         before = self._before
@@ -161,7 +166,7 @@ class Making:
         elif number == _UPDBEF:
             self._before = _Before(item, described, values, fault)
         elif number in (_DELETE, _TRUNCATE):
-            self._add(item, described, _OPS[Record(number)], values, None, fault)
+            self._add(item, described, _OPS[CdcRecord(number)], values, None, fault)
         elif before is None:
             self._add(item, described, Op.MODIFY, None, values, fault)
         else:
@@ -171,7 +176,7 @@ class Making:
     def _add(
         self,
         item: Item,
-        described: Described,
+        described: DescribedTable,
         op: Op,
         before: Values | None,
         after: Values | None,
@@ -222,15 +227,15 @@ def _apart(before: _Before, label: int, after: Values, key: tuple[str, ...]) -> 
 class ImageMaker:
     """Makes images of what the transactions of a stream did. `known` are tables that a schema file describes."""
 
-    def __init__(self, settings: GbaseSettings, records: RecordReader, known: Catalog | None = None) -> None:
+    def __init__(self, settings: GBaseSettings, records: RecordReader, known: Catalog | None = None) -> None:
         self._settings = settings
         self._records = records
         self._known = known
-        self._described: dict[tuple[int, int], Described] = {}
-        self._current: dict[int, Described] = {}
+        self._described: dict[tuple[int, int], DescribedTable] = {}
+        self._current: dict[int, DescribedTable] = {}
         self._catalog = Catalog(known or ())
 
-    def pieces(self, committed: Committed) -> Iterator[StreamPiece]:
+    def pieces(self, committed: CommittedRecords) -> Iterator[StreamPiece]:
         """The transaction's images, at least one piece, which may be empty."""
         making = Making(committed, fail=self._settings.unknown_rows == "fail")
         items = committed.items
@@ -248,7 +253,7 @@ class ImageMaker:
             item = making.take(chain((item,), items), found, generation, label)
         yield making.piece(self._catalog, complete=True)
 
-    def _turn(self, generation: int, label: int) -> Described:
+    def _turn(self, generation: int, label: int) -> DescribedTable:
         """The label's table as it is at that point of the stream, which the catalog shows from now on."""
         found = self._described.get((generation, label))
         if found is None:
@@ -259,24 +264,24 @@ class ImageMaker:
         self._catalog = Catalog(shown.values(), case_sensitive=bool(self._known and self._known.case_sensitive))
         return found
 
-    def _describe(self, generation: int, label: int) -> Described:
+    def _describe(self, generation: int, label: int) -> DescribedTable:
         labels, layouts = self._records.labels, self._records.layouts
         for at in range(generation - 1, -1, -1):
             if labels[at] == label:
                 break
         else:
             table = table_of(label, None, self._settings, self._known)
-            return Described(table, table.whole, _refusing(f"nothing has described the columns of label {label}."))
+            return DescribedTable(table, table.whole, _refusing(f"nothing has described the columns of label {label}."))
         layout = layouts[at]
         same = self._described.get((at + 1, label))
         if same is not None:
             return same  # another table was described meanwhile
         table = table_of(label, None if isinstance(layout, str) else layout, self._settings, self._known)
         if isinstance(layout, str):
-            made = Described(table, table.whole, _refusing(layout))
+            made = DescribedTable(table, table.whole, _refusing(layout))
         else:
             read = RowReader(spelled_as(layout, table), self._settings.texts, self._settings.sizes)
-            made = Described(table, table.whole, read)
+            made = DescribedTable(table, table.whole, read)
         self._described[at + 1, label] = made
         return made
 
@@ -294,7 +299,7 @@ SIZE: Final = 1_000
 
 def images(
     chunks: Iterable[bytes],
-    settings: GbaseSettings,
+    settings: GBaseSettings,
     known: Catalog | None = None,
     *,
     report: Callable[[str], None] = lambda _: None,
@@ -317,7 +322,7 @@ def images(
 
 
 def _pieces(
-    chunks: Iterable[bytes], settings: GbaseSettings, records: RecordReader, maker: ImageMaker
+    chunks: Iterable[bytes], settings: GBaseSettings, records: RecordReader, maker: ImageMaker
 ) -> Iterator[StreamPiece]:
     found_frames = frames(
         chunks, largest=settings.largest_record, skip_schemes=settings.skip_schemes, dirty=settings.dirty
@@ -347,7 +352,7 @@ def _batches(pieces: Iterator[StreamPiece], size: int) -> Iterator[Batch]:
         raise failure
 
 
-def table_of(label: int, layout: Layout | None, settings: GbaseSettings, known: Catalog | None) -> Table:
+def table_of(label: int, layout: CapturedLayout | None, settings: GBaseSettings, known: Catalog | None) -> Table:
     """The table with that label; its columns are those that are known, and those that only the stream names."""
     table = _named(label, settings, known)
     spelled = {column.name.casefold() for column in table.columns}
@@ -359,7 +364,7 @@ def table_of(label: int, layout: Layout | None, settings: GbaseSettings, known: 
     return _with_key(replace(table, columns=(*table.columns, *added)), settings)
 
 
-def spelled_as(layout: Layout, table: Table) -> Layout:
+def spelled_as(layout: CapturedLayout, table: Table) -> CapturedLayout:
     """The layout with the column names that the table has, whatever their case in the stream."""
     names = {column.name.casefold(): column.name for column in table.columns}
     exact = {column.name for column in table.columns}
@@ -370,7 +375,7 @@ def spelled_as(layout: Layout, table: Table) -> Layout:
     return replace(layout, columns=tuple(columns))
 
 
-def _named(label: int, settings: GbaseSettings, known: Catalog | None) -> Table:
+def _named(label: int, settings: GBaseSettings, known: Catalog | None) -> Table:
     """The table of a schema file that has the label's name or number; else an empty one of that name."""
     given = settings.tables.get(str(label))
     if given is None:
@@ -384,7 +389,7 @@ def _named(label: int, settings: GbaseSettings, known: Catalog | None) -> Table:
     return Table(name=bare, schema=schema or None, columns=(), number=label)
 
 
-def _with_key(table: Table, settings: GbaseSettings) -> Table:
+def _with_key(table: Table, settings: GBaseSettings) -> Table:
     keys = {name.rpartition(":")[2].casefold(): key for name, key in settings.keys.items()}
     key = keys.get(table.whole.casefold()) or keys.get(table.name.casefold())
     if key is None:

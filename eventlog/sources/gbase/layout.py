@@ -18,7 +18,7 @@ from msgspec import Struct
 from eventlog.core.errors import DataError, shortened
 
 
-class Form(StrEnum):
+class ValueForm(StrEnum):
     """How a value is written in the stream."""
 
     SMALLINT = "smallint"
@@ -50,7 +50,7 @@ class ColumnType(Struct, frozen=True, kw_only=True):
     decimals, None if they float; `first`, `last` and `fraction` qualify a datetime or an interval.
     """
 
-    form: Form
+    form: ValueForm
     size: int | None
     sql: str
     precision: int = 0
@@ -66,19 +66,19 @@ class ColumnType(Struct, frozen=True, kw_only=True):
 
 
 _FIXED: Final = {
-    "smallint": (Form.SMALLINT, 2, "smallint"),
-    **dict.fromkeys(("integer", "int", "serial"), (Form.INTEGER, 4, "integer")),
-    **dict.fromkeys(("bigint", "bigserial"), (Form.BIGINT, 8, "bigint")),
-    **dict.fromkeys(("int8", "serial8"), (Form.INT8, 10, "bigint")),
-    **dict.fromkeys(("float", "double precision"), (Form.FLOAT, 8, "double precision")),
-    **dict.fromkeys(("smallfloat", "real"), (Form.SMALLFLOAT, 4, "real")),
-    "date": (Form.DATE, 4, "date"),
-    "boolean": (Form.BOOLEAN, 2, "boolean"),
-    **dict.fromkeys(("blob", "clob"), (Form.LOCATOR, 76, "blob")),
+    "smallint": (ValueForm.SMALLINT, 2, "smallint"),
+    **dict.fromkeys(("integer", "int", "serial"), (ValueForm.INTEGER, 4, "integer")),
+    **dict.fromkeys(("bigint", "bigserial"), (ValueForm.BIGINT, 8, "bigint")),
+    **dict.fromkeys(("int8", "serial8"), (ValueForm.INT8, 10, "bigint")),
+    **dict.fromkeys(("float", "double precision"), (ValueForm.FLOAT, 8, "double precision")),
+    **dict.fromkeys(("smallfloat", "real"), (ValueForm.SMALLFLOAT, 4, "real")),
+    "date": (ValueForm.DATE, 4, "date"),
+    "boolean": (ValueForm.BOOLEAN, 2, "boolean"),
+    **dict.fromkeys(("blob", "clob"), (ValueForm.LOCATOR, 76, "blob")),
 }
 _VARYING: Final = {
-    **dict.fromkeys(("varchar", "nvarchar", "varchar2", "nvarchar2"), (Form.VARCHAR, 255)),
-    "lvarchar": (Form.LVARCHAR, 2048),
+    **dict.fromkeys(("varchar", "nvarchar", "varchar2", "nvarchar2"), (ValueForm.VARCHAR, 255)),
+    "lvarchar": (ValueForm.LVARCHAR, 2048),
 }
 _DECIMALS: Final = ("decimal", "dec", "numeric", "money", "number")
 _written = re.compile(r"([a-z0-9_]+(?: precision)?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?").fullmatch
@@ -116,7 +116,7 @@ def _characters(numbers: list[int]) -> ColumnType:
     length = numbers[0] if numbers else 1
     if not 1 <= length <= MOST_CHARACTERS:
         raise DataError(f"char({length}) is not a type: it has 1 to {MOST_CHARACTERS} bytes.")
-    return ColumnType(form=Form.CHAR, size=length, sql=f"char({length})")
+    return ColumnType(form=ValueForm.CHAR, size=length, sql=f"char({length})")
 
 
 def _decimal(name: str, numbers: list[int]) -> ColumnType:
@@ -128,10 +128,10 @@ def _decimal(name: str, numbers: list[int]) -> ColumnType:
     if not 1 <= precision <= 32 or (scale or 0) > precision:
         raise DataError(f"{name}({','.join(map(str, numbers))}) is not a type: it has 1 to 32 digits.")
     if scale is None:
-        return ColumnType(form=Form.DECIMAL, size=(precision + 4) // 2, sql="decimal", precision=precision)
+        return ColumnType(form=ValueForm.DECIMAL, size=(precision + 4) // 2, sql="decimal", precision=precision)
     size = (precision + (scale & 1) + 3) // 2
     sql = f"decimal({precision},{scale})"
-    return ColumnType(form=Form.DECIMAL, size=size, sql=sql, precision=precision, scale=scale)
+    return ColumnType(form=ValueForm.DECIMAL, size=size, sql=sql, precision=precision, scale=scale)
 
 
 def _with_qualifier(name: str, first: str, digits: str | None, last: str, fraction: str | None) -> ColumnType:
@@ -148,7 +148,7 @@ def _with_qualifier(name: str, first: str, digits: str | None, last: str, fracti
         raise DataError(f"{name} {first} to {last} has a precision that no such type has.")
     whole = 0 if first == "fraction" else precision + 2 * (min(low, 5) - high)
     return ColumnType(
-        form=Form(name),
+        form=ValueForm(name),
         size=1 + (whole + 1) // 2 + (decimals + 1) // 2,
         sql=_sql_of_time(name, first, last, decimals, whole),
         precision=precision,
@@ -183,7 +183,7 @@ class CapturedColumn(Struct, frozen=True, kw_only=True):
     """The type as the stream writes it."""
 
 
-class Layout(Struct, frozen=True, kw_only=True, dict=True):
+class CapturedLayout(Struct, frozen=True, kw_only=True, dict=True):
     """What the rows with a label look like: first the columns of fixed length, then those of varying length."""
 
     label: int
@@ -202,7 +202,7 @@ class Layout(Struct, frozen=True, kw_only=True, dict=True):
         return sum(column.type.size or 0 for column in self.fixed)
 
 
-def read_layout(data: bytes, header_size: int) -> Layout:
+def read_layout(data: bytes, header_size: int) -> CapturedLayout:
     """The layout that a TABSCHEM record holds; DataError when its text and the numbers in its header contradict."""
     label, _, fixed_bytes, nfixed, nvar = _header(data, 16)
     try:
@@ -220,7 +220,7 @@ def read_layout(data: bytes, header_size: int) -> Layout:
     return layout
 
 
-def layout_of(label: int, text: str) -> Layout:
+def layout_of(label: int, text: str) -> CapturedLayout:
     """The layout that a text such as `c1 integer, c2 varchar(20,0)` describes."""
     columns = tuple(_read_column(label, part) for part in islice(split_columns(text), MOST_COLUMNS))
     names = [column.name for column in columns]
@@ -231,7 +231,7 @@ def layout_of(label: int, text: str) -> Layout:
         if varying and column.type.size is not None:
             raise DataError(f"The column {column.name} of label {label} has a fixed length and comes behind others.")
         varying = varying or column.type.size is None
-    return Layout(label=label, columns=columns)
+    return CapturedLayout(label=label, columns=columns)
 
 
 def split_columns(text: str) -> Iterator[str]:

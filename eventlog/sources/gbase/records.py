@@ -20,7 +20,7 @@ COMMON_SIZE: Final = 16
 """Bytes that every header begins with."""
 
 
-class Record(IntEnum):
+class CdcRecord(IntEnum):
     """What a record says, by its number."""
 
     BEGINTX = 1
@@ -37,7 +37,7 @@ class Record(IntEnum):
     ERROR = 202
 
 
-ROWS: Final = frozenset((Record.INSERT, Record.DELETE, Record.UPDBEF, Record.UPDAFT))
+ROWS: Final = frozenset((CdcRecord.INSERT, CdcRecord.DELETE, CdcRecord.UPDBEF, CdcRecord.UPDAFT))
 """The records that carry a row, and behind the fields of their header the sizes of its variable columns."""
 
 
@@ -59,15 +59,15 @@ def _fields(*named: str) -> tuple[HeaderField, ...]:
 COMMON: Final = _fields("header_size:I", "payload_size:I", "packet_scheme:I", "record_number:I")
 _row = _fields("seq:Q", "txid:I", "userdata:i", "flags:I")
 FIELDS: Final[dict[int, tuple[HeaderField, ...]]] = {
-    Record.BEGINTX: _fields("seq:Q", "txid:I", "time:q", "user:I"),
-    Record.COMMTX: _fields("seq:Q", "txid:I", "time:q"),
-    Record.RBTX: _fields("seq:Q", "txid:I"),
+    CdcRecord.BEGINTX: _fields("seq:Q", "txid:I", "time:q", "user:I"),
+    CdcRecord.COMMTX: _fields("seq:Q", "txid:I", "time:q"),
+    CdcRecord.RBTX: _fields("seq:Q", "txid:I"),
     **dict.fromkeys(ROWS, _row),
-    Record.DISCARD: _fields("seq:Q", "txid:I"),
-    Record.TRUNCATE: _fields("seq:Q", "txid:I", "userdata:i"),
-    Record.TABSCHEM: _fields("userdata:i", "flags:I", "fixed_bytes:I", "nfixed:I", "nvar:I"),
-    Record.TIMEOUT: _fields("seq:Q"),
-    Record.ERROR: _fields("flags:I", "code:i"),
+    CdcRecord.DISCARD: _fields("seq:Q", "txid:I"),
+    CdcRecord.TRUNCATE: _fields("seq:Q", "txid:I", "userdata:i"),
+    CdcRecord.TABSCHEM: _fields("userdata:i", "flags:I", "fixed_bytes:I", "nfixed:I", "nvar:I"),
+    CdcRecord.TIMEOUT: _fields("seq:Q"),
+    CdcRecord.ERROR: _fields("flags:I", "code:i"),
 }
 """What stands in a header behind its common part."""
 
@@ -80,7 +80,7 @@ LEAST: Final[dict[int, int]] = {
 def name_of(number: int) -> str:
     """A record's name, as people know it."""
     try:
-        return f"CDC_REC_{Record(number).name}"
+        return f"CDC_REC_{CdcRecord(number).name}"
     except ValueError:
         return f"unknown record {number}"
 
@@ -96,7 +96,7 @@ MOST_LEAST: Final = max(LEAST.values())
 _common = Binary(">4I").unpack_from
 
 
-class Frame(Struct, frozen=True, gc=False):
+class RecordFrame(Struct, frozen=True, gc=False):
     """One record: where it begins in the stream, its number, how long its header is, and all its bytes."""
 
     offset: int
@@ -140,7 +140,7 @@ class Framer:
         """The bytes that were not handed out."""
         return b"".join(self._pieces)
 
-    def feed(self, chunk: bytes) -> list[Frame]:
+    def feed(self, chunk: bytes) -> list[RecordFrame]:
         """The records that are whole now; DamageError when what comes next is none."""
         self._raise_damage()
         self._pieces.append(chunk)
@@ -172,8 +172,8 @@ class Framer:
                 offset=self.offset,
             )
 
-    def _cut(self, buffer: bytes) -> list[Frame]:
-        found: list[Frame] = []
+    def _cut(self, buffer: bytes) -> list[RecordFrame]:
+        found: list[RecordFrame] = []
         at, end, base, largest = 0, len(buffer), self.offset, self._largest
         needed = COMMON_SIZE
         while end - at >= COMMON_SIZE:
@@ -188,7 +188,7 @@ class Framer:
                 needed = size
                 break
             if scheme == SCHEME:
-                found.append(Frame(base + at, number, header, buffer[at : at + size]))
+                found.append(RecordFrame(base + at, number, header, buffer[at : at + size]))
             else:
                 self.skipped += 1
             at += size
@@ -217,7 +217,7 @@ class Framer:
 
 def frames(
     chunks: Iterable[bytes], *, largest: int = LARGEST, skip_schemes: bool = False, dirty: bool = False
-) -> Iterator[list[Frame]]:
+) -> Iterator[list[RecordFrame]]:
     """The records of a whole stream, as they come; DamageError behind the last good one.
 
     `dirty` says that each chunk is one read whose buffer had rubbish behind the records: it ends at its first bad header.
@@ -231,7 +231,7 @@ def frames(
     framer.close()
 
 
-def _one_read(framer: Framer, chunk: bytes) -> Iterator[list[Frame]]:
+def _one_read(framer: Framer, chunk: bytes) -> Iterator[list[RecordFrame]]:
     try:
         found = framer.feed(chunk)
     except DamageError:

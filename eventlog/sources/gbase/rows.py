@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Value
-from eventlog.sources.gbase.layout import Layout
+from eventlog.sources.gbase.layout import CapturedLayout
 from eventlog.sources.gbase.values import TextRules, codec
 
 Order = Literal["auto", "big", "little"]
@@ -26,7 +26,7 @@ _SIGNS: Final = {"auto": "<>", "big": ">", "little": "<"}
 class RowReader:
     """Reads the rows of a layout, and says what is wrong with them."""
 
-    def __init__(self, layout: Layout, texts: TextRules, order: Order = "auto") -> None:
+    def __init__(self, layout: CapturedLayout, texts: TextRules, order: Order = "auto") -> None:
         self.layout = layout
         codecs = [codec(column.type, texts) for column in layout.fixed]
         varying = [codec(column.type, texts) for column in layout.varying]

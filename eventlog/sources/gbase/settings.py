@@ -13,7 +13,7 @@ from eventlog.sources.gbase.rows import Order
 from eventlog.sources.gbase.values import TextRules
 
 
-class GbaseSettings(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GBaseSettings(Discreet, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a stream is read, and where it comes from.
 
     `tables` gives the labels of the stream (userdata) their tables: `{"111" = "shop.t1"}`, for a server with the

@@ -14,9 +14,9 @@ from eventlog.sources.gbase.drivers import driver_of
 from eventlog.sources.gbase.files import chunks_of
 from eventlog.sources.gbase.images import ImageMaker
 from eventlog.sources.gbase.reader import Item, RecordReader
-from eventlog.sources.gbase.records import Framer, Record
-from eventlog.sources.gbase.session import Driver, Session
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.records import CdcRecord, Framer
+from eventlog.sources.gbase.session import CaptureSession, Driver
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.marks import FileMarks
 from eventlog.sources.stream.source import StreamPiece, StreamSource
 from eventlog.sources.stream.spill import spill_to
@@ -80,18 +80,18 @@ class SessionFeed:
     live = True
 
     def __init__(
-        self, connect: Callable[[], Driver], settings: GbaseSettings, report: Callable[[str], None] = lambda _: None
+        self, connect: Callable[[], Driver], settings: GBaseSettings, report: Callable[[str], None] = lambda _: None
     ) -> None:
         self._connect = connect
         self._settings = settings
         self._report = report
         self._driver: Driver | None = None
-        self._session: Session | None = None
+        self._session: CaptureSession | None = None
 
     def open(self, start: int) -> None:
         self.close()
         self._driver = self._connect()
-        self._session = Session(self._driver, self._settings, start, self._report)
+        self._session = CaptureSession(self._driver, self._settings, start, self._report)
 
     def read(self) -> bytes:
         assert self._session is not None
@@ -105,7 +105,7 @@ class SessionFeed:
         self._session = self._driver = None
 
 
-class GbaseReader:
+class GBaseReader:
     """Reads a feed. Places are sequence numbers, and the stream is read from the earliest transaction that was open."""
 
     may_change = False  # a log is what it is; nothing for a while says nothing
@@ -113,7 +113,7 @@ class GbaseReader:
     def __init__(
         self,
         feed: Feed,
-        settings: GbaseSettings,
+        settings: GBaseSettings,
         known: Catalog | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -131,11 +131,11 @@ class GbaseReader:
         records = RecordReader(settings, self._report, spill_to(Item, folder))
         maker = ImageMaker(settings, records, self._known)
         while True:
-            beats = records.met[Record.TIMEOUT]
+            beats = records.met[CdcRecord.TIMEOUT]
             chunk = self._feed.read()
             for committed in records.read(framer.feed(chunk)):
                 yield from maker.pieces(committed)
-            if not chunk or (self._feed.live and records.met[Record.TIMEOUT] > beats):
+            if not chunk or (self._feed.live and records.met[CdcRecord.TIMEOUT] > beats):
                 yield None
 
     def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
@@ -146,7 +146,7 @@ class GbaseReader:
 
 
 def gbase_source(
-    settings: GbaseSettings,
+    settings: GBaseSettings,
     known: Catalog | None = None,
     *,
     report: Callable[[str], None] = lambda _: None,
@@ -161,4 +161,4 @@ def gbase_source(
     feed: Feed = (
         FileFeed(Path(settings.path)) if settings.path else SessionFeed(lambda: driver_of(settings), settings, report)
     )
-    return StreamSource(GbaseReader(feed, settings, known, report), FileMarks(Path(settings.marks)), backoff=backoff)
+    return StreamSource(GBaseReader(feed, settings, known, report), FileMarks(Path(settings.marks)), backoff=backoff)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Value
-from eventlog.sources.gbase.layout import ColumnType, Form
+from eventlog.sources.gbase.layout import ColumnType, ValueForm
 from eventlog.sources.gbase.packed import (
     moment_reader,
     pack_decimal,
@@ -90,31 +90,31 @@ def codec(kind: ColumnType, texts: TextRules, *, wide: bool = True) -> Codec:
     size = kind.size or 0
     form = f"{size}s"
     match kind.form:
-        case Form.SMALLINT | Form.INTEGER | Form.BIGINT:
+        case ValueForm.SMALLINT | ValueForm.INTEGER | ValueForm.BIGINT:
             return _whole(size)
-        case Form.INT8:
+        case ValueForm.INT8:
             return Codec(form, _read_int8, _write_int8)
-        case Form.FLOAT | Form.SMALLFLOAT:
-            number = struct.Struct(">d" if kind.form is Form.FLOAT else ">f")
+        case ValueForm.FLOAT | ValueForm.SMALLFLOAT:
+            number = struct.Struct(">d" if kind.form is ValueForm.FLOAT else ">f")
             return Codec(form, partial(_read_float, number.unpack), partial(_write_float, number))
-        case Form.DECIMAL:
+        case ValueForm.DECIMAL:
             read = partial(unpack_decimal, precision=kind.precision, scale=kind.scale)
             return Codec(form, read, lambda value: bytes(size) if value is None else pack_decimal(value, size))
-        case Form.DATE:
+        case ValueForm.DATE:
             return Codec("i", _read_date, _write_date)
-        case Form.DATETIME:
+        case ValueForm.DATETIME:
             return Codec(form, moment_reader(kind), partial(_write_packed, kind, pack_moment))
-        case Form.INTERVAL:
+        case ValueForm.INTERVAL:
             return Codec(form, span_reader(kind), partial(_write_packed, kind, pack_span))
-        case Form.BOOLEAN:
+        case ValueForm.BOOLEAN:
             return Codec(form, _read_boolean, _write_boolean)
-        case Form.CHAR:
+        case ValueForm.CHAR:
             return Codec(form, _char_reader(texts), partial(_write_char, texts, size))
-        case Form.VARCHAR:
+        case ValueForm.VARCHAR:
             return Codec("", partial(_read_varchar, texts.reader), partial(_write_varchar, texts, wide))
-        case Form.LVARCHAR:
+        case ValueForm.LVARCHAR:
             return Codec("", partial(_read_lvarchar, texts.reader), partial(_write_lvarchar, texts))
-        case Form.LOCATOR:
+        case ValueForm.LOCATOR:
             return Codec(form, lambda data: data if any(data) else None, lambda value: value or bytes(size))
 
 

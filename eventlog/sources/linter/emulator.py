@@ -20,7 +20,7 @@ from msgspec import Struct
 from eventlog.core.errors import DataError
 from eventlog.core.model import Row, Value
 from eventlog.core.schema import Catalog, Column, Table, catalog_from_json
-from eventlog.sources.linter.layouts import Field, Type, record_fields
+from eventlog.sources.linter.layouts import RecordField, Type, record_fields
 from eventlog.sources.linter.operations import BLOB_ACTIONS, Action, Coding, typ_of
 from eventlog.sources.linter.rows import CAPACITY, QueueRow, oper_date
 from eventlog.sources.linter.settings import ReadingSettings
@@ -32,7 +32,7 @@ START: Final = dt.datetime(2024, 3, 15, 10, 20, 30)
 FIRST_ADDRESS: Final = 0x0000_0001_0000_1000
 
 
-class Done(Struct, frozen=True, kw_only=True):
+class EmulatedOperation(Struct, frozen=True, kw_only=True):
     """One operation of a transaction. A BLOB operation names the row that owns the BLOB, as `after`."""
 
     transaction: int
@@ -58,7 +58,7 @@ class EmulatorSettings(Struct, frozen=True, kw_only=True):
     step: dt.timedelta = dt.timedelta(milliseconds=125)
 
 
-class Emulator:
+class LinterEmulator:
     """Numbers operations as they come and writes their queue rows, one set for each destination."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Emulator:
         self._address = self.settings.address
         self._time = self.settings.start
 
-    def rows(self, done: Done) -> Iterator[QueueRow]:
+    def rows(self, done: EmulatedOperation) -> Iterator[QueueRow]:
         """The queue rows of an operation."""
         first, second = self._parts(done)
         pieces = spread(first, second, self.settings.lengths)
@@ -82,7 +82,7 @@ class Emulator:
             for extdata, piece in enumerate(pieces):
                 yield self._row(done, date, extdata, address, destination, piece)
 
-    def _parts(self, done: Done) -> tuple[bytes, bytes]:
+    def _parts(self, done: EmulatedOperation) -> tuple[bytes, bytes]:
         encode = self.tables[done.table].codec.encode
         if done.action in BLOB_ACTIONS:
             return encode(done.after or {}), done.piece
@@ -92,7 +92,7 @@ class Emulator:
 
     def _row(
         self,
-        done: Done,
+        done: EmulatedOperation,
         date: bytes,
         extdata: int,
         address: int,
@@ -120,7 +120,7 @@ class Emulator:
             data=piece[2],
         )
 
-    def _blobatr(self, done: Done) -> int:
+    def _blobatr(self, done: EmulatedOperation) -> int:
         if done.action not in BLOB_ACTIONS:
             return 0
         layout = self.tables[done.table].layout
@@ -153,7 +153,7 @@ BYTES: Final = frozenset({Type.BYTE, Type.VARBYTE, Type.BLOB})
 ACTIONS: Final = {action.name.lower().replace("_", " "): action for action in Action}
 
 
-class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ScriptStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One operation: `row` is the row after it, or the one that owns a BLOB; `old` the one before it."""
 
     op: str
@@ -167,9 +167,9 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     piece: bytes = b""
 
 
-def steps(lines: Iterable[bytes], schema: Catalog, origin: str) -> Iterator[Done]:
+def steps(lines: Iterable[bytes], schema: Catalog, origin: str) -> Iterator[EmulatedOperation]:
     """The operations of the lines; DataError names the line that is wrong."""
-    decoder = msgspec.json.Decoder(Step)
+    decoder = msgspec.json.Decoder(ScriptStep)
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -179,7 +179,7 @@ def steps(lines: Iterable[bytes], schema: Catalog, origin: str) -> Iterator[Done
             raise DataError(f"{origin}, line {number}: {str(error).rstrip('.')}.") from error
 
 
-def _done(step: Step, schema: Catalog) -> Done:
+def _done(step: ScriptStep, schema: Catalog) -> EmulatedOperation:
     action = ACTIONS.get(step.op.lower())
     if action is None:
         raise DataError(f"{step.op!r} is no operation; there are {', '.join(ACTIONS)}")
@@ -187,7 +187,7 @@ def _done(step: Step, schema: Catalog) -> Done:
     if step.table is not None and (found is None or found.table.number is None):
         raise DataError(f"{step.table} stands in no schema with a number")
     fields = {} if found is None else {field.name: field for field in record_fields(found.table, "ascii", {})}
-    return Done(
+    return EmulatedOperation(
         transaction=step.transaction,
         action=action,
         table=(found.table.number or 0) if found is not None else 0,
@@ -200,7 +200,7 @@ def _done(step: Step, schema: Catalog) -> Done:
     )
 
 
-def _row(values: dict[str, Any] | None, fields: dict[str, Field]) -> Row | None:
+def _row(values: dict[str, Any] | None, fields: dict[str, RecordField]) -> Row | None:
     if values is None:
         return None
     unknown = [name for name in values if name not in fields]
@@ -209,7 +209,7 @@ def _row(values: dict[str, Any] | None, fields: dict[str, Field]) -> Row | None:
     return {name: _value(value, fields[name]) for name, value in values.items()}
 
 
-def _value(value: Any, field: Field) -> Value:
+def _value(value: Any, field: RecordField) -> Value:
     if value is None:
         return None
     if field.type in BYTES:

@@ -41,10 +41,10 @@ def images(
     spill: SpillFactory[QueueRow] | None = None,
 ) -> Iterator[Image]:
     """The images of the transactions that end among the rows; `Committed` also knows their catalog."""
-    return Committed(schema, settings, report, spill).images(rows)
+    return CommittedRows(schema, settings, report, spill).images(rows)
 
 
-class Committed:
+class CommittedRows:
     """Reads a queue's rows; transactions that have not ended wait here, in the spill if they are too many for memory.
 
     What ended before the place `begin` was handed out formerly.

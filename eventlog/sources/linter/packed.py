@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Row, Value
-from eventlog.sources.linter.layouts import ByteOrder, Field, RecordLayout, Type
+from eventlog.sources.linter.layouts import ByteOrder, RecordField, RecordLayout, Type
 from eventlog.sources.linter.rows import Remembered
 
 _ORDERS: Final = {"little": "<", "big": ">"}
@@ -115,7 +115,7 @@ WIDE: Final = frozenset({Type.NCHAR, Type.NVARCHAR})
 _PADDING: Final = b" \0"
 
 
-def reader(field: Field, byte_order: str) -> Callable[[Any], Value] | None:
+def reader(field: RecordField, byte_order: str) -> Callable[[Any], Value] | None:
     """What makes a column's value of what lies in the record; None where that is the value."""
     page = field.code_page
     match field.type:
@@ -136,7 +136,7 @@ def reader(field: Field, byte_order: str) -> Callable[[Any], Value] | None:
     return None
 
 
-def written(field: Field, value: Any, order: str, byte_order: str) -> bytes:
+def written(field: RecordField, value: Any, order: str, byte_order: str) -> bytes:
     """A column's bytes; NULL keeps the size of a fixed column, as zeros, and is empty in a variable one."""
     fixed = format_of(field)
     if fixed is not None and value is None:
@@ -152,7 +152,7 @@ def written(field: Field, value: Any, order: str, byte_order: str) -> bytes:
     return struct.pack(order + fixed, content)
 
 
-def _content(field: Field, value: Any, byte_order: str) -> Any:
+def _content(field: RecordField, value: Any, byte_order: str) -> Any:
     match field.type:
         case Type.CHAR | Type.VARCHAR | Type.EXTFILE:
             return value.encode(field.code_page)
@@ -165,7 +165,7 @@ def _content(field: Field, value: Any, byte_order: str) -> Any:
     return value
 
 
-def _padded(field: Field, content: bytes, size: int, byte_order: str) -> bytes:
+def _padded(field: RecordField, content: bytes, size: int, byte_order: str) -> bytes:
     if len(content) > size:
         raise DataError(f"{len(content)} bytes do not fit into {size}")
     if field.type is Type.NCHAR:
@@ -173,7 +173,7 @@ def _padded(field: Field, content: bytes, size: int, byte_order: str) -> bytes:
     return content.ljust(size, b" " if field.type is Type.CHAR else b"\0")
 
 
-def format_of(field: Field) -> str | None:
+def format_of(field: RecordField) -> str | None:
     fixed = _FIXED.get(field.type)
     return None if fixed is None else fixed.format(length=field.length, double=2 * field.length)
 
@@ -198,7 +198,7 @@ def _truth(stored: int) -> bool:
     return stored == 1
 
 
-def said(error: Exception, field: Field) -> str:
+def said(error: Exception, field: RecordField) -> str:
     if isinstance(error, UnicodeDecodeError):
         page = error.encoding if field.type in WIDE else field.code_page
         return f"{error.object.hex()} is no text in {page}; set the code page"
@@ -275,14 +275,14 @@ class PackedCodec:
         ]
         return DataError(next(problem for problem in problems if problem is not None))
 
-    def _written(self, field: Field, value: Any) -> bytes:
+    def _written(self, field: RecordField, value: Any) -> bytes:
         try:
             return written(field, value, self._order, self.layout.byte_order)
         except (ValueError, TypeError, struct.error, DataError) as error:
             raise DataError(f"Column {field.name}: {said(error, field)}.") from None
 
 
-def _runs(fields: Sequence[Field], order: str) -> Iterator[tuple[Callable[..., tuple[Any, ...]], int, bool]]:
+def _runs(fields: Sequence[RecordField], order: str) -> Iterator[tuple[Callable[..., tuple[Any, ...]], int, bool]]:
     """What takes a record apart: a run of fixed columns, its bytes, and whether the length of a varying one ends it."""
     run = ""
     for at, field in enumerate(fields):
@@ -294,7 +294,7 @@ def _runs(fields: Sequence[Field], order: str) -> Iterator[tuple[Callable[..., t
             run = ""
 
 
-def _problem(field: Field, read: Callable[[Any], Value] | None, value: Any) -> str | None:
+def _problem(field: RecordField, read: Callable[[Any], Value] | None, value: Any) -> str | None:
     try:
         if value is not None and read is not None:
             read(value)
@@ -303,13 +303,13 @@ def _problem(field: Field, read: Callable[[Any], Value] | None, value: Any) -> s
     return None
 
 
-def remembering(field: Field, byte_order: ByteOrder) -> Callable[[Any], Value] | None:
+def remembering(field: RecordField, byte_order: ByteOrder) -> Callable[[Any], Value] | None:
     """Reads a column's values and remembers them; None where what lies in the record is the value."""
-    return _remembering(Field(name="", type=field.type, code_page=field.code_page), byte_order)
+    return _remembering(RecordField(name="", type=field.type, code_page=field.code_page), byte_order)
 
 
 @lru_cache(256)
-def _remembering(field: Field, byte_order: ByteOrder) -> Callable[[Any], Value] | None:
+def _remembering(field: RecordField, byte_order: ByteOrder) -> Callable[[Any], Value] | None:
     """Columns that are read alike, of whatever tables, remember their values together."""
     read = reader(field, byte_order)
     return read if read is None or field.type is Type.BOOLEAN else Remembered(read).__getitem__

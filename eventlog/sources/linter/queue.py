@@ -29,7 +29,7 @@ _half: Final = 1 << 63
 _name = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)?").fullmatch
 
 
-class Session(Protocol):
+class QueueSession(Protocol):
     """A connection to a database."""
 
     def select(self, statement: str) -> Iterator[Sequence[Any]]:
@@ -44,7 +44,7 @@ class Session(Protocol):
 class Queue:
     """The queue's rows by the transactions that they belong to."""
 
-    def __init__(self, session: Session, settings: LinterSettings) -> None:
+    def __init__(self, session: QueueSession, settings: LinterSettings) -> None:
         for name in (settings.table, settings.arrival):
             if _name(name) is None:
                 raise ConfigError(f"{name!r} is no name of a table or column; correct source.linter.table or arrival.")
@@ -155,7 +155,7 @@ class EngineSession:
         self._engine.dispose()
 
 
-def open_session(url: str, settings: LinterSettings) -> Session:
+def open_session(url: str, settings: LinterSettings) -> QueueSession:
     """A session for the URL, or for the driver that is set in its place."""
     if not settings.driver:
         from eventlog.sql.connect import connect

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
 from eventlog.sources.gbase.emulator import row_record, table_record
-from eventlog.sources.gbase.layout import Layout, layout_of
-from eventlog.sources.gbase.records import Record, place_of
+from eventlog.sources.gbase.layout import CapturedLayout, layout_of
+from eventlog.sources.gbase.records import CdcRecord, place_of
 from eventlog.sources.gbase.rows import RowReader
 from eventlog.sources.gbase.values import TextRules
 from eventlog.sources.stream.transactions import Transactions
@@ -44,7 +44,7 @@ def number_of(data: bytes) -> Fraction:
 @example("decimal(4,2)", 0x3E, [0] * 18)  # a negative number of no size, which no server writes
 @example("decimal(5,1)", 0xC2, [1, 2, 35, *[0] * 15])  # half a pair more than the type has
 def test_any_bytes_of_a_decimal_are_read_pair_by_pair(kind: str, first: int, pairs: list[int]) -> None:
-    layout: Layout = layout_of(1, f"c1 {kind}")
+    layout: CapturedLayout = layout_of(1, f"c1 {kind}")
     data = bytes((first, *pairs))[: layout.fixed_bytes]
     said, found = "", None
     try:
@@ -102,10 +102,14 @@ def test_rows_held_together_are_spilled_when_they_are_too_many() -> None:
 
 def test_a_row_of_another_table_comes_between_the_halves_of_an_update() -> None:
     other = layout_of(6, "c1 integer, c2 varchar(20,0)")
-    strange = row_record(Record.INSERT, 5, 7, other, {"c1": 9, "c2": "b"})
+    strange = row_record(CdcRecord.INSERT, 5, 7, other, {"c1": 9, "c2": "b"})
     found = read(
         table_record(T1) + table_record(other) + begin(1),
-        insert(2, 1) + row(Record.UPDBEF, 3, 1) + strange + row(Record.UPDAFT, (7 << 32) + 0x1AB, 2) + commit(9 << 32),
+        insert(2, 1)
+        + row(CdcRecord.UPDBEF, 3, 1)
+        + strange
+        + row(CdcRecord.UPDAFT, (7 << 32) + 0x1AB, 2)
+        + commit(9 << 32),
     )
     told_of = [(one.table, one.op.value, (one.before or {}).get("c1"), (one.after or {}).get("c1")) for one in found]
     assert told_of == [
@@ -138,13 +142,13 @@ def test_a_table_described_again_as_it_was_is_the_same_table() -> None:
 
 def test_a_decimal_with_the_scale_255_floats() -> None:
     layout = layout_of(1, "c1 decimal(5,255)")
-    record = row_record(Record.INSERT, 1, 1, layout, {"c1": Decimal("0.001")})
+    record = row_record(CdcRecord.INSERT, 1, 1, layout, {"c1": Decimal("0.001")})
     assert RowReader(layout, TextRules())(record, 36) == {"c1": Decimal("0.001")}
 
 
 def test_rows_that_waited_are_read_as_their_table_was_described_then() -> None:
     later = layout_of(5, "c1 integer, c3 integer, c2 varchar(20,0)")
-    new = row_record(Record.INSERT, 6, 9, later, {"c1": 3, "c2": "a", "c3": 4})
+    new = row_record(CdcRecord.INSERT, 6, 9, later, {"c1": 3, "c2": "a", "c3": 4})
     found = read(
         table_record(T1) + begin(1, 7) + insert(2, 1, 7) + begin(3, 8) + insert(4, 2, 8) + table_record(later),
         begin(5, 9) + new + commit(7, 7) + commit(8, 9) + commit(9, 8),

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.sources.linter.dump import dumped, text_of
-from eventlog.sources.linter.emulator import Done, EmulatorSettings, Lengths
+from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, Lengths
 from eventlog.sources.linter.operations import Action, Coding, operation
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.tables import SourceTables
@@ -38,8 +38,8 @@ def check(name: str, text: str) -> None:
     assert text == file.read_text(encoding="utf-8")
 
 
-def done(action: Action, **facts: Any) -> Done:
-    return Done(**{"transaction": 5, "action": action, "table": NUMBER, "rowid": 3, **facts})
+def done(action: Action, **facts: Any) -> EmulatedOperation:
+    return EmulatedOperation(**{"transaction": 5, "action": action, "table": NUMBER, "rowid": 3, **facts})
 
 
 OPERATIONS = {
