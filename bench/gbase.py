@@ -13,13 +13,12 @@ from typing import Final, cast
 from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.core.model import Change, Edit, Image, Op, RowId, Transaction, Value
 from eventlog.core.rules import Options, tell
-from eventlog.sources.gbase.encode import GBASE, record, row_record, table_record
-from eventlog.sources.gbase.frames import frames
+from eventlog.sources.gbase.emulator import GBASE, record, row_record, table_record
+from eventlog.sources.gbase.images import SIZE, images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.reader import RecordReader
-from eventlog.sources.gbase.records import FIELDS, LEAST, ROWS, SCHEME, Record
-from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.stream import SIZE, images
+from eventlog.sources.gbase.records import FIELDS, LEAST, ROWS, SCHEME, CdcRecord, frames
+from eventlog.sources.gbase.settings import GBaseSettings
 
 PROMISED: Final = 150_000
 PART: Final = 0.35
@@ -32,7 +31,7 @@ LAYOUT: Final = layout_of(
     "id integer, serial_no bigint, amount decimal(12,2), at datetime year to second, day date, ok boolean, rate float,"
     " kind char(8), name varchar(40,0), note lvarchar(200)",
 )
-OWN: Final = GbaseSettings(tables={"111": "shop.t1"}, keys={"shop.t1": ("id",)})
+OWN: Final = GBaseSettings(tables={"111": "shop.t1"}, keys={"shop.t1": ("id",)})
 _headers = {
     number: struct.Struct(">4I" + "".join(field.form for field in fields)).unpack_from
     for number, fields in FIELDS.items()
@@ -78,14 +77,14 @@ def stream(rows: int) -> bytes:
     for number in range(rows):
         if number % ROWS_OF_TRANSACTION == 0:
             seq += 8
-            parts.append(record(Record.BEGINTX, seq, 7, 1_742_727_439, 2005))
+            parts.append(record(CdcRecord.BEGINTX, seq, 7, 1_742_727_439, 2005))
         seq += 8
         place = number % 4
-        kind = (Record.INSERT, Record.INSERT, Record.UPDBEF, Record.UPDAFT)[place]
+        kind = (CdcRecord.INSERT, CdcRecord.INSERT, CdcRecord.UPDBEF, CdcRecord.UPDAFT)[place]
         parts.append(row_record(kind, seq, 7, LAYOUT, _row(number - (place == 3), number), GBASE))
         if number % ROWS_OF_TRANSACTION == ROWS_OF_TRANSACTION - 1:
             seq += 8
-            parts.append(record(Record.COMMTX, seq, 7, 1_742_727_440))
+            parts.append(record(CdcRecord.COMMTX, seq, 7, 1_742_727_440))
     return b"".join(parts)
 
 
@@ -128,7 +127,7 @@ def bare(data: bytes, columns: int) -> int:
     """Images and changes as they must be, with that many edits, all of them of one and the same row."""
     records = RecordReader(OWN)
     row = dict(list(_row(1, 1).items())[1:][:columns])
-    names, op, update, told = [*row], Op.ADD, int(Record.UPDBEF), 0
+    names, op, update, told = [*row], Op.ADD, int(CdcRecord.UPDBEF), 0
     kept: list[Change] = []  # as many as a batch has: what is forgotten at once costs less
     for found in frames(chunks(data)):
         for committed in records.read(found):

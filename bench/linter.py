@@ -17,9 +17,9 @@ from eventlog.core.model import Change, Image, Row
 from eventlog.core.rules import Options, tell
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
-from eventlog.sources.linter.coding import Action
-from eventlog.sources.linter.emulator import Done, Emulator
-from eventlog.sources.linter.images import Committed
+from eventlog.sources.linter.emulator import EmulatedOperation, LinterEmulator
+from eventlog.sources.linter.images import CommittedRows
+from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow, queue_row
 from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.stream.spill import spill_to
@@ -82,15 +82,17 @@ def benchmark(*, quick: bool) -> Benchmark:
 
 def queue_rows(number: int) -> Iterator[QueueRow]:
     """About so many rows of an emulated queue."""
-    emulator = Emulator(SCHEMA, READING)
+    emulator = LinterEmulator(SCHEMA, READING)
     for transaction in range(number // (PER_TRANSACTION + 1)):
         for place in range(PER_TRANSACTION):
             action, key = CYCLE[place % 3], transaction * PER_TRANSACTION + place // 3
             before = None if action is Action.INSERT else _row(key, 1)
             after = None if action is Action.DELETE else _row(key, 1 + (action is Action.UPDATE))
-            done = Done(transaction=transaction, action=action, table=NUMBER, rowid=key, before=before, after=after)
+            done = EmulatedOperation(
+                transaction=transaction, action=action, table=NUMBER, rowid=key, before=before, after=after
+            )
             yield from emulator.rows(done)
-        yield from emulator.rows(Done(transaction=transaction, action=Action.COMMIT))
+        yield from emulator.rows(EmulatedOperation(transaction=transaction, action=Action.COMMIT))
 
 
 def _row(key: int, version: int) -> Row:
@@ -120,7 +122,7 @@ def _published(rows: Iterable[Sequence[Any]]) -> int:
 
 def _batches(rows: Iterable[Sequence[Any]], settings: ReadingSettings) -> Iterator[tuple[list[Change], Catalog]]:
     """The changes of as many images as the publisher takes at once."""
-    committed = Committed(SCHEMA, settings, spill=spill_to(QueueRow))
+    committed = CommittedRows(SCHEMA, settings, spill=spill_to(QueueRow))
     images: list[Image] = []
     for image in committed.images(map(queue_row, rows)):
         images.append(image)
@@ -137,13 +139,15 @@ def _peaks(rows: int) -> dict[int, float]:
 
 def _peak(rows: int) -> float:
     """What Python allocates while nobody keeps the images; it is traced, for the process also holds the other rows."""
-    emulator = Emulator(SCHEMA, READING)
-    inserts = (Done(transaction=1, action=Action.INSERT, table=NUMBER, after=_row(key, 1)) for key in range(rows))
-    ends = [Done(transaction=1, action=Action.COMMIT)]
+    emulator = LinterEmulator(SCHEMA, READING)
+    inserts = (
+        EmulatedOperation(transaction=1, action=Action.INSERT, table=NUMBER, after=_row(key, 1)) for key in range(rows)
+    )
+    ends = [EmulatedOperation(transaction=1, action=Action.COMMIT)]
     queued = (queue_row(astuple(row)) for done in chain(inserts, ends) for row in emulator.rows(done))
     settings = ReadingSettings(code_page="cp1251", spill_bytes=LIMIT)
     tracemalloc.start()
-    told = sum(1 for _ in Committed(SCHEMA, settings, spill=spill_to(QueueRow)).images(queued))
+    told = sum(1 for _ in CommittedRows(SCHEMA, settings, spill=spill_to(QueueRow)).images(queued))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert told == rows

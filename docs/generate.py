@@ -23,7 +23,7 @@ from eventlog.core.model import Kind
 from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 
 DOCS = Path(__file__).resolve().parent
@@ -32,7 +32,7 @@ MADE = "<!-- Written by docs/generate.py; ./dev docs writes it anew. -->\n"
 MEANINGS: dict[str, dict[str, Any]] = tomllib.loads((DOCS / "configuration.toml").read_text(encoding="utf-8"))
 TABLES: dict[str, tuple[type[Struct], ...]] = {
     "source": (SourceConfig,),
-    "source.gbase": (GbaseSettings,),
+    "source.gbase": (GBaseSettings,),
     "source.linter": (LinterSettings,),
     "publisher": (PublisherConfig,),
     "web": (WebConfig,),

@@ -51,9 +51,9 @@ def gbase(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) -> 
 
     from eventlog.sources.gbase.dump import entries
     from eventlog.sources.gbase.files import chunks_of
-    from eventlog.sources.gbase.settings import GbaseSettings
+    from eventlog.sources.gbase.settings import GBaseSettings
 
-    settings = msgspec.convert({"encoding": encoding, "sizes": sizes, "dirty": dirty}, GbaseSettings)
+    settings = msgspec.convert({"encoding": encoding, "sizes": sizes, "dirty": dirty}, GBaseSettings)
     found = damaged = 0
     for entry in entries(chunks_of(file), settings):
         found += 1

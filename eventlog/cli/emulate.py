@@ -51,7 +51,7 @@ def gbase(out: Path, rows: int, dialect: str, dirty: bool, cut: int, seed: int) 
 
     Example: eventlog emulate gbase --rows 1000 --out capture.bin
     """
-    from eventlog.sources.gbase.scenario import buffers, reads, shop
+    from eventlog.sources.gbase.emulator import buffers, reads, shop
 
     pieces = reads(shop(rows, seed, wide=dialect == "gbase"), cut=cut, minor=0 if dialect == "gbase" else 1)
     pieces = buffers(pieces) if dirty else pieces

@@ -48,16 +48,15 @@ def linter(
     """
     import msgspec
 
-    from eventlog.sources.linter.emulator import Emulator, EmulatorSettings
+    from eventlog.sources.linter.emulator import SAMPLE, EmulatorSettings, LinterEmulator, read_schema, steps
     from eventlog.sources.linter.exports import exported
-    from eventlog.sources.linter.fill import fill_queue, make_queue
-    from eventlog.sources.linter.scripts import SAMPLE, read_schema, steps
+    from eventlog.sources.linter.queue import fill_queue, make_queue
     from eventlog.sources.linter.settings import ReadingSettings
     from eventlog.sql.connect import connect
 
     catalog = read_schema(_read(schema) if schema else None, str(schema))
     chosen = msgspec.convert({"lengths": lengths, "coding": coding, "address": address}, EmulatorSettings)
-    emulator = Emulator(catalog, ReadingSettings(code_page=code_page), chosen)
+    emulator = LinterEmulator(catalog, ReadingSettings(code_page=code_page), chosen)
     lines = _read(operations).splitlines() if operations else SAMPLE
     rows = (row for done in steps(lines, catalog, str(operations or "the sample")) for row in emulator.rows(done))
     if database is None:

@@ -25,7 +25,7 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sql.names import LogNames, read_log_name
 
@@ -70,7 +70,7 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
     statement_timeout: float | None = None
     lock_timeout: float | None = None
     schema_file: str = ""
-    gbase: GbaseSettings = GbaseSettings()
+    gbase: GBaseSettings = GBaseSettings()
     linter: LinterSettings = LinterSettings()
 
     @property

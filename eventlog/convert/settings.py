@@ -14,7 +14,7 @@ from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.sink import DatabaseSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat
 
@@ -75,7 +75,7 @@ class StreamInput(Struct, frozen=True, kw_only=True):
     """A captured stream: GBase's bytes, or exported rows of LINTER's queue. Every image is whole; nothing is read back."""
 
     places: tuple[str, ...]
-    settings: GbaseSettings | LinterSettings
+    settings: GBaseSettings | LinterSettings
 
 
 class DatabaseRows(Struct, frozen=True, kw_only=True):

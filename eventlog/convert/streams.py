@@ -28,8 +28,8 @@ from eventlog.core.model import Image, Outcome, Position, written
 from eventlog.core.rules import Round
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Batch
-from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.splits import Split, splits
+from eventlog.sources.gbase.files import Split, splits
+from eventlog.sources.gbase.settings import GBaseSettings
 
 PIECE_LABELS: Final = 1_000_000
 PIECE_PLACES: Final = 1 << 40
@@ -65,7 +65,7 @@ def pieces_of(conversion: Conversion, folder: str) -> list[ReadPiece]:
     path = Path(source.places[0])
     cut: Sequence[Split | None] = [None]
     plain = len(source.places) == 1 and path.is_file() and path.suffix.lower() != ".hex"
-    if isinstance(source.settings, GbaseSettings) and plain and not source.settings.dirty:
+    if isinstance(source.settings, GBaseSettings) and plain and not source.settings.dirty:
         cut = splits(path, largest=source.settings.largest_record) or [None]
     return [
         ReadPiece(name=f"piece-{number:06d}", conversion=conversion, number=number, split=split, folder=folder)
@@ -181,11 +181,10 @@ def batches(task: ReadPiece, report: Callable[[str], None]) -> Iterator[Batch]:
     """The batches of a piece."""
     source, known = task.conversion.input, task.conversion.catalog
     assert isinstance(source, StreamInput)
-    if isinstance(source.settings, GbaseSettings):
-        from eventlog.sources.gbase.files import chunks_of
+    if isinstance(source.settings, GBaseSettings):
+        from eventlog.sources.gbase.files import chunks_of, read_split
+        from eventlog.sources.gbase.images import images
         from eventlog.sources.gbase.reader import Item
-        from eventlog.sources.gbase.splits import read_split
-        from eventlog.sources.gbase.stream import images
         from eventlog.sources.stream.spill import spill_to
 
         paths = [Path(place) for place in source.places]
@@ -201,15 +200,15 @@ def _queue(task: ReadPiece, report: Callable[[str], None]) -> Iterator[Batch]:
     from itertools import islice
 
     from eventlog.sources.linter.exports import export_rows
-    from eventlog.sources.linter.images import Committed
+    from eventlog.sources.linter.images import CommittedRows
     from eventlog.sources.linter.rows import QueueRow
     from eventlog.sources.stream.spill import spill_to
 
     source = task.conversion.input
     assert isinstance(source, StreamInput)
-    assert not isinstance(source.settings, GbaseSettings)
+    assert not isinstance(source.settings, GBaseSettings)
     spill = spill_to(QueueRow, Path(task.folder))
-    with closing(Committed(task.conversion.catalog, source.settings, report, spill)) as committed:
+    with closing(CommittedRows(task.conversion.catalog, source.settings, report, spill)) as committed:
         images = committed.images(export_rows([Path(place) for place in source.places], source.settings))
         while found := list(islice(images, 10_000)):
             yield Batch(events=found, catalog=committed.catalog)

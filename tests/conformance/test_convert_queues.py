@@ -21,9 +21,9 @@ from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.sources.linter.coding import Action
-from eventlog.sources.linter.emulator import Done
+from eventlog.sources.linter.emulator import EmulatedOperation
 from eventlog.sources.linter.exports import exported
+from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat
@@ -40,8 +40,8 @@ TARGETS: dict[str, Target] = {
 }
 
 
-def update(tx: int) -> Done:
-    return Done(transaction=tx, action=Action.UPDATE, table=NUMBER, rowid=7, before=TABLE, after=CHAIR)
+def update(tx: int) -> EmulatedOperation:
+    return EmulatedOperation(transaction=tx, action=Action.UPDATE, table=NUMBER, rowid=7, before=TABLE, after=CHAIR)
 
 
 OPERATIONS = [

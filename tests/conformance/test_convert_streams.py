@@ -28,18 +28,17 @@ from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sinks.change_files.row_files import csv_lines
-from eventlog.sources.gbase.encode import record, row_record, table_record
+from eventlog.sources.gbase.emulator import reads, record, row_record, shop, table_record
+from eventlog.sources.gbase.files import splits
+from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
-from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.scenario import reads, shop
-from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.splits import splits
-from eventlog.sources.gbase.stream import images
+from eventlog.sources.gbase.records import CdcRecord
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import elements_of, files_of, outcomes_of
 from tests.support.gbase_streams import OWN, T1, begin, commit, insert
 
-SHOP = GbaseSettings(
+SHOP = GBaseSettings(
     tables={"1": "shop.customer", "2": "shop.purchase"},
     keys={"shop.customer": ("id",), "shop.purchase": ("id",)},
 )
@@ -71,7 +70,7 @@ def run(
     out: Path,
     target: Target,
     jobs: int = 1,
-    own: GbaseSettings = SHOP,
+    own: GBaseSettings = SHOP,
     part_events: int = 37,
     known: Catalog | None = None,
 ) -> Summary:
@@ -82,7 +81,7 @@ def run(
     return convert(ordered, jobs=jobs)
 
 
-def told(*pieces: bytes, own: GbaseSettings = SHOP) -> Iterator[tuple[list[Change], Catalog]]:
+def told(*pieces: bytes, own: GBaseSettings = SHOP) -> Iterator[tuple[list[Change], Catalog]]:
     """The changes of the stream as the daemon gets them, with the tables that they speak of."""
     for batch in images(pieces, own):
         assert batch.catalog is not None
@@ -180,7 +179,7 @@ def test_everything_before_damage_is_there_and_the_place_is_named(tmp_path: Path
 def test_what_lies_behind_the_end_of_a_session_is_not_converted(tmp_path: Path) -> None:
     """A piece could be read by itself; but read in one go, the stream ends there."""
     good = table_record(T1) + begin(1) + insert(2, 1) + commit(3)
-    stream = write(tmp_path / "s.bin", good + record(Record.ERROR, 1, -83727) + begin(4) + insert(5, 2) + commit(6))
+    stream = write(tmp_path / "s.bin", good + record(CdcRecord.ERROR, 1, -83727) + begin(4) + insert(5, 2) + commit(6))
     done = run(stream, out=tmp_path / "out", target=CSV, own=OWN)
     assert (done.rows, done.changes) == (1, 1)
     assert done.damage is not None
@@ -224,7 +223,7 @@ ALTERED = (
     *(
         table_record(WIDER),
         begin(4),
-        row_record(Record.INSERT, 5, 7, WIDER, {"c1": 2, "c2": "b", "c3": None}),
+        row_record(CdcRecord.INSERT, 5, 7, WIDER, {"c1": 2, "c2": "b", "c3": None}),
         commit(6),
     ),
     *(table_record(T1), begin(7), insert(8, 3), commit(9)),

@@ -9,24 +9,24 @@ from msgspec import structs
 
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.gbase.drivers import DbApiDriver, driver_of
-from eventlog.sources.gbase.emulator import Emulator
-from eventlog.sources.gbase.session import Session, emulated, parts_of
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.emulator import GBaseEmulator
+from eventlog.sources.gbase.session import CaptureSession, emulated, parts_of
+from eventlog.sources.gbase.settings import GBaseSettings
 
 TABLE = "stores:shop.t1"
-OWN = GbaseSettings(tables={"5": TABLE}, columns={TABLE: ("c1", "c2")}, keys={"t1": ("c1",)})
+OWN = GBaseSettings(tables={"5": TABLE}, columns={TABLE: ("c1", "c2")}, keys={"t1": ("c1",)})
 
 
 @pytest.fixture
-def server() -> Emulator:
-    made = Emulator(cut=[7, 50, 3] * 20)
+def server() -> GBaseEmulator:
+    made = GBaseEmulator(cut=[7, 50, 3] * 20)
     made.create(TABLE, "c1 integer, c2 varchar(20,0)")
     return made
 
 
-def test_the_calls_come_in_their_order_and_are_undone_backwards(server: Emulator) -> None:
-    other = Session(emulated(server), OWN, 0)
-    own = Session(emulated(server), OWN, 0)
+def test_the_calls_come_in_their_order_and_are_undone_backwards(server: GBaseEmulator) -> None:
+    other = CaptureSession(emulated(server), OWN, 0)
+    own = CaptureSession(emulated(server), OWN, 0)
     assert server.full == {TABLE}
     server.calls.clear()
     said: list[str] = []
@@ -41,7 +41,7 @@ def test_the_calls_come_in_their_order_and_are_undone_backwards(server: Emulator
 
 
 @pytest.mark.parametrize("owner, prefix", [("informix", "informix."), ("gbasedbt", "gbasedbt."), ("", "")])
-def test_the_functions_are_called_with_their_owner_or_without(server: Emulator, owner: str, prefix: str) -> None:
+def test_the_functions_are_called_with_their_owner_or_without(server: GBaseEmulator, owner: str, prefix: str) -> None:
     asked: list[str] = []
     driver = emulated(server)
 
@@ -53,7 +53,7 @@ def test_the_functions_are_called_with_their_owner_or_without(server: Emulator, 
         def __getattr__(self, name: str) -> Any:
             return getattr(driver, name)
 
-    Session(Asked(), structs.replace(OWN, owner=owner), 0).close()
+    CaptureSession(Asked(), structs.replace(OWN, owner=owner), 0).close()
     assert len(asked) == len(server.calls) == 8
     assert [function for function in asked if not function.startswith(f"{prefix}cdc_")] == []
 
@@ -66,15 +66,15 @@ def test_the_functions_are_called_with_their_owner_or_without(server: Emulator, 
         ({"tables": {"1": "x:shop.t2"}, "columns": {"x:shop.t2": ("c1",)}}, "CDC_E_NOTAB|CDC_E_NODB"),
     ],
 )
-def test_what_was_begun_is_undone_when_a_call_fails(server: Emulator, wrong: dict[str, Any], told: str) -> None:
-    own = GbaseSettings(**{"tables": OWN.tables, "columns": OWN.columns, **wrong})
+def test_what_was_begun_is_undone_when_a_call_fails(server: GBaseEmulator, wrong: dict[str, Any], told: str) -> None:
+    own = GBaseSettings(**{"tables": OWN.tables, "columns": OWN.columns, **wrong})
     with pytest.raises(SourceError, match=told):
-        Session(emulated(server), own, 0)
+        CaptureSession(emulated(server), own, 0)
     assert server.calls[-1] == "closesess"
     assert server.full == set()
 
 
-def test_the_emulator_answers_mistakes_with_the_codes_of_the_server(server: Emulator) -> None:
+def test_the_emulator_answers_mistakes_with_the_codes_of_the_server(server: GBaseEmulator) -> None:
     session = server.opensess("", 0, 0, 256, 1, 1)
     assert server.opensess("", 0, 0, 1000, 1, 1) == -83724
     assert server.opensess("", 0, 0, 1, 2, 0) == -83702
@@ -109,7 +109,7 @@ class Cursor:
 class Connection:
     """A DB-API connection of a site that can read sessions."""
 
-    def __init__(self, settings: GbaseSettings) -> None:
+    def __init__(self, settings: GBaseSettings) -> None:
         self.asked: list[Any] = []
 
     def cursor(self) -> Cursor:
@@ -140,7 +140,7 @@ def test_a_connection_of_the_site_is_driven_by_sql() -> None:
 )
 def test_drivers_that_are_none_are_refused(driver: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
-        driver_of(GbaseSettings(driver=driver))
+        driver_of(GBaseSettings(driver=driver))
 
 
 def test_a_table_of_a_server_is_written_whole() -> None:

@@ -12,24 +12,22 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Image, Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.sources.gbase.emulator import Emulator
-from eventlog.sources.gbase.feeds import FileFeed, SessionFeed
-from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.scenario import reads, shop
+from eventlog.sources.gbase.emulator import GBaseEmulator, reads, shop
+from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.session import emulated
-from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.source import GbaseReader, gbase_source
+from eventlog.sources.gbase.settings import GBaseSettings
+from eventlog.sources.gbase.source import FileFeed, GBaseReader, SessionFeed, gbase_source
 from eventlog.sources.marks import FileMarks
 from eventlog.sources.stream.source import StreamSource
 
 TABLE = "stores:shop.t1"
-OWN = GbaseSettings(tables={"5": TABLE}, columns={TABLE: ("c1", "c2")}, keys={"t1": ("c1",)})
+OWN = GBaseSettings(tables={"5": TABLE}, columns={TABLE: ("c1", "c2")}, keys={"t1": ("c1",)})
 NOW = Backoff(first=0.0)
 
 
 @pytest.fixture
-def server() -> Emulator:
-    made = Emulator(cut=[7, 50, 3] * 20)
+def server() -> GBaseEmulator:
+    made = GBaseEmulator(cut=[7, 50, 3] * 20)
     made.create(TABLE, "c1 integer, c2 varchar(20,0)")
     return made
 
@@ -39,25 +37,25 @@ def marks(tmp_path: Path) -> FileMarks:
     return FileMarks(tmp_path / "marks.json")
 
 
-def source_of(server: Emulator, marks: FileMarks, own: GbaseSettings = OWN) -> StreamSource:
+def source_of(server: GBaseEmulator, marks: FileMarks, own: GBaseSettings = OWN) -> StreamSource:
     return StreamSource(
-        GbaseReader(SessionFeed(lambda: emulated(server), own), own), FileMarks(marks.path), backoff=NOW
+        GBaseReader(SessionFeed(lambda: emulated(server), own), own), FileMarks(marks.path), backoff=NOW
     )
 
 
 @pytest.fixture
-def source(server: Emulator, marks: FileMarks) -> Iterator[StreamSource]:
+def source(server: GBaseEmulator, marks: FileMarks) -> Iterator[StreamSource]:
     made = source_of(server, marks)
     assert list(made.read(1).events) == []  # from now on
     yield made
     made.close()
 
 
-def insert(server: Emulator, *numbers: int, tx: int | None = None) -> int:
+def insert(server: GBaseEmulator, *numbers: int, tx: int | None = None) -> int:
     """Inserts rows; in a transaction of their own if none is given."""
     own = server.begin() if tx is None else tx
     for number in numbers:
-        server.row(Record.INSERT, own, TABLE, {"c1": number, "c2": "x"})
+        server.row(CdcRecord.INSERT, own, TABLE, {"c1": number, "c2": "x"})
     if tx is None:
         server.end(own)
     return own
@@ -85,7 +83,9 @@ def outcomes(batch: Batch, *staying: int) -> list[Outcome]:
     ]
 
 
-def test_batches_follow_each_other_and_cut_transactions_at_the_limit(server: Emulator, source: StreamSource) -> None:
+def test_batches_follow_each_other_and_cut_transactions_at_the_limit(
+    server: GBaseEmulator, source: StreamSource
+) -> None:
     insert(server, 1, 2, 3, 4, 5)
     insert(server, 6)
     seen = []
@@ -99,7 +99,7 @@ def test_batches_follow_each_other_and_cut_transactions_at_the_limit(server: Emu
 
 
 def test_the_batch_in_hand_comes_again_also_after_a_crash(
-    server: Emulator, source: StreamSource, marks: FileMarks
+    server: GBaseEmulator, source: StreamSource, marks: FileMarks
 ) -> None:
     insert(server, 1, 2, 3)
     insert(server, 4)
@@ -115,7 +115,9 @@ def test_the_batch_in_hand_comes_again_also_after_a_crash(
     assert (numbers(rest), rest.repeated, rest.notes) == ([3, 4, 5], False, {})
 
 
-def test_nothing_comes_twice_and_nothing_is_lost_wherever_it_is_restarted(server: Emulator, marks: FileMarks) -> None:
+def test_nothing_comes_twice_and_nothing_is_lost_wherever_it_is_restarted(
+    server: GBaseEmulator, marks: FileMarks
+) -> None:
     first = source_of(server, marks)
     first.read(1)
     long_one = insert(server, 1, tx=server.begin())
@@ -138,7 +140,7 @@ def test_nothing_comes_twice_and_nothing_is_lost_wherever_it_is_restarted(server
 
 
 def test_what_is_not_taken_is_offered_again_and_holds_the_others(
-    server: Emulator, source: StreamSource, marks: FileMarks
+    server: GBaseEmulator, source: StreamSource, marks: FileMarks
 ) -> None:
     insert(server, 1, 2, 3)
     batch = read(source)
@@ -153,8 +155,8 @@ def test_what_is_not_taken_is_offered_again_and_holds_the_others(
     assert numbers(read(one)) == [4]
 
 
-def test_waiting_takes_its_time(server: Emulator, marks: FileMarks) -> None:
-    reader = GbaseReader(SessionFeed(lambda: emulated(server), OWN), OWN)
+def test_waiting_takes_its_time(server: GBaseEmulator, marks: FileMarks) -> None:
+    reader = GBaseReader(SessionFeed(lambda: emulated(server), OWN), OWN)
     own = StreamSource(reader, marks, backoff=Backoff(first=60))
     own.read(1)
     insert(server, 1)
@@ -165,7 +167,7 @@ def test_waiting_takes_its_time(server: Emulator, marks: FileMarks) -> None:
     assert 15 < later <= 60  # half of the wait at least, and what has passed since
 
 
-def test_a_session_that_ends_is_opened_anew_at_the_kept_place(server: Emulator, source: StreamSource) -> None:
+def test_a_session_that_ends_is_opened_anew_at_the_kept_place(server: GBaseEmulator, source: StreamSource) -> None:
     insert(server, 1)
     batch = read(source)
     source.settle(batch, outcomes(batch))
@@ -178,7 +180,7 @@ def test_a_session_that_ends_is_opened_anew_at_the_kept_place(server: Emulator, 
 
 
 def test_a_place_that_the_server_no_longer_has_is_a_sentence(
-    server: Emulator, source: StreamSource, marks: FileMarks
+    server: GBaseEmulator, source: StreamSource, marks: FileMarks
 ) -> None:
     insert(server, 1)
     batch = read(source)
@@ -193,7 +195,7 @@ def test_files_that_grow_are_read_on(tmp_path: Path) -> None:
     folder = tmp_path / "captured"
     folder.mkdir()
     pieces = list(reads(shop(80, 5), cut=700))
-    whole = GbaseSettings(path=str(folder), marks=str(tmp_path / "marks.json"))
+    whole = GBaseSettings(path=str(folder), marks=str(tmp_path / "marks.json"))
     got: list[object] = []
     source = gbase_source(whole)
     for at, piece in enumerate(pieces):
@@ -205,7 +207,7 @@ def test_files_that_grow_are_read_on(tmp_path: Path) -> None:
         batch = source.read(0)
         got += batch.events
         source.settle(batch, outcomes(batch))
-    fresh = StreamSource(GbaseReader(FileFeed(folder), whole), FileMarks(tmp_path / "other.json"))
+    fresh = StreamSource(GBaseReader(FileFeed(folder), whole), FileMarks(tmp_path / "other.json"))
     whole_stream: list[object] = []
     while (batch := fresh.read(0)).events:
         whole_stream += batch.events

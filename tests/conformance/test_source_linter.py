@@ -13,10 +13,9 @@ from eventlog.core.errors import ConfigError, SourceError
 from eventlog.core.model import Image, Outcome, Reason, Status
 from eventlog.core.seams import Batch
 from eventlog.sources.linter import source as module
-from eventlog.sources.linter.coding import Action
-from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings
-from eventlog.sources.linter.fill import fill_queue, make_queue
-from eventlog.sources.linter.queue import EngineSession, open_session
+from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
+from eventlog.sources.linter.operations import Action
+from eventlog.sources.linter.queue import EngineSession, fill_queue, make_queue, open_session
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import LinterReader, linter_source
 from eventlog.sources.marks import FileMarks
@@ -32,9 +31,9 @@ class Ground:
         self.marks = marks
         self.now = 0.0
         make_queue(engine)
-        self.emulator = Emulator(SCHEMA, READING)
+        self.emulator = LinterEmulator(SCHEMA, READING)
 
-    def write(self, *done: Done) -> None:
+    def write(self, *done: EmulatedOperation) -> None:
         fill_queue(self.engine, [row for one in done for row in self.emulator.rows(one)])
 
     def source(self, backoff: Backoff | None = None, **settings: Any) -> StreamSource:
@@ -183,7 +182,7 @@ def test_rows_that_vanished_meanwhile_are_let_go(ground: Ground) -> None:
 
 
 def test_places_beyond_the_signed_range_are_in_order(ground: Ground) -> None:
-    ground.emulator = Emulator(SCHEMA, READING, EmulatorSettings(address=2**63 - 200))
+    ground.emulator = LinterEmulator(SCHEMA, READING, EmulatorSettings(address=2**63 - 200))
     for tx in range(4):
         ground.write(insert(tx, tx), ended(tx))
     found = [settled(ground.source(), 1) for _ in range(5)]
@@ -224,7 +223,7 @@ def test_no_more_is_held_in_memory_than_a_transaction_and_the_limit(
 
 def test_a_receiving_queue_comes_as_it_arrived(tmp_path: Path, sqlite: Engine) -> None:
     ground = Ground(sqlite, tmp_path / "marks.json")
-    wide = Done(transaction=1, action=Action.INSERT, table=18, after={"ID": 1, "B": bytes(3990)})
+    wide = EmulatedOperation(transaction=1, action=Action.INSERT, table=18, after={"ID": 1, "B": bytes(3990)})
     ground.write(wide, insert(1, 10), ended(1))
     with sqlite.begin() as connection:
         connection.execute(text("ALTER TABLE DISPATCH_QUEUE RENAME TO RECEIVING_QUEUE"))

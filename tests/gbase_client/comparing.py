@@ -10,58 +10,58 @@ from itertools import chain
 from typing import Any
 
 from eventlog.core.model import Value
-from eventlog.sources.gbase.compiled import compiled
-from eventlog.sources.gbase.frames import Frame, frames
-from eventlog.sources.gbase.layout import Layout, read_layout
-from eventlog.sources.gbase.records import COMMON, FIELDS, ROWS, Record
-from eventlog.sources.gbase.types import ColumnType, Form
+from eventlog.sources.gbase.layout import CapturedLayout, ColumnType, ValueForm, read_layout
+from eventlog.sources.gbase.records import COMMON, FIELDS, ROWS, CdcRecord, RecordFrame, frames
+from eventlog.sources.gbase.rows import RowReader
 from eventlog.sources.gbase.values import TextRules
 from tests.gbase_client import OtherReader, Told
 
 NAMES = {
-    Record.BEGINTX: "BEGIN",
-    Record.COMMTX: "COMMIT",
-    Record.RBTX: "ROLLBACK",
-    Record.UPDBEF: "BEFORE_UPDATE",
-    Record.UPDAFT: "AFTER_UPDATE",
-    Record.TABSCHEM: "METADATA",
+    CdcRecord.BEGINTX: "BEGIN",
+    CdcRecord.COMMTX: "COMMIT",
+    CdcRecord.RBTX: "ROLLBACK",
+    CdcRecord.UPDBEF: "BEFORE_UPDATE",
+    CdcRecord.UPDAFT: "AFTER_UPDATE",
+    CdcRecord.TABSCHEM: "METADATA",
 }
 """What the client calls records; the others it calls as everybody does."""
-NULLS: dict[Form, Value] = {Form.BOOLEAN: False, Form.LOCATOR: bytes(76)}
+NULLS: dict[ValueForm, Value] = {ValueForm.BOOLEAN: False, ValueForm.LOCATOR: bytes(76)}
 """As what the client takes a NULL of those types; of every other one it knows that it is NULL."""
 
 
-def split(stream: Iterable[bytes]) -> list[Frame]:
+def split(stream: Iterable[bytes]) -> list[RecordFrame]:
     return list(chain.from_iterable(frames(stream)))
 
 
-def read_by_us(frame: Frame, layouts: dict[int, Layout], texts: TextRules | None = None) -> Told:
+def read_by_us(frame: RecordFrame, layouts: dict[int, CapturedLayout], texts: TextRules | None = None) -> Told:
     """What eventlog reads in a record, in the client's words."""
     fields = (*COMMON, *FIELDS[frame.number])
     numbers = struct.unpack_from(">" + "".join(field.form for field in fields), frame.data)
     said: Told = dict(zip((field.name for field in fields), numbers, strict=True))
     label = said.pop("userdata", None)
-    kind = Record(frame.number)
+    kind = CdcRecord(frame.number)
     told = {"type": NAMES.get(kind, kind.name), "seq": said.get("seq", -1), "txid": said.get("txid", -1)}
     told["label"] = None if label is None else str(label)
     told |= {name: said[name] for name in ("time", "user", "code") if name in said}
     match kind:
-        case Record.ERROR:
+        case CdcRecord.ERROR:
             told["flags"] = said["flags"]
-        case Record.TRUNCATE:
+        case CdcRecord.TRUNCATE:
             told |= {"label": None, "user": label}  # it is the label by the documentation, and the client's user
-        case Record.TABSCHEM:
+        case CdcRecord.TABSCHEM:
             layout = layouts[label] = read_layout(frame.data, frame.header_size)
             told["columns"] = [column.name for column in layout.columns]
     if kind in ROWS:
-        read = compiled(layouts[label], texts or TextRules(), "auto")
+        read = RowReader(layouts[label], texts or TextRules(), "auto")
         told["values"] = plain(layouts[label], read(frame.data, frame.header_size))
     return told
 
 
-def read_by_both(client: OtherReader, stream: list[Frame], texts: TextRules | None = None) -> list[tuple[Told, Told]]:
+def read_by_both(
+    client: OtherReader, stream: list[RecordFrame], texts: TextRules | None = None
+) -> list[tuple[Told, Told]]:
     """Each record as eventlog reads it, and as the client does."""
-    layouts: dict[int, Layout] = {}
+    layouts: dict[int, CapturedLayout] = {}
     found = []
     for frame, other in zip(stream, client.read(frame.data for frame in stream), strict=True):
         own = read_by_us(frame, layouts, texts)
@@ -71,7 +71,7 @@ def read_by_both(client: OtherReader, stream: list[Frame], texts: TextRules | No
     return found
 
 
-def plain(layout: Layout, values: dict[str, Any]) -> dict[str, Any]:
+def plain(layout: CapturedLayout, values: dict[str, Any]) -> dict[str, Any]:
     """A row in one form, whoever read it."""
     types = {column.name: column.type for column in layout.columns}
     return {name: _plain(types[name], value) for name, value in values.items()}
@@ -83,17 +83,17 @@ def _plain(kind: ColumnType, value: Any) -> Any:
     match kind.form:
         case _ if value is None:
             return None
-        case Form.SMALLINT | Form.INTEGER | Form.BIGINT | Form.INT8:
+        case ValueForm.SMALLINT | ValueForm.INTEGER | ValueForm.BIGINT | ValueForm.INT8:
             return int(text)
-        case Form.FLOAT | Form.SMALLFLOAT:
-            return struct.pack(">d" if kind.form is Form.FLOAT else ">f", float(text))
-        case Form.DECIMAL:
+        case ValueForm.FLOAT | ValueForm.SMALLFLOAT:
+            return struct.pack(">d" if kind.form is ValueForm.FLOAT else ">f", float(text))
+        case ValueForm.DECIMAL:
             return Decimal(text)
-        case Form.BOOLEAN:
+        case ValueForm.BOOLEAN:
             return text.lower()
-        case Form.DATETIME:
+        case ValueForm.DATETIME:
             return _fields(kind, text)
-        case Form.LOCATOR:
+        case ValueForm.LOCATOR:
             return value[4:].hex() if isinstance(value, bytes) else text
     return text
 

@@ -13,11 +13,11 @@ from eventlog.core.model import Document
 from eventlog.core.tablekey import TableKey
 from eventlog.qlik.messages.reader import MessageReader, bytes_of
 from eventlog.sinks.http.replies import read_reply
-from eventlog.sources.gbase.encode import record, table_record
+from eventlog.sources.gbase.emulator import record, table_record
+from eventlog.sources.gbase.images import images as gbase_images
 from eventlog.sources.gbase.layout import layout_of
-from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.stream import images as gbase_images
+from eventlog.sources.gbase.records import CdcRecord
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.exports import file_rows
 from eventlog.sources.linter.images import images as linter_images
 from eventlog.xds.events import read_events
@@ -66,7 +66,7 @@ def configuration(data: bytes) -> None:
 
 def gbase(data: bytes) -> None:
     """Reads a stream in two chunks; the columns of its labels are told by the stream, or known."""
-    for own in (OWN, GbaseSettings(invalid_text="replace", sizes="little", dirty=True)):
+    for own in (OWN, GBaseSettings(invalid_text="replace", sizes="little", dirty=True)):
         half = len(data) // 2
         for batch in gbase_images([data[:half], data[half:]], own):
             assert batch.events is not None
@@ -74,7 +74,7 @@ def gbase(data: bytes) -> None:
 
 def gbase_values(data: bytes) -> None:
     """Reads one row of a table with a column of every type."""
-    row = record(Record.INSERT, 2, 7, 6, 0, sizes=data[:VARYING], payload=data[VARYING:])
+    row = record(CdcRecord.INSERT, 2, 7, 6, 0, sizes=data[:VARYING], payload=data[VARYING:])
     gbase(table_record(TYPED) + begin(1) + row + commit(3))
 
 

@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
     atheris: Any = _atheris()
     with atheris.instrument_imports(include=["eventlog.sources.gbase", "eventlog.sources.stream.transactions"]):
         fuzzed = importlib.import_module("tests.support.gbase_fuzzed")
-    target = {"frames": fuzzed.read_alike, "values": fuzzed.row_read_alike}[chosen.part]
+    target = {"frames": fuzzed.read_alike, "values": fuzzed.row_reads_again}[chosen.part]
     corpus = CORPORA / {"frames": "gbase", "values": "gbase_rows"}[chosen.part]
     options = [f"-max_total_time={chosen.seconds}", f"-max_len={LONGEST}", "-timeout=10", "-rss_limit_mb=1024"]
     atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={keep}/", str(keep), str(corpus)], target)

@@ -19,15 +19,11 @@ from hypothesis import strategies as st
 
 from eventlog.cli.main import main
 from eventlog.core.model import Value
-from eventlog.sources.gbase.compiled import compiled
-from eventlog.sources.gbase.encode import GBASE, INFORMIX, Dialect, record, row_record, table_record
+from eventlog.sources.gbase.emulator import GBASE, INFORMIX, RecordDialect, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import chunks_of
-from eventlog.sources.gbase.frames import Frame
-from eventlog.sources.gbase.layout import Layout, layout_of
-from eventlog.sources.gbase.records import ROWS, Record
-from eventlog.sources.gbase.rows import FIXED_HEADER
-from eventlog.sources.gbase.scenario import shop
-from eventlog.sources.gbase.types import ColumnType, Form
+from eventlog.sources.gbase.layout import CapturedLayout, ColumnType, ValueForm, layout_of
+from eventlog.sources.gbase.records import ROWS, CdcRecord, RecordFrame
+from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, RowReader
 from eventlog.sources.gbase.values import TextRules
 from tests.gbase_client import OtherReader, classpath
 from tests.gbase_client.comparing import NAMES, read_by_both, split
@@ -71,20 +67,20 @@ def driver(classes: str) -> Iterator[OtherReader]:
     reader.close()
 
 
-def rows_of(text: str, *values: Value) -> list[Frame]:
+def rows_of(text: str, *values: Value) -> list[RecordFrame]:
     """A table with a column of that type, and rows with its values and a column behind it that must come out whole."""
     layout = layout_of(
         7, f"c1 {text}, c2 varchar(5,0)" if text != "lvarchar" else "c0 integer, c1 lvarchar, c2 varchar(5)"
     )
     rest: dict[str, Value] = {"c0": 1, "c2": "whole"}
-    made = (row_record(Record.INSERT, 9, 3, layout, {**rest, "c1": value}, INFORMIX) for value in values)
+    made = (row_record(CdcRecord.INSERT, 9, 3, layout, {**rest, "c1": value}, INFORMIX) for value in values)
     return split([table_record(layout), *made])
 
 
 def shifted(kind: ColumnType, value: Value) -> bool:
     """Whether Java's calendar has no such day: where year or month are missing it takes some, and in 1582 ten are left out."""
     text = str(value)
-    if kind.form not in (Form.DATE, Form.DATETIME) or value is None:
+    if kind.form not in (ValueForm.DATE, ValueForm.DATETIME) or value is None:
         return False
     match kind.first:
         case "month":
@@ -98,7 +94,7 @@ def test_a_shop_is_read_alike(client: OtherReader) -> None:
     stream = split(captured(shop(400, wide=False), CAPTURED))
     found = read_by_both(client, stream)
     assert [other for _, other in found] == [own for own, _ in found]
-    assert {frame.number for frame in stream} == set(Record) - {Record.TRUNCATE, Record.ERROR}
+    assert {frame.number for frame in stream} == set(CdcRecord) - {CdcRecord.TRUNCATE, CdcRecord.ERROR}
 
 
 def test_a_file_of_emulate_is_read_alike_but_for_rows_with_an_interval(client: OtherReader, tmp_path: Path) -> None:
@@ -117,34 +113,34 @@ def test_a_file_of_emulate_is_read_alike_but_for_rows_with_an_interval(client: O
 def test_records_of_every_number_are_read_alike(client: OtherReader) -> None:
     table = layout_of(-5, "c1 integer, c2 varchar(20,0)")
     seq, tx = 12 << 32 | 0xFFFF_F018, 2**31 - 1
-    changes = (Record.INSERT, Record.DELETE, Record.UPDBEF, Record.UPDAFT)
+    changes = (CdcRecord.INSERT, CdcRecord.DELETE, CdcRecord.UPDBEF, CdcRecord.UPDAFT)
     stream = [
         table_record(table),
-        record(Record.BEGINTX, seq, tx, 2**33, 2005),
+        record(CdcRecord.BEGINTX, seq, tx, 2**33, 2005),
         *(row_record(number, seq, tx, table, {"c1": number, "c2": "é"}, INFORMIX) for number in changes),
-        record(Record.DISCARD, seq, tx),
-        record(Record.TRUNCATE, seq, tx, 5),
-        record(Record.COMMTX, seq, tx, 2**33 + 1),
-        record(Record.RBTX, seq, tx),
-        record(Record.TIMEOUT, 0),
-        record(Record.ERROR, 1, -83713),
+        record(CdcRecord.DISCARD, seq, tx),
+        record(CdcRecord.TRUNCATE, seq, tx, 5),
+        record(CdcRecord.COMMTX, seq, tx, 2**33 + 1),
+        record(CdcRecord.RBTX, seq, tx),
+        record(CdcRecord.TIMEOUT, 0),
+        record(CdcRecord.ERROR, 1, -83713),
     ]
     found = read_by_both(client, split(stream))
     assert [other for _, other in found] == [own for own, _ in found]
-    assert {own["type"] for own, _ in found} == {NAMES.get(number, number.name) for number in Record}
+    assert {own["type"] for own, _ in found} == {NAMES.get(number, number.name) for number in CdcRecord}
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_any_table_and_any_row_is_read_alike(client: OtherReader, data: st.DataObject) -> None:
     drawn = data.draw(tables())
-    layout = Layout(
-        label=drawn.label, columns=tuple(one for one in drawn.columns if one.type.form is not Form.INTERVAL)
+    layout = CapturedLayout(
+        label=drawn.label, columns=tuple(one for one in drawn.columns if one.type.form is not ValueForm.INTERVAL)
     )
     assume(layout.columns)
     values = data.draw(rows(layout))
     assume(not any(shifted(column.type, values[column.name]) for column in layout.columns))
-    row = row_record(Record.UPDAFT, 9, 3, layout, values, INFORMIX)
+    row = row_record(CdcRecord.UPDAFT, 9, 3, layout, values, INFORMIX)
     _, (own, other) = read_by_both(client, split([table_record(layout), row]))
     assert other == own
 
@@ -184,7 +180,7 @@ def test_texts_of_other_code_sets_are_read_alike(classes: str, encoding: str, wo
     texts = TextRules(encoding=encoding)
     layout = layout_of(7, "c1 char(20), c2 nvarchar(40), c3 lvarchar(60)")
     values: dict[str, Value] = {"c1": word, "c2": word, "c3": word * 2}
-    row = row_record(Record.DELETE, 9, 3, layout, values, Dialect(sizes="big", wide=False, texts=texts))
+    row = row_record(CdcRecord.DELETE, 9, 3, layout, values, RecordDialect(sizes="big", wide=False, texts=texts))
     reader = OtherReader(classes, "Reader", encoding)
     _, (own, other) = read_by_both(reader, split([table_record(layout), row]), texts)
     reader.close()
@@ -200,8 +196,8 @@ def test_the_driver_reads_intervals_alike(driver: OtherReader, data: st.DataObje
     digits = data.draw(st.integers(1, 9))
     end = f"fraction({data.draw(st.integers(1, 5))})" if last == "fraction" else last
     layout = layout_of(7, f"c1 interval {first}({digits}) to {end}")
-    row = row_record(Record.INSERT, 9, 3, layout, data.draw(rows(layout)), INFORMIX)
-    own = compiled(layout, TextRules(), "auto")(row, 36)["c1"]
+    row = row_record(CdcRecord.INSERT, 9, 3, layout, data.draw(rows(layout)), INFORMIX)
+    own = RowReader(layout, TextRules(), "auto")(row, 36)["c1"]
     other = driver.tell(table_record(layout), row)["value"]
     assert (other and other.strip()) == own
 
@@ -210,8 +206,8 @@ def of_bytes(client: OtherReader, text: str, value: str) -> tuple[Any, Any]:
     """The value of a column's bytes as eventlog reads them, and as the client says it or why it does not."""
     layout, data = layout_of(7, f"c1 {text}"), bytes.fromhex(value)
     sizes = struct.pack(f">{len(layout.varying)}I", *[len(data)] * len(layout.varying))
-    row = record(Record.INSERT, 9, 3, 7, 0, sizes=sizes, payload=data)
-    own = compiled(layout, TextRules(), "auto")(row, FIXED_HEADER + len(sizes))["c1"]
+    row = record(CdcRecord.INSERT, 9, 3, 7, 0, sizes=sizes, payload=data)
+    own = RowReader(layout, TextRules(), "auto")(row, FIXED_HEADER_BYTES + len(sizes))["c1"]
     table, other = client.read([table_record(layout), row])
     return own, other["values"]["c1"] if "values" in other else table.get("failed", other.get("failed"))
 
@@ -231,8 +227,8 @@ def test_the_client_does_not_look_at_the_sizes(client: OtherReader) -> None:
     """Their byte order is nothing to it, and behind a VARCHAR with two bytes of length it reads at the wrong place."""
     table = layout_of(5, "c1 varchar(20,0), c2 varchar(20,0)")
     values: dict[str, Value] = {"c1": "hello", "c2": "a"}
-    dialects = (INFORMIX, Dialect(sizes="little", wide=False), GBASE)
-    stream = [table_record(table), *(row_record(Record.INSERT, 9, 3, table, values, one) for one in dialects)]
+    dialects = (INFORMIX, RecordDialect(sizes="little", wide=False), GBASE)
+    stream = [table_record(table), *(row_record(CdcRecord.INSERT, 9, 3, table, values, one) for one in dialects)]
     found = read_by_both(client, split(stream))[1:]
     assert [own["values"] for own, _ in found] == [values] * 3
     assert [other["values"] for _, other in found] == [values, values, {"c1": "", "c2": "hello"}]
@@ -263,7 +259,7 @@ def test_values_that_the_client_reads_otherwise(
 
 def test_the_client_fails_where_a_record_has_another_number_or_a_column_a_quoted_name(client: OtherReader) -> None:
     unknown = struct.pack(">4I", 16, 0, 66, 77)
-    assert [frame.number for frame in split([unknown, record(Record.TIMEOUT, 5)])] == [77, Record.TIMEOUT]
+    assert [frame.number for frame in split([unknown, record(CdcRecord.TIMEOUT, 5)])] == [77, CdcRecord.TIMEOUT]
     assert client.read([unknown]) == [{"failed": "Record type:77 not defined."}]
     assert list(client.read([table_record(layout_of(7, '"My Col" integer'))])[0]) == ["failed"]
 
@@ -276,6 +272,6 @@ def test_the_client_fails_where_a_read_cuts_a_record(client: OtherReader) -> Non
 
 def test_the_driver_takes_an_intervals_field_without_digits_for_one_of_none(driver: OtherReader) -> None:
     layout = layout_of(7, "c1 interval hour to second")
-    row = row_record(Record.INSERT, 9, 3, layout, {"c1": "-1:02:03"}, INFORMIX)
-    assert compiled(layout, TextRules(), "auto")(row, FIXED_HEADER) == {"c1": "-1:02:03"}
+    row = row_record(CdcRecord.INSERT, 9, 3, layout, {"c1": "-1:02:03"}, INFORMIX)
+    assert RowReader(layout, TextRules(), "auto")(row, FIXED_HEADER_BYTES) == {"c1": "-1:02:03"}
     assert driver.tell(table_record(layout), row) == {"value": " 0:00:00"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.sources.gbase.scenario import CUSTOMER, PURCHASE, shop
+from eventlog.sources.gbase.emulator import CUSTOMER, PURCHASE, shop
 from tests.gbase_client import classpath, framed
 from tests.support.gbase_streams import captured
 from tests.support.servers import absent, free_port

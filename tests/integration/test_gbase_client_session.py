@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from eventlog.sources.gbase.emulator import Emulator
-from eventlog.sources.gbase.frames import frames
-from eventlog.sources.gbase.jdbc import JdbcDriver
+from eventlog.sources.gbase.drivers import JdbcDriver
+from eventlog.sources.gbase.emulator import CUSTOMER, PURCHASE, GBaseEmulator, shop
 from eventlog.sources.gbase.reader import RecordReader
-from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.scenario import CUSTOMER, PURCHASE, shop
-from eventlog.sources.gbase.session import Session
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.records import CdcRecord, frames
+from eventlog.sources.gbase.session import CaptureSession
+from eventlog.sources.gbase.settings import GBaseSettings
 from tests.gbase_client import Told, classpath, session
 from tests.gbase_client.comparing import read_by_us, split
 
@@ -58,8 +56,8 @@ def our_calls() -> tuple[list[Call], list[Call]]:
     noted = driver._connection = Noting()
     tables = {str(label): table for label, table in enumerate(COLUMNS, start=1)}
     columns = {table: tuple(names.split(",")) for table, names in COLUMNS.items()}
-    own = GbaseSettings(tables=tables, columns=columns, server="emulated", timeout=5, max_records=1)
-    opened = Session(driver, own, 0)
+    own = GBaseSettings(tables=tables, columns=columns, server="emulated", timeout=5, max_records=1)
+    opened = CaptureSession(driver, own, 0)
     begun, noted.calls = noted.calls, []
     opened.close()
     return begun, noted.calls
@@ -118,7 +116,7 @@ def _short(call: Call, names: dict[str, str]) -> tuple[Any, ...]:
     return (function, *(names.get(value, value) for value in bound))
 
 
-def replayed(server: Emulator, calls: list[Call]) -> int:
+def replayed(server: GBaseEmulator, calls: list[Call]) -> int:
     """Makes the client's calls at the emulator, which refuses none; the number of the session."""
     for text, *bound in calls:
         [function] = re.findall(r"cdc_(\w+)\(", text)
@@ -127,7 +125,7 @@ def replayed(server: Emulator, calls: list[Call]) -> int:
     return 101
 
 
-def read_one_by_one(server: Emulator, number: int) -> Iterator[bytes]:
+def read_one_by_one(server: GBaseEmulator, number: int) -> Iterator[bytes]:
     """What the client's reads give: one record each, as it has asked for."""
     while not server.idle(number):
         yield server.read(number, 10_240)
@@ -140,7 +138,7 @@ def test_the_same_transactions_come_out(classes: str) -> None:
     """
     server = shop(300, wide=False)
     tx = server.begin()
-    server.row(Record.TRUNCATE, tx, CUSTOMER, {})
+    server.row(CdcRecord.TRUNCATE, tx, CUSTOMER, {})
     server.update(tx, CUSTOMER, _customer(1), _customer(2))
     server.end(tx)
     begun, _ = their_calls(session(classes, TABLES, []))
@@ -155,8 +153,8 @@ def test_the_same_transactions_come_out(classes: str) -> None:
     assert ours[-1][2].pop(0)[0] == "TRUNCATE"
     assert theirs == ours
     assert len(theirs) > 30
-    kinds = {Record(frame.number) for frame in split(reads)}
-    assert kinds >= {Record.RBTX, Record.DISCARD, Record.TRUNCATE}
+    kinds = {CdcRecord(frame.number) for frame in split(reads)}
+    assert kinds >= {CdcRecord.RBTX, CdcRecord.DISCARD, CdcRecord.TRUNCATE}
     assert all(len(list(chain.from_iterable(frames([read])))) == 1 for read in reads)
 
 
@@ -169,6 +167,6 @@ def _transactions(reads: list[bytes]) -> Iterator[tuple[int, int, list[tuple[str
     layouts: dict[int, Any] = {}
     told = {frame.offset: read_by_us(frame, layouts) for frame in split(reads)}
     numbers = {one["seq"]: one["txid"] for one in told.values() if one["type"] == "COMMIT"}
-    for committed in RecordReader(GbaseSettings()).read(split(reads)):
+    for committed in RecordReader(GBaseSettings()).read(split(reads)):
         rows = [(told[frame.offset]["type"], seq, str(label)) for _, seq, label, frame in committed.items]
         yield committed.seq, numbers[committed.seq], rows

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.sources.gbase.emulator import Emulator
-from eventlog.sources.gbase.records import Record
+from eventlog.sources.gbase.emulator import GBaseEmulator
+from eventlog.sources.gbase.records import CdcRecord
 from tests.gbase_jdbc import classpath
 
 TABLE = "stores:shop.t1"
@@ -43,14 +43,14 @@ def place(tmp_path: Path, java_classes: list[str]) -> Path:
 
 def _captured() -> tuple[bytes, bytes]:
     """A session's bytes with more rows than one read has bytes for, and the heartbeat behind them."""
-    server = Emulator()
+    server = GBaseEmulator()
     server.create(TABLE, "c1 integer, c2 varchar(200,0)")
     session = server.opensess("", 0, 1, 256, 1, 1)
     server.startcapture(session, 0, TABLE, "c1,c2", 5)
     server.activatesess(session, 0)
     tx = server.begin()
     for number in range(ROWS):
-        server.row(Record.INSERT, tx, TABLE, {"c1": number, "c2": "naïve " * 20})
+        server.row(CdcRecord.INSERT, tx, TABLE, {"c1": number, "c2": "naïve " * 20})
     server.end(tx)
     stream = b""
     while not server.idle(session):

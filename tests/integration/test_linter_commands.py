@@ -16,8 +16,8 @@ from eventlog.core.rules import Options
 from eventlog.core.schema import catalog_to_json
 from eventlog.delivery.pipeline import Output, Pipeline
 from eventlog.sinks.files import FileSink
+from eventlog.sources.linter.emulator import SAMPLE_SCHEMA
 from eventlog.sources.linter.queue import open_session
-from eventlog.sources.linter.scripts import SAMPLE_SCHEMA
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import linter_source
 from eventlog.sources.marks import FileMarks

@@ -27,9 +27,9 @@ from eventlog.convert.settings import (
 from eventlog.core.errors import UsageError
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sources.gbase.scenario import reads, shop
-from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.splits import splits
+from eventlog.sources.gbase.emulator import reads, shop
+from eventlog.sources.gbase.files import splits
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.exports import exported
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat
@@ -85,7 +85,7 @@ def test_streams_of_gbase(spark: SparkSession, tmp_path: Path, monkeypatch: pyte
     stream = tmp_path / "capture.bin"
     stream.write_bytes(b"".join(reads(shop(400, seed=3))) + b"\xff" * 40)
     assert len(splits(stream, size=1)) > 3
-    settings_there = GbaseSettings(
+    settings_there = GBaseSettings(
         tables={"1": "shop.customer", "2": "shop.purchase"},
         keys={"shop.customer": ("id",), "shop.purchase": ("id",)},
     )

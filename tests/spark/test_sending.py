@@ -24,9 +24,9 @@ from eventlog.core.errors import SinkError, UsageError
 from eventlog.core.schema import catalog_to_json
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.sink import DatabaseSettings
-from eventlog.sources.gbase.scenario import reads, shop
-from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.splits import splits
+from eventlog.sources.gbase.emulator import reads, shop
+from eventlog.sources.gbase.files import splits
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog_spark.convert import convert
 from tests.spark.dying import SMALL, rows
 from tests.spark.inputs import many_histories, order, rows_of, write_rows, write_snapshot
@@ -149,7 +149,7 @@ def test_streams_of_gbase(
     monkeypatch.setattr(lanes, "LANE_CHANGES", 70)
     stream = tmp_path / "capture.bin"
     stream.write_bytes(b"".join(reads(shop(400, seed=3))) + b"\xff" * 40)
-    told = GbaseSettings(
+    told = GBaseSettings(
         tables={"1": "shop.customer", "2": "shop.purchase"},
         keys={"shop.customer": ("id",), "shop.purchase": ("id",)},
     )

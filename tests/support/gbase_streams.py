@@ -8,36 +8,35 @@ from typing import Any, cast
 
 from eventlog.core.errors import DamageError, EventlogError, SourceError
 from eventlog.core.model import Image, Op
-from eventlog.sources.gbase.emulator import Emulator
-from eventlog.sources.gbase.encode import record, row_record, table_record
+from eventlog.sources.gbase.emulator import GBaseEmulator, record, row_record, table_record
+from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
-from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.stream import images
+from eventlog.sources.gbase.records import CdcRecord
+from eventlog.sources.gbase.settings import GBaseSettings
 
 SEED = Path(__file__).parents[1] / "golden" / "gbase" / "seed.hex"
 T1 = layout_of(5, "c1 integer, c2 varchar(20,0)")
-OWN = GbaseSettings(tables={"5": "shop.t1"}, keys={"shop.t1": ("c1",)})
+OWN = GBaseSettings(tables={"5": "shop.t1"}, keys={"shop.t1": ("c1",)})
 TIME = 1_742_727_439
 
 
 def begin(seq: int, tx: int = 7) -> bytes:
-    return record(Record.BEGINTX, seq, tx, TIME, 2005)
+    return record(CdcRecord.BEGINTX, seq, tx, TIME, 2005)
 
 
 def commit(seq: int, tx: int = 7) -> bytes:
-    return record(Record.COMMTX, seq, tx, TIME)
+    return record(CdcRecord.COMMTX, seq, tx, TIME)
 
 
-def row(number: Record, seq: int, c1: int | None, c2: str = "a", tx: int = 7) -> bytes:
+def row(number: CdcRecord, seq: int, c1: int | None, c2: str = "a", tx: int = 7) -> bytes:
     return row_record(number, seq, tx, T1, {"c1": c1, "c2": c2})
 
 
 def insert(seq: int, c1: int, tx: int = 7) -> bytes:
-    return row(Record.INSERT, seq, c1, tx=tx)
+    return row(CdcRecord.INSERT, seq, c1, tx=tx)
 
 
-def read(*pieces: bytes, own: GbaseSettings = OWN, said: list[str] | None = None) -> list[Image]:
+def read(*pieces: bytes, own: GBaseSettings = OWN, said: list[str] | None = None) -> list[Image]:
     """The images of the pieces, each of them a chunk."""
     report = said.append if said is not None else (lambda _: None)
     return [cast("Image", image) for batch in images(pieces, own, report=report) for image in batch.events]
@@ -47,7 +46,7 @@ def told(found: Iterable[Image]) -> list[tuple[Op, Any, Any]]:
     return [(one.op, (one.before or {}).get("c1"), (one.after or {}).get("c1")) for one in found]
 
 
-def before_damage(chunks: Iterable[bytes], own: GbaseSettings = OWN) -> tuple[list[Image], EventlogError | None]:
+def before_damage(chunks: Iterable[bytes], own: GBaseSettings = OWN) -> tuple[list[Image], EventlogError | None]:
     """What came, and the error that ended it."""
     found: list[Image] = []
     try:
@@ -58,7 +57,7 @@ def before_damage(chunks: Iterable[bytes], own: GbaseSettings = OWN) -> tuple[li
     return found, None
 
 
-def captured(server: Emulator, columns: Mapping[str, str], *, most: int = 256) -> list[bytes]:
+def captured(server: GBaseEmulator, columns: Mapping[str, str], *, most: int = 256) -> list[bytes]:
     """The reads of a session as version (1, 1) has it, from the beginning of the log to a heartbeat."""
     session = server.opensess("", 0, 0, most, 1, 1)
     for label, table in enumerate(columns, start=1):

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Image, Row
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.sources.linter.coding import Action
-from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings
+from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
 from eventlog.sources.linter.images import images
+from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import ReadingSettings
 
@@ -87,18 +87,18 @@ def told(rows: Iterable[QueueRow], reports: list[str] | None = None, **settings:
     return list(images(rows, SCHEMA, reading, found.append))
 
 
-def insert(tx: int, key: int, name: str = "Стол") -> Done:
+def insert(tx: int, key: int, name: str = "Стол") -> EmulatedOperation:
     after = {**TABLE, "ID": key, "NAME": name}
-    return Done(transaction=tx, action=Action.INSERT, table=NUMBER, rowid=key, after=after)
+    return EmulatedOperation(transaction=tx, action=Action.INSERT, table=NUMBER, rowid=key, after=after)
 
 
-def ended(tx: int, action: Action = Action.COMMIT) -> Done:
-    return Done(transaction=tx, action=action)
+def ended(tx: int, action: Action = Action.COMMIT) -> EmulatedOperation:
+    return EmulatedOperation(transaction=tx, action=action)
 
 
 def queued(
-    done: Iterable[Done], settings: EmulatorSettings | None = None, reading: ReadingSettings = READING
+    done: Iterable[EmulatedOperation], settings: EmulatorSettings | None = None, reading: ReadingSettings = READING
 ) -> list[QueueRow]:
     """The queue rows of the operations."""
-    emulator = Emulator(SCHEMA, reading, settings)
+    emulator = LinterEmulator(SCHEMA, reading, settings)
     return [one for each in done for one in emulator.rows(each)]

@@ -8,8 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from eventlog.sources.gbase.layout import Layout, layout_of
-from eventlog.sources.gbase.types import PLACES, UNITS, ColumnType, Form, read_type
+from eventlog.sources.gbase.layout import PLACES, UNITS, CapturedLayout, ColumnType, ValueForm, layout_of, read_type
 
 QUALIFIERS = [(first, last) for at, first in enumerate(UNITS) for last in UNITS[at:] if first != "fraction"]
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
@@ -44,28 +43,28 @@ def values(kind: ColumnType) -> st.SearchStrategy[Any]:
 
 def _values(kind: ColumnType) -> st.SearchStrategy[Any]:
     match kind.form:
-        case Form.SMALLINT | Form.INTEGER | Form.BIGINT:
+        case ValueForm.SMALLINT | ValueForm.INTEGER | ValueForm.BIGINT:
             most = (1 << (8 * (kind.size or 0) - 1)) - 1
             return st.integers(-most, most)
-        case Form.INT8:
+        case ValueForm.INT8:
             return st.integers(-(2**63) + 1, 2**63 - 1)
-        case Form.FLOAT:
+        case ValueForm.FLOAT:
             return st.floats(allow_nan=False)
-        case Form.SMALLFLOAT:
+        case ValueForm.SMALLFLOAT:
             return st.floats(allow_nan=False, width=32)
-        case Form.DECIMAL:
+        case ValueForm.DECIMAL:
             return _numbers(kind)
-        case Form.DATE:
+        case ValueForm.DATE:
             return st.dates()
-        case Form.DATETIME:
+        case ValueForm.DATETIME:
             return _moments(kind)
-        case Form.INTERVAL:
+        case ValueForm.INTERVAL:
             return _spans(kind)
-        case Form.BOOLEAN:
+        case ValueForm.BOOLEAN:
             return st.booleans()
-        case Form.CHAR:
+        case ValueForm.CHAR:
             return st.text("abcxyz ", min_size=kind.size or 0, max_size=kind.size)
-        case Form.LOCATOR:
+        case ValueForm.LOCATOR:
             return st.binary(min_size=76, max_size=76).filter(any)
     return TEXT
 
@@ -123,13 +122,13 @@ def _written(kind: ColumnType, numbers: list[int], width: int) -> str:
 
 
 @st.composite
-def tables(draw: st.DrawFn, most: int = 6) -> Layout:
+def tables(draw: st.DrawFn, most: int = 6) -> CapturedLayout:
     """A layout: fixed columns first, as the server moves them."""
     chosen = draw(st.lists(types, min_size=1, max_size=most))
     chosen.sort(key=lambda text: read_type(text).size is None)
     return layout_of(draw(st.integers(-5, 5)), ", ".join(f"c{at} {text}" for at, text in enumerate(chosen)))
 
 
-def rows(layout: Layout) -> st.SearchStrategy[dict[str, Any]]:
+def rows(layout: CapturedLayout) -> st.SearchStrategy[dict[str, Any]]:
     """A row of the layout."""
     return st.fixed_dictionaries({column.name: values(column.type) for column in layout.columns})

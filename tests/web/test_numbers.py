@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import load
 from eventlog.core.errors import EX_DATA, EX_USAGE, ConfigError
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import url_of
@@ -104,4 +104,4 @@ def test_settings_refuse_numbers_in_words(odd: str) -> None:
         with pytest.raises(ConfigError):
             load(None, {f"EVENTLOG_{key}": odd})
     with pytest.raises(ConfigError):
-        GbaseSettings(tables={odd: "a.b"})
+        GBaseSettings(tables={odd: "a.b"})

@@ -1,10 +1,12 @@
 """GBase 8s and Informix Change Data Capture: a binary stream of records becomes images of committed changes.
 
-frames       bytes in any cut become records, by their sizes alone
-records      what the headers of the records hold
+records      what the records hold, and how bytes in any cut become records, by their sizes alone
 layout       the text that describes a table becomes columns with types
-values       one column's bytes become a value and back; packed holds the base-100 form
-rows         a whole row's bytes become its values, compiled for its table
-reader       records become transactions, and those images
-source       the images for the publisher; session and driver talk to a server, emulator is one
+packed       the base-100 form of numbers and times
+values       one column's bytes become a value and back
+rows         a whole row's bytes become its values
+reader       records become committed transactions
+images       those become images, each with the table that the stream and the settings describe
+source       the images for the publisher, from a session or files; session and drivers talk to a server
+emulator     a server to try things on
 """

@@ -1,4 +1,4 @@
-"""Ways to a server: a module of the site's own, or a JDBC driver.
+"""Ways to a server: a module of the site's own, or a JDBC driver in a Java virtual machine of this process.
 
 No Python driver reads smart large objects, and a session is read as one, so a DB-API connection alone is not enough.
 """
@@ -6,18 +6,96 @@ No Python driver reads smart large objects, and a session is read as one, so a D
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from eventlog.core.errors import ConfigError, SourceError
-from eventlog.sources.gbase.session import CAPTURES, Driver, parts_of
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.core.packages import require
+from eventlog.sources.gbase.session import BIGINTS, CAPTURES, Driver, parts_of
+from eventlog.sources.gbase.settings import GBaseSettings
+
+_OWN_SIGNALS: Final = "-Xrs"
+"""Without it Java ends the process on SIGTERM and Ctrl-C, before a session could be closed."""
 
 
-def driver_of(settings: GbaseSettings) -> Driver:
+class JdbcDriver:
+    """A connection to syscdcv1; the session is read with the vendor's class IfxSmartBlob."""
+
+    def __init__(self, settings: GBaseSettings) -> None:
+        self._java = _started(settings)
+        manager = self._java.JClass("java.sql.DriverManager")
+        self._connection = self._asked("connecting", manager.getConnection, settings.url)
+        package = "com.gbasedbt.jdbc" if settings.url.startswith("jdbc:gbasedbt") else "com.informix.jdbc"
+        try:
+            self._blob = self._java.JClass(f"{package}.IfxSmartBlob")(self._connection)
+        except Exception as error:
+            self.close()
+            hint = "source.gbase.classpath names the jar of the database's JDBC driver."
+            raise ConfigError(f"Java has no class {package}.IfxSmartBlob: {_first_line(error)}.", hint=hint) from error
+        self._buffer = self._java.JArray(self._java.JByte)(0)
+
+    def call(self, function: str, *arguments: object) -> int:
+        marks = ", ".join("?" * len(arguments))
+        position = 2 if function.rpartition("cdc_")[2] in BIGINTS else 0
+        return self._number(f"EXECUTE FUNCTION {function}({marks})", arguments, position)
+
+    def read(self, session: int, most: int) -> bytes:
+        if len(self._buffer) != most:
+            self._buffer = self._java.JArray(self._java.JByte)(most)
+        count = int(self._asked("reading the session", self._blob.IfxLoRead, session, self._buffer, most))
+        if count < 0:
+            raise SourceError(f"The session cannot be read: the driver answers {count}.")
+        return bytes(memoryview(self._buffer))[:count]  # what lies behind is of earlier reads
+
+    def captures(self, table: str, but: int) -> int:
+        return self._number(CAPTURES, (*parts_of(table), but))
+
+    def close(self) -> None:
+        self._asked("closing the connection", self._connection.close)
+
+    def _number(self, statement: str, arguments: tuple[object, ...], position: int = 0) -> int:
+        doing = statement.partition("(")[0]
+        prepared = self._asked(doing, self._connection.prepareStatement, statement)
+        try:
+            for place, argument in enumerate(arguments, start=1):
+                bind = prepared.setLong if place == position else _setter(prepared, argument)
+                self._asked(doing, bind, place, argument)
+            rows = self._asked(doing, prepared.executeQuery)
+            self._asked(doing, rows.next)
+            return int(self._asked(doing, rows.getLong, 1))
+        finally:
+            prepared.close()
+
+    def _asked(self, doing: str, function: Any, *arguments: object) -> Any:
+        try:
+            return function(*arguments)
+        except Exception as error:  # Java's exceptions come as Python ones of classes that only JPype knows
+            raise SourceError(f"The server refuses {doing}: {_first_line(error)}.") from error
+
+
+def _setter(prepared: Any, argument: object) -> Any:
+    return prepared.setInt if isinstance(argument, int) else prepared.setString
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(". ")
+
+
+def _started(settings: GBaseSettings) -> Any:
+    """Java; it is started once a process, and only then learns its classpath."""
+    require('source.gbase.driver = "jdbc"', "jpype")
+    java = import_module("jpype")
+    if not java.isJVMStarted():
+        try:
+            java.startJVM(_OWN_SIGNALS, classpath=list(settings.classpath), interrupt=False)
+        except (OSError, ValueError) as error:
+            hint = "JAVA_HOME says where Java is."
+            raise ConfigError(f"Java does not start: {_first_line(error)}.", hint=hint) from None
+    return java
+
+
+def driver_of(settings: GBaseSettings) -> Driver:
     """The driver that the settings name; ConfigError when it cannot be loaded."""
     if settings.driver == "jdbc":
-        from eventlog.sources.gbase.jdbc import JdbcDriver
-
         return JdbcDriver(settings)
     module, _, name = settings.driver.partition(":")
     if not name:

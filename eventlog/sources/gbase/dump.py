@@ -11,18 +11,28 @@ from msgspec import Struct
 
 from eventlog.core.errors import DamageError, DataError, shortened
 from eventlog.sources.gbase.codes import in_words
-from eventlog.sources.gbase.frames import Frame, Framer
-from eventlog.sources.gbase.layout import CapturedColumn, Layout, read_layout
-from eventlog.sources.gbase.records import COMMON, COMMON_SIZE, FIELDS, LEAST, ROWS, Record, name_of, place_of
-from eventlog.sources.gbase.rows import FIXED_HEADER, sizes_of
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.layout import CapturedColumn, CapturedLayout, read_layout
+from eventlog.sources.gbase.records import (
+    COMMON,
+    COMMON_SIZE,
+    FIELDS,
+    LEAST,
+    ROWS,
+    CdcRecord,
+    Framer,
+    RecordFrame,
+    name_of,
+    place_of,
+)
+from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, RowReader
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.values import codec
 
 SHOWN: Final = 64
 """Bytes that are shown of a piece; of more, the number."""
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class DumpLine(Struct, frozen=True, kw_only=True):
     """A piece of a record: where it is, its bytes, what it is, and what it says."""
 
     offset: int
@@ -44,7 +54,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     offset: int
     title: str
-    lines: tuple[Line, ...] = ()
+    lines: tuple[DumpLine, ...] = ()
     problem: str | None = None
 
     @property
@@ -59,10 +69,10 @@ class Entry(Struct, frozen=True, kw_only=True):
         return "\n".join([f"@{self.offset} {self.title}", *(line.text for line in self.lines), *wrong])
 
 
-def entries(chunks: Iterable[bytes], settings: GbaseSettings) -> Iterator[Entry]:
+def entries(chunks: Iterable[bytes], settings: GBaseSettings) -> Iterator[Entry]:
     """Every record of a stream. What is none is shown as bytes, up to the next place that looks like a header."""
     framer = Framer(largest=settings.largest_record)
-    layouts: dict[int, Layout | str] = {}
+    layouts: dict[int, CapturedLayout | str] = {}
     for chunk in chunks:
         yield from _chunk_entries(framer, chunk, layouts, settings)
         if settings.dirty and framer.kept:
@@ -73,7 +83,7 @@ def entries(chunks: Iterable[bytes], settings: GbaseSettings) -> Iterator[Entry]
 
 
 def _chunk_entries(
-    framer: Framer, chunk: bytes, layouts: dict[int, Layout | str], settings: GbaseSettings
+    framer: Framer, chunk: bytes, layouts: dict[int, CapturedLayout | str], settings: GBaseSettings
 ) -> Iterator[Entry]:
     while True:
         try:
@@ -116,19 +126,19 @@ def _incomplete(framer: Framer) -> Entry:
 
 
 def _no_record(offset: int, data: bytes, title: str, problem: str | None) -> Entry:
-    return Entry(offset=offset, title=title, lines=(Line(offset=offset, data=data, name="bytes"),), problem=problem)
+    return Entry(offset=offset, title=title, lines=(DumpLine(offset=offset, data=data, name="bytes"),), problem=problem)
 
 
-def entry(frame: Frame, layouts: dict[int, Layout | str], settings: GbaseSettings) -> Entry:
+def entry(frame: RecordFrame, layouts: dict[int, CapturedLayout | str], settings: GBaseSettings) -> Entry:
     """A record field by field. `layouts` are what was described before, and learn what this record describes."""
-    lines: list[Line] = []
+    lines: list[DumpLine] = []
     at = 0
     values: dict[str, int] = {}
     for field in (*COMMON, *FIELDS.get(frame.number, ())):
         data = frame.data[at : at + field.size]
         (values[field.name],) = struct.unpack(f">{field.form}", data)
         said = _said(field.name, values[field.name])
-        lines.append(Line(offset=frame.offset + at, data=data, name=field.name, value=said))
+        lines.append(DumpLine(offset=frame.offset + at, data=data, name=field.name, value=said))
         at += field.size
     problem = None
     try:
@@ -136,11 +146,11 @@ def entry(frame: Frame, layouts: dict[int, Layout | str], settings: GbaseSetting
             lines += _row(frame, values["userdata"], layouts, settings)
         else:
             lines += _rest(frame, at)
-        if frame.number == Record.TABSCHEM:
+        if frame.number == CdcRecord.TABSCHEM:
             layouts[values["userdata"]] = read_layout(frame.data, frame.header_size)
     except DataError as error:
         problem = str(error)
-        if frame.number == Record.TABSCHEM:
+        if frame.number == CdcRecord.TABSCHEM:
             layouts[values["userdata"]] = problem
         else:
             lines += _rest(frame, at)
@@ -164,40 +174,42 @@ def _said(name: str, value: int) -> str:
     return str(value)
 
 
-def _rest(frame: Frame, at: int) -> Iterator[Line]:
+def _rest(frame: RecordFrame, at: int) -> Iterator[DumpLine]:
     """What stands in a header beyond the known fields, and the payload."""
     if at < frame.header_size:
-        yield Line(offset=frame.offset + at, data=frame.data[at : frame.header_size], name="more header")
+        yield DumpLine(offset=frame.offset + at, data=frame.data[at : frame.header_size], name="more header")
     if frame.payload:
         said = ""
-        if frame.number in (Record.TABSCHEM, Record.ERROR):
+        if frame.number in (CdcRecord.TABSCHEM, CdcRecord.ERROR):
             said = repr(shortened(frame.payload.rstrip(b"\0").decode("utf-8", "replace"), 2000))
-        yield Line(offset=frame.offset + frame.header_size, data=frame.payload, name="payload", value=said)
+        yield DumpLine(offset=frame.offset + frame.header_size, data=frame.payload, name="payload", value=said)
 
 
-def _row(frame: Frame, label: int, layouts: dict[int, Layout | str], settings: GbaseSettings) -> Iterator[Line]:
+def _row(
+    frame: RecordFrame, label: int, layouts: dict[int, CapturedLayout | str], settings: GBaseSettings
+) -> Iterator[DumpLine]:
     layout = layouts.get(label, f"nothing has described the columns of label {label}.")
     if isinstance(layout, str):
         raise DataError(layout)
-    sizes = sizes_of(layout, frame.data, frame.header_size, settings.sizes)
-    little = sizes != struct.unpack_from(f">{len(sizes)}I", frame.data, FIXED_HEADER)
-    lines: list[Line] = []
+    sizes = RowReader(layout, settings.texts, settings.sizes).sizes(frame.data, frame.header_size)
+    little = sizes != struct.unpack_from(f">{len(sizes)}I", frame.data, FIXED_HEADER_BYTES)
+    lines: list[DumpLine] = []
     for place, (column, size) in enumerate(zip(layout.varying, sizes, strict=True)):
-        at = FIXED_HEADER + 4 * place
+        at = FIXED_HEADER_BYTES + 4 * place
         said = f"{size} ({'little' if little else 'big'}-endian)"
         data = frame.data[at : at + 4]
-        lines.append(Line(offset=frame.offset + at, data=data, name=f"size of {column.name}", value=said))
+        lines.append(DumpLine(offset=frame.offset + at, data=data, name=f"size of {column.name}", value=said))
     at = frame.header_size
     fixed = [column.type.size or 0 for column in layout.fixed]
     for column, size in zip((*layout.fixed, *layout.varying), (*fixed, *sizes), strict=True):
         data = frame.data[at : at + size]
         said = _value(column, data, settings)
-        lines.append(Line(offset=frame.offset + at, data=data, name=f"{column.name} {column.written}", value=said))
+        lines.append(DumpLine(offset=frame.offset + at, data=data, name=f"{column.name} {column.written}", value=said))
         at += size
     return iter(lines)
 
 
-def _value(column: CapturedColumn, data: bytes, settings: GbaseSettings) -> str:
+def _value(column: CapturedColumn, data: bytes, settings: GBaseSettings) -> str:
     try:
         value = codec(column.type, settings.texts).decode(data)
     except (ValueError, OverflowError, IndexError) as error:

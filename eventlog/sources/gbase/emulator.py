@@ -1,40 +1,107 @@
 """A server to try things on: the calls of the real one, a log that is written by hand, records in both dialects.
 
-Sequence numbers look like a server's: log 11, pages of 4096 bytes with a header of 24, records at multiples of 4.
+Sequence numbers look like a server's: log 11, pages of 4096 bytes with a header of 24, records at multiples of 4. The
+shop at the end changes its rows at random: interleaved transactions, savepoints, rollbacks, all sorts of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import datetime as dt
+import random
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Final, Literal
+
+from msgspec import Struct
 
 from eventlog.core.model import Value
-from eventlog.sources.gbase.encode import Dialect, record, row_record, table_record
-from eventlog.sources.gbase.layout import Layout, layout_of
-from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.values import TextRules
+from eventlog.sources.gbase.layout import CapturedLayout, layout_of
+from eventlog.sources.gbase.records import COMMON_SIZE, FIELDS, SCHEME, CdcRecord
+from eventlog.sources.gbase.values import TextRules, codec
+
+
+class RecordDialect(Struct, frozen=True, kw_only=True):
+    """How a server writes: the byte order of the sizes, how wide a varchar's length is, its code set."""
+
+    sizes: Literal["little", "big"] = "little"
+    wide: bool = True
+    texts: TextRules = TextRules()
+
+
+GBASE: Final = RecordDialect()
+"""Newer GBase 8s, opened with minor version 0."""
+INFORMIX: Final = RecordDialect(sizes="big", wide=False)
+"""Informix, opened with version (1, 1)."""
+
+
+def record(number: CdcRecord, *fields: int, sizes: bytes = b"", payload: bytes = b"") -> bytes:
+    """One record with the fields of its header in their order."""
+    forms = "".join(field.form for field in FIELDS[number])
+    header = struct.pack(f">{forms}", *fields) + sizes
+    return struct.pack(">4I", COMMON_SIZE + len(header), len(payload), SCHEME, number) + header + payload
+
+
+def table_record(layout: CapturedLayout) -> bytes:
+    """The TABSCHEM record of a layout."""
+    text = ", ".join(f"{_quoted(column.name)} {column.written}" for column in layout.columns)
+    numbers = (layout.label, 0, layout.fixed_bytes, len(layout.fixed), len(layout.varying))
+    return record(CdcRecord.TABSCHEM, *numbers, payload=text.encode() + b"\0")
+
+
+def row_record(
+    number: CdcRecord,
+    seq: int,
+    tx: int,
+    layout: CapturedLayout,
+    values: Mapping[str, Value],
+    dialect: RecordDialect = GBASE,
+) -> bytes:
+    """A record with a row; OverflowError where a value has no place in its column."""
+    parts = [
+        codec(column.type, dialect.texts, wide=dialect.wide).encode(values[column.name])
+        for column in (*layout.fixed, *layout.varying)
+    ]
+    order = "<" if dialect.sizes == "little" else ">"
+    sizes = [len(part) for part in parts[len(layout.fixed) :]]
+    return record(
+        number,
+        seq,
+        tx,
+        layout.label,
+        0,
+        sizes=struct.pack(f"{order}{len(sizes)}I", *sizes),
+        payload=b"".join(parts),
+    )
+
+
+def _quoted(name: str) -> str:
+    plain = name.replace("_", "a").isalnum()
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
 
 FIRST_SEQ = 11 << 32 | 0x1746018
 START_TIME = 1_742_727_439
 OK, NO_DATABASE, NO_TABLE, NO_COLUMN, NO_SESSION = 0, -83703, -83705, -83707, -83708
 CAPTURED, NOT_CAPTURED, VERSION, FOURTH, POSITION = -83710, -83711, -83702, -83724, -83713
 
-Written = tuple[Record, int, int, str, Mapping[str, Value]]
+Written = tuple[CdcRecord, int, int, str, Mapping[str, Value]]
 """An entry of the log: what it is, its sequence number, the transaction, the table and the row."""
 
 
 class _Session:
     """An open session: what it captures, and where it is in the log."""
 
-    def __init__(self, most: int, dialect: Dialect) -> None:
+    def __init__(self, most: int, dialect: RecordDialect) -> None:
         self.most = most
         self.dialect = dialect
-        self.captured: dict[str, Layout] = {}
+        self.captured: dict[str, CapturedLayout] = {}
         self.next: int | None = None
         self.ready: list[bytes] = []
         self.rest = b""
 
 
-class Emulator:
+class GBaseEmulator:
     """Databases with tables and one logical log. A function answers 0, something positive, or the code of an error."""
 
     def __init__(self, *, wide: bool = True, texts: TextRules | None = None, cut: Sequence[int] = ()) -> None:
@@ -62,27 +129,27 @@ class Emulator:
     def begin(self, user: int = 2005) -> int:
         """Begins a transaction and gives its number."""
         self._tx += 1
-        self._write(Record.BEGINTX, self._tx, step=0x38, row={"user": user})
+        self._write(CdcRecord.BEGINTX, self._tx, step=0x38, row={"user": user})
         return self._tx
 
-    def row(self, number: Record, tx: int, table: str, values: Mapping[str, Value]) -> int:
+    def row(self, number: CdcRecord, tx: int, table: str, values: Mapping[str, Value]) -> int:
         """Writes a row's record, or one without values for TRUNCATE; its sequence number is that of a savepoint before it."""
         return self._write(number, tx, table=table, row=dict(values))
 
     def update(self, tx: int, table: str, before: Mapping[str, Value], after: Mapping[str, Value]) -> int:
         """Writes both rows of an update."""
-        seq = self.row(Record.UPDBEF, tx, table, before)
-        self.row(Record.UPDAFT, tx, table, after)
+        seq = self.row(CdcRecord.UPDBEF, tx, table, before)
+        self.row(CdcRecord.UPDAFT, tx, table, after)
         return seq
 
     def discard(self, tx: int, seq: int) -> None:
         """Takes back what the transaction did from that sequence number on."""
-        self.log.append((Record.DISCARD, seq, tx, "", {}))
+        self.log.append((CdcRecord.DISCARD, seq, tx, "", {}))
 
     def end(self, tx: int, *, commit: bool = True) -> int:
         """Commits the transaction or rolls it back."""
         self.time += 1
-        return self._write(Record.COMMTX if commit else Record.RBTX, tx, row={"time": self.time})
+        return self._write(CdcRecord.COMMTX if commit else CdcRecord.RBTX, tx, row={"time": self.time})
 
     # What a client calls, with the parameters of the server's functions.
 
@@ -93,7 +160,7 @@ class Emulator:
             return VERSION
         if not 1 <= most <= 256:
             return FOURTH
-        dialect = Dialect(sizes="big" if minor else "little", wide=self._wide, texts=self._texts)
+        dialect = RecordDialect(sizes="big" if minor else "little", wide=self._wide, texts=self._texts)
         number = max(self._sessions, default=100) + 1
         self._sessions[number] = _Session(most, dialect)
         return number
@@ -127,7 +194,7 @@ class Emulator:
             return NO_COLUMN
         chosen = [by_name[name] for name in names]
         chosen.sort(key=lambda column: column.type.size is None)
-        found.captured[table] = Layout(label=label, columns=tuple(chosen))
+        found.captured[table] = CapturedLayout(label=label, columns=tuple(chosen))
         return OK
 
     def activatesess(self, session: int, position: int) -> int:
@@ -147,10 +214,10 @@ class Emulator:
         """The next bytes: no more than asked for, of no more records than the session takes, perhaps cut."""
         found = self._sessions[session]
         if self._failing and not found.rest:
-            return record(Record.ERROR, 1, self._failing.pop())
+            return record(CdcRecord.ERROR, 1, self._failing.pop())
         if not found.rest:
             records = self._due(found)
-            found.rest = b"".join(records) or record(Record.TIMEOUT, self.log[-1][1] if self.log else 0)
+            found.rest = b"".join(records) or record(CdcRecord.TIMEOUT, self.log[-1][1] if self.log else 0)
         most = min(most, self._cut.pop(0)) if self._cut else most
         given, found.rest = found.rest[:most], found.rest[most:]
         return given
@@ -200,21 +267,21 @@ class Emulator:
         """An entry of the log as the session gets it; nothing, if it does not capture the table."""
         number, seq, tx, table, row = written
         match number:
-            case Record.BEGINTX:
+            case CdcRecord.BEGINTX:
                 return record(number, seq, tx, self.time, int(str(row["user"])))
-            case Record.COMMTX:
+            case CdcRecord.COMMTX:
                 return record(number, seq, tx, int(str(row["time"])))
-            case Record.RBTX | Record.DISCARD:
+            case CdcRecord.RBTX | CdcRecord.DISCARD:
                 return record(number, seq, tx)
         layout = session.captured.get(table)
         if layout is None:
             return b""
-        if number is Record.TRUNCATE:
+        if number is CdcRecord.TRUNCATE:
             return record(number, seq, tx, layout.label)
         return row_record(number, seq, tx, layout, row, session.dialect)
 
     def _write(
-        self, number: Record, tx: int, *, table: str = "", row: Mapping[str, Value] | None = None, step: int = 0x50
+        self, number: CdcRecord, tx: int, *, table: str = "", row: Mapping[str, Value] | None = None, step: int = 0x50
     ) -> int:
         seq = self._seq
         self.log.append((number, seq, tx, table, row or {}))
@@ -222,3 +289,106 @@ class Emulator:
         if self._seq & 0xFFF < 0x18:  # a new page begins with its header
             self._seq = (self._seq & ~0xFFF) + 0x18
         return seq
+
+
+CUSTOMER: Final = "stores:shop.customer"
+PURCHASE: Final = "stores:shop.purchase"
+COLUMNS: Final = {
+    CUSTOMER: "id serial, born date, active boolean, kind char(4), name varchar(40,0), note lvarchar(200)",
+    PURCHASE: "id int8, customer integer, price decimal(10,2), weight float, at datetime year to fraction(3),"
+    " lasting interval day(3) to minute, place varchar(60,0)",
+}
+LABELS: Final = {1: CUSTOMER, 2: PURCHASE}
+_DAY: Final = dt.datetime(2025, 3, 23)
+Row = dict[str, Value]
+
+
+def shop(rows: int, seed: int = 1, *, wide: bool = True) -> GBaseEmulator:
+    """An emulator whose log holds that many changed rows in committed and other transactions."""
+    dice = random.Random(seed)  # noqa: S311  # the same stream for the same number
+    emulator = GBaseEmulator(wide=wide)
+    for table, columns in COLUMNS.items():
+        emulator.create(table, columns)
+    here: dict[str, list[Row]] = {CUSTOMER: [], PURCHASE: []}
+    open_ones = [emulator.begin(2000 + at) for at in range(3)]
+    for number in range(1, rows + 1):
+        tx = dice.choice(open_ones)
+        table = dice.choice([CUSTOMER, PURCHASE])
+        _change(emulator, tx, table, here[table], number, dice)
+        if dice.random() < 0.05:
+            _take_back(emulator, tx, table, number, dice)
+        if dice.random() < 0.2:
+            emulator.end(tx)
+            open_ones[open_ones.index(tx)] = emulator.begin(2000 + number % 7)
+    for tx in open_ones:
+        emulator.end(tx)
+    return emulator
+
+
+def reads(emulator: GBaseEmulator, *, cut: int = 65_536, minor: int = 0, beats: int = 2) -> Iterator[bytes]:
+    """What a client reads that captures everything from the beginning: `beats` heartbeats end it."""
+    session = emulator.opensess("emulated", 0, 0, 256, 1, minor)
+    for label, table in LABELS.items():
+        emulator.set_fullrowlogging(table, 1)
+        names = ",".join(column.name for column in layout_of(label, COLUMNS[table]).columns)
+        emulator.startcapture(session, 0, table, names, label)
+    emulator.activatesess(session, 1)
+    while True:
+        idle = emulator.idle(session)
+        beats -= idle
+        if beats < 0:
+            return
+        yield emulator.read(session, cut)
+
+
+def buffers(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Each read as a buffer that is used again and again shows it: behind the bytes those of earlier reads."""
+    buffer = bytearray()
+    for piece in pieces:
+        buffer[: len(piece)] = piece
+        yield bytes(buffer)
+
+
+def _change(emulator: GBaseEmulator, tx: int, table: str, rows: list[Row], number: int, dice: random.Random) -> None:
+    act = dice.random()
+    if not rows or act < 0.5:
+        rows.append(_row(table, number, dice))
+        emulator.row(CdcRecord.INSERT, tx, table, rows[-1])
+    elif act < 0.85:
+        at = dice.randrange(len(rows))
+        after = {**_row(table, number, dice), "id": rows[at]["id"]}
+        emulator.update(tx, table, rows[at], after)
+        rows[at] = after
+    else:
+        emulator.row(CdcRecord.DELETE, tx, table, rows.pop(dice.randrange(len(rows))))
+
+
+def _take_back(emulator: GBaseEmulator, tx: int, table: str, number: int, dice: random.Random) -> None:
+    """A row that a savepoint takes back, or a transaction that is rolled back."""
+    if dice.random() < 0.5:
+        emulator.discard(tx, emulator.row(CdcRecord.INSERT, tx, table, _row(table, -number, dice)))
+        return
+    other = emulator.begin()
+    emulator.row(CdcRecord.INSERT, other, table, _row(table, -number, dice))
+    emulator.end(other, commit=False)
+
+
+def _row(table: str, number: int, dice: random.Random) -> Row:
+    if table == CUSTOMER:
+        return {
+            "id": number,
+            "born": dice.choice([None, dt.date(1970, 1, 1) + dt.timedelta(dice.randrange(20_000))]),
+            "active": dice.choice([True, False, None]),
+            "kind": dice.choice(["priv", "corp"]),
+            "name": dice.choice(["Jack Frost", "李雷", "Zoë", ""]),
+            "note": dice.choice([None, "a note", "x" * dice.randrange(150)]),
+        }
+    return {
+        "id": number,
+        "customer": dice.randrange(1000),
+        "price": Decimal(dice.randrange(-100_000, 10_000_000)).scaleb(-2),
+        "weight": dice.choice([None, dice.random()]),
+        "at": _DAY + dt.timedelta(milliseconds=dice.randrange(10**9)),
+        "lasting": dice.choice([None, f"{dice.randrange(300)} {dice.randrange(24):02d}:30"]),
+        "place": dice.choice([None, "Oslo", "北京"]),
+    }

@@ -1,33 +1,241 @@
-"""Committed transactions become images, and the descriptions in the stream become a catalog. Does no I/O."""
+"""Committed transactions become images, and the descriptions in the stream become a catalog. Does no I/O but what a spill does.
+
+A label of the stream means a table, which the stream, the settings and a schema file describe. In a transaction the
+former row of an update waits for the new one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import Final, NamedTuple
 
-from eventlog.core.errors import DataError
-from eventlog.core.schema import Catalog
-from eventlog.sources.gbase.compiled import compiled
-from eventlog.sources.gbase.making import Described, Making
-from eventlog.sources.gbase.reader import Committed, RecordReader
-from eventlog.sources.gbase.rows import Reader, Values
-from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.tables import spelled_as, table_of
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.errors import DamageError, DataError, SourceError, shortened
+from eventlog.core.model import Image, Op, Transaction
+from eventlog.core.rules import parted
+from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.seams import Batch
+from eventlog.sources.gbase.layout import CapturedLayout
+from eventlog.sources.gbase.reader import CommittedRecords, Item, RecordReader
+from eventlog.sources.gbase.records import CdcRecord, frames, place_of
+from eventlog.sources.gbase.rows import ReadRow, RowReader, Values
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.source import StreamPiece
+from eventlog.sources.stream.transactions import SpillFactory
+
+PIECE: Final = 4096
+"""Images of a large transaction that are made at once."""
+RAW: Final = 400
+"""Hexadecimal digits of a row that cannot be read which are told with it."""
+_OPS: Final = {
+    CdcRecord.INSERT: Op.ADD,
+    CdcRecord.DELETE: Op.DELETE,
+    CdcRecord.UPDAFT: Op.MODIFY,
+    CdcRecord.TRUNCATE: Op.TRUNCATE,
+}
+# Members of an enum that every row is compared with: looking them up in it costs as much as making half an image.
+_INSERT, _DELETE, _UPDBEF, _UPDAFT, _TRUNCATE = map(
+    int, (CdcRecord.INSERT, CdcRecord.DELETE, CdcRecord.UPDBEF, CdcRecord.UPDAFT, CdcRecord.TRUNCATE)
+)
+_ADD, _MODIFY, _GONE = Op.ADD, Op.MODIFY, Op.DELETE
+
+
+class DescribedTable(NamedTuple):
+    """How rows with a label are read at one point of the stream, and what their table is there."""
+
+    table: Table
+    name: str
+    read: ReadRow
+
+
+class _Before(Struct, frozen=True):
+    """The former row of an update whose new row has not come."""
+
+    item: Item
+    described: DescribedTable
+    values: Values | None
+    fault: str | None
+
+
+class Making:
+    """The images of one transaction, as far as they are made."""
+
+    __slots__ = (
+        *("_before", "_commit", "_committed", "_fail", "_log", "_time", "_transaction", "_user", "_written"),
+        *("found", "full", "place"),
+    )
+
+    def __init__(self, committed: CommittedRecords, *, fail: bool) -> None:
+        self._committed = committed
+        self._commit = committed.seq
+        self._transaction = Transaction(id=committed.seq, time=committed.time)
+        self._time = committed.time
+        self._user = None if committed.user is None else str(committed.user)
+        self._fail = fail
+        self._before: _Before | None = None
+        self._log = -1
+        self._written = ""
+        self.place = 0
+        self.full = PIECE
+        """At which place the images are handed out."""
+        self.found: list[Image] = []
+
+    def piece(self, catalog: Catalog, *, complete: bool = False) -> StreamPiece:
+        """What was made since the last one; the last image of a complete transaction says that it is.
+
+        Behind it the stream is read from where the earliest transaction began that was open then.
+        """
+        if complete:
+            self.flush()
+        found, self.found = self.found, []
+        if complete and found:
+            found[-1] = replace(found[-1], last=True)
+        self.full = self.place + PIECE
+        committed = self._committed
+        begin = (committed.open or committed.seq) if complete else None
+        return StreamPiece(images=found, catalog=catalog, commit=committed.seq, begin=begin, since=committed.since)
+
+    def flush(self) -> None:
+        """Nothing else comes, or the table turns into another one: a former row waits no longer for its new one."""
+        before = self._before
+        if before is not None:
+            self._before = None
+            self._add(before.item, before.described, Op.MODIFY, before.values, None, before.fault)
+
+    def take(self, items: Iterator[Item], described: DescribedTable, generation: int, label: int) -> Item | None:
+        """Makes images of the items that are so described until enough are made; gives the first that is left."""
+        read, key, made, full = described.read, described.table.key, self.found, self.full
+        for item in items:
+            now, seq, own, frame = item
+            if own != label or now != generation or self.place >= full:
+                return item
+            number, before = frame.number, self._before
+            if number == _TRUNCATE:
+                self._odd(item, described, None, None)
+                continue
+            try:
+                values = read(frame.data, frame.header_size)
+            except DataError as error:
+                self._odd(item, described, None, self._fault(item, error))
+                continue
+            old: Values | None = None
+            new: Values | None = values
+            if before is None and number == _INSERT:
+                op = _ADD
+            elif before is None and number == _UPDBEF:
+                self._before = _Before(item, described, values, None)
+                continue
+            elif before is None and number == _DELETE:
+                op, old, new = _GONE, values, None
+            elif number == _UPDAFT and before is not None and not _apart(before, label, values, key):
+                op, old, self._before = _MODIFY, before.values, None
+            else:
+                self._odd(item, described, values, None)
+                continue
+            if seq >> 32 != self._log:
+                self._log = seq >> 32
+                self._written = f"{self._log}:0x"
+            self.place = place = self.place + 1
+            image = Image(
+                position=(self._commit, seq, 0),
+                op=op,
+                table=described.name,
+                before=old,
+                after=new,
+                time=self._time,
+                perpetrator=self._user,
+                transaction=self._transaction,
+                place=place,
+                stream=self._written + hex(seq & 0xFFFFFFFF)[2:].upper(),  # noqa: FURB116  # a third of an f-string's cost
+            )
+            made.append(image)
+        return None
+
+    def _odd(self, item: Item, described: DescribedTable, values: Values | None, fault: str | None) -> None:
+        """Makes the images of any record; only a former row waits for the new one, which comes next or never."""
+        number = item[3].number
+        before = self._before
+        if before is not None and (number != _UPDAFT or before.item[2] != item[2]):
+            self.flush()
+            before = None
+        if number == _INSERT:
+            self._add(item, described, Op.ADD, None, values, fault)
+        elif number == _UPDBEF:
+            self._before = _Before(item, described, values, fault)
+        elif number in (_DELETE, _TRUNCATE):
+            self._add(item, described, _OPS[CdcRecord(number)], values, None, fault)
+        elif before is None:
+            self._add(item, described, Op.MODIFY, None, values, fault)
+        else:
+            self._before = None
+            self._add(item, described, Op.MODIFY, before.values, values, before.fault or fault)
+
+    def _add(
+        self,
+        item: Item,
+        described: DescribedTable,
+        op: Op,
+        before: Values | None,
+        after: Values | None,
+        fault: str | None,
+    ) -> None:
+        seq = item[1]
+        self.place += 1
+        image = Image(
+            position=(self._commit, seq, 0),
+            op=op,
+            table=described.name,
+            before=before,
+            after=after,
+            time=self._time,
+            perpetrator=self._user,
+            transaction=self._transaction,
+            place=self.place,
+            stream=place_of(seq),
+            fault=fault,
+        )
+        for part in parted(image, described.table.key) if fault is None else (image,):
+            if part.position != image.position:
+                self.place += 1
+            self.found.append(replace(part, place=self.place))
+
+    def _fault(self, item: Item, error: DataError) -> str:
+        """Why a row cannot be told, where it is, and its bytes: nothing is lost."""
+        _, seq, label, frame = item
+        if self._fail:
+            raise DamageError(f"a row of label {label} cannot be read: {str(error).rstrip('.')}", offset=frame.offset)
+        raw = shortened(frame.payload.hex(), RAW)
+        return (
+            f"Byte {frame.offset} of the stream, {place_of(seq)}, label {label}: {error} The row: {raw or 'no bytes'}."
+        )
+
+
+def _apart(before: _Before, label: int, after: Values, key: tuple[str, ...]) -> bool:
+    """Whether the new row does not simply follow the former one: another table, a fault, or another key."""
+    values = before.values
+    if values is None or before.item[2] != label:
+        return True
+    for name in key:  # noqa: SIM110  # a generator costs three times as much, and this is asked of every update
+        if values.get(name) != after.get(name):
+            return True
+    return False
 
 
 class ImageMaker:
     """Makes images of what the transactions of a stream did. `known` are tables that a schema file describes."""
 
-    def __init__(self, settings: GbaseSettings, records: RecordReader, known: Catalog | None = None) -> None:
+    def __init__(self, settings: GBaseSettings, records: RecordReader, known: Catalog | None = None) -> None:
         self._settings = settings
         self._records = records
         self._known = known
-        self._described: dict[tuple[int, int], Described] = {}
-        self._current: dict[int, Described] = {}
+        self._described: dict[tuple[int, int], DescribedTable] = {}
+        self._current: dict[int, DescribedTable] = {}
         self._catalog = Catalog(known or ())
 
-    def pieces(self, committed: Committed) -> Iterator[StreamPiece]:
+    def pieces(self, committed: CommittedRecords) -> Iterator[StreamPiece]:
         """The transaction's images, at least one piece, which may be empty."""
         making = Making(committed, fail=self._settings.unknown_rows == "fail")
         items = committed.items
@@ -45,7 +253,7 @@ class ImageMaker:
             item = making.take(chain((item,), items), found, generation, label)
         yield making.piece(self._catalog, complete=True)
 
-    def _turn(self, generation: int, label: int) -> Described:
+    def _turn(self, generation: int, label: int) -> DescribedTable:
         """The label's table as it is at that point of the stream, which the catalog shows from now on."""
         found = self._described.get((generation, label))
         if found is None:
@@ -56,30 +264,138 @@ class ImageMaker:
         self._catalog = Catalog(shown.values(), case_sensitive=bool(self._known and self._known.case_sensitive))
         return found
 
-    def _describe(self, generation: int, label: int) -> Described:
+    def _describe(self, generation: int, label: int) -> DescribedTable:
         labels, layouts = self._records.labels, self._records.layouts
         for at in range(generation - 1, -1, -1):
             if labels[at] == label:
                 break
         else:
             table = table_of(label, None, self._settings, self._known)
-            return Described(table, table.whole, _refusing(f"nothing has described the columns of label {label}."))
+            return DescribedTable(table, table.whole, _refusing(f"nothing has described the columns of label {label}."))
         layout = layouts[at]
         same = self._described.get((at + 1, label))
         if same is not None:
             return same  # another table was described meanwhile
         table = table_of(label, None if isinstance(layout, str) else layout, self._settings, self._known)
         if isinstance(layout, str):
-            made = Described(table, table.whole, _refusing(layout))
+            made = DescribedTable(table, table.whole, _refusing(layout))
         else:
-            read = compiled(spelled_as(layout, table), self._settings.texts, self._settings.sizes)
-            made = Described(table, table.whole, read)
+            read = RowReader(spelled_as(layout, table), self._settings.texts, self._settings.sizes)
+            made = DescribedTable(table, table.whole, read)
         self._described[at + 1, label] = made
         return made
 
 
-def _refusing(reason: str) -> Reader:
+def _refusing(reason: str) -> ReadRow:
     def read(_data: bytes, _header_size: int) -> Values:
         raise DataError(reason)
 
     return read
+
+
+SIZE: Final = 1_000
+"""Images of a batch, about: so few that the processor's cache still holds them when they are told."""
+
+
+def images(
+    chunks: Iterable[bytes],
+    settings: GBaseSettings,
+    known: Catalog | None = None,
+    *,
+    report: Callable[[str], None] = lambda _: None,
+    spill: SpillFactory[Item] | None = None,
+    size: int = SIZE,
+) -> Iterator[Batch]:
+    """Batches of about `size` images, in the order of the commits. Nothing is held longer than until its transaction ends.
+
+    DamageError, with the offset, comes when everything before the damage was handed out; so does SourceError, when the
+    server ended the session in the stream. What is odd and no damage is told to `report`.
+    """
+    records = RecordReader(settings, report, spill)
+    maker = ImageMaker(settings, records, known)
+    try:
+        yield from _batches(_pieces(chunks, settings, records, maker), size)
+        if records.transactions:
+            report(f"The stream ends with {len(records.transactions)} open transaction(s), which are left out.")
+    finally:
+        records.transactions.close()
+
+
+def _pieces(
+    chunks: Iterable[bytes], settings: GBaseSettings, records: RecordReader, maker: ImageMaker
+) -> Iterator[StreamPiece]:
+    found_frames = frames(
+        chunks, largest=settings.largest_record, skip_schemes=settings.skip_schemes, dirty=settings.dirty
+    )
+    for found in found_frames:
+        for committed in records.read(found):
+            yield from maker.pieces(committed)
+
+
+def _batches(pieces: Iterator[StreamPiece], size: int) -> Iterator[Batch]:
+    """Pieces of one catalog together; what was gathered is handed out before an error is raised."""
+    gathered: list[Image] = []
+    catalog: Catalog | None = None
+    failure: DamageError | SourceError | None = None
+    try:
+        for piece in pieces:
+            if gathered and (piece.catalog is not catalog or len(gathered) >= size):
+                yield Batch(events=gathered, catalog=catalog)
+                gathered = []
+            gathered += piece.images
+            catalog = piece.catalog
+    except (DamageError, SourceError) as error:
+        failure = error
+    if gathered:
+        yield Batch(events=gathered, catalog=catalog)
+    if failure is not None:
+        raise failure
+
+
+def table_of(label: int, layout: CapturedLayout | None, settings: GBaseSettings, known: Catalog | None) -> Table:
+    """The table with that label; its columns are those that are known, and those that only the stream names."""
+    table = _named(label, settings, known)
+    spelled = {column.name.casefold() for column in table.columns}
+    added = [
+        Column(name=column.name, type=column.type.sql)
+        for column in (layout.columns if layout is not None else ())
+        if column.name.casefold() not in spelled
+    ]
+    return _with_key(replace(table, columns=(*table.columns, *added)), settings)
+
+
+def spelled_as(layout: CapturedLayout, table: Table) -> CapturedLayout:
+    """The layout with the column names that the table has, whatever their case in the stream."""
+    names = {column.name.casefold(): column.name for column in table.columns}
+    exact = {column.name for column in table.columns}
+    columns = [
+        column if column.name in exact else replace(column, name=names.get(column.name.casefold(), column.name))
+        for column in layout.columns
+    ]
+    return replace(layout, columns=tuple(columns))
+
+
+def _named(label: int, settings: GBaseSettings, known: Catalog | None) -> Table:
+    """The table of a schema file that has the label's name or number; else an empty one of that name."""
+    given = settings.tables.get(str(label))
+    if given is None:
+        numbered = [table for table in known or () if table.number == label]
+        return numbered[0] if numbered else Table(name=f"table_{label}", columns=(), number=label)
+    name = given.rpartition(":")[2]
+    found = known.find(name) if known is not None else None
+    if found is not None:
+        return found.table
+    schema, _, bare = name.rpartition(".")
+    return Table(name=bare, schema=schema or None, columns=(), number=label)
+
+
+def _with_key(table: Table, settings: GBaseSettings) -> Table:
+    keys = {name.rpartition(":")[2].casefold(): key for name, key in settings.keys.items()}
+    key = keys.get(table.whole.casefold()) or keys.get(table.name.casefold())
+    if key is None:
+        return table
+    places = {name.casefold(): place for place, name in enumerate(key, start=1)}
+    columns = [replace(column, key=places.get(column.name.casefold())) for column in table.columns]
+    missing = places.keys() - {column.name.casefold() for column in columns}
+    unseen = [Column(name=name, key=places[name.casefold()]) for name in key if name.casefold() in missing]
+    return replace(table, columns=(*columns, *unseen))

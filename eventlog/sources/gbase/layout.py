@@ -1,10 +1,14 @@
-"""The layout of a captured table: the columns that the text of a TABSCHEM record describes, checked against its header."""
+"""The layout of a captured table: the columns and types that the text of a TABSCHEM record describes, checked against its header.
+
+Of a type it is known what it is, how many bytes it takes, and what SQL calls it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from enum import StrEnum
+from functools import cached_property, lru_cache
 from itertools import islice
 from struct import Struct as Binary
 from typing import Final
@@ -12,7 +16,157 @@ from typing import Final
 from msgspec import Struct
 
 from eventlog.core.errors import DataError, shortened
-from eventlog.sources.gbase.types import ColumnType, read_type
+
+
+class ValueForm(StrEnum):
+    """How a value is written in the stream."""
+
+    SMALLINT = "smallint"
+    INTEGER = "integer"
+    BIGINT = "bigint"
+    INT8 = "int8"
+    FLOAT = "float"
+    SMALLFLOAT = "smallfloat"
+    DECIMAL = "decimal"
+    DATE = "date"
+    DATETIME = "datetime"
+    INTERVAL = "interval"
+    BOOLEAN = "boolean"
+    CHAR = "char"
+    VARCHAR = "varchar"
+    LVARCHAR = "lvarchar"
+    LOCATOR = "locator"
+
+
+UNITS: Final = ("year", "month", "day", "hour", "minute", "second", "fraction")
+PLACES: Final = {"year": 5, "month": 4, "day": 3, "hour": 2, "minute": 1, "second": 0, "fraction": -1}
+"""At which pair of the packed form, counted from the point, a field's last two digits stand."""
+
+
+class ColumnType(Struct, frozen=True, kw_only=True):
+    """A type. `size` is None where each value says its own; `sql` is the name that other databases understand.
+
+    `precision` is that of a decimal, or how many digits an interval's first field has; `scale` are a decimal's
+    decimals, None if they float; `first`, `last` and `fraction` qualify a datetime or an interval.
+    """
+
+    form: ValueForm
+    size: int | None
+    sql: str
+    precision: int = 0
+    scale: int | None = None
+    first: str = ""
+    last: str = ""
+    fraction: int = 0
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields between `first` and `last`, both with them."""
+        return UNITS[UNITS.index(self.first) : UNITS.index(self.last) + 1]
+
+
+_FIXED: Final = {
+    "smallint": (ValueForm.SMALLINT, 2, "smallint"),
+    **dict.fromkeys(("integer", "int", "serial"), (ValueForm.INTEGER, 4, "integer")),
+    **dict.fromkeys(("bigint", "bigserial"), (ValueForm.BIGINT, 8, "bigint")),
+    **dict.fromkeys(("int8", "serial8"), (ValueForm.INT8, 10, "bigint")),
+    **dict.fromkeys(("float", "double precision"), (ValueForm.FLOAT, 8, "double precision")),
+    **dict.fromkeys(("smallfloat", "real"), (ValueForm.SMALLFLOAT, 4, "real")),
+    "date": (ValueForm.DATE, 4, "date"),
+    "boolean": (ValueForm.BOOLEAN, 2, "boolean"),
+    **dict.fromkeys(("blob", "clob"), (ValueForm.LOCATOR, 76, "blob")),
+}
+_VARYING: Final = {
+    **dict.fromkeys(("varchar", "nvarchar", "varchar2", "nvarchar2"), (ValueForm.VARCHAR, 255)),
+    "lvarchar": (ValueForm.LVARCHAR, 2048),
+}
+_DECIMALS: Final = ("decimal", "dec", "numeric", "money", "number")
+_written = re.compile(r"([a-z0-9_]+(?: precision)?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?").fullmatch
+_qualified = re.compile(
+    r"(datetime|interval) (year|month|day|hour|minute|second|fraction)\s*(?:\((\d)\))?"
+    r" to (year|month|day|hour|minute|second|fraction)\s*(?:\((\d)\))?"
+).fullmatch
+MOST_CHARACTERS: Final = 32_767
+
+
+@lru_cache(maxsize=4096)
+def read_type(text: str) -> ColumnType:
+    """Reads a type; DataError when it is none that can be captured."""
+    folded = " ".join(text.lower().split())
+    if match := _qualified(folded):
+        return _with_qualifier(*match.groups())
+    match = _written(folded)
+    if match is None:
+        raise DataError(f"{shortened(text)!r} is not the name of a type.")
+    name, numbers = match[1], [int(number) for number in match.groups()[1:] if number is not None]
+    if name in _FIXED:
+        form, size, sql = _FIXED[name]
+        return ColumnType(form=form, size=size, sql=sql)
+    if name in ("char", "character", "nchar"):
+        return _characters(numbers)
+    if name in _VARYING:
+        form, longest = _VARYING[name]
+        return ColumnType(form=form, size=None, sql=f"varchar({numbers[0] if numbers else longest})")
+    if name in _DECIMALS:
+        return _decimal(name, numbers)
+    raise DataError(f"{shortened(text)!r} is not a type that can be captured.")
+
+
+def _characters(numbers: list[int]) -> ColumnType:
+    length = numbers[0] if numbers else 1
+    if not 1 <= length <= MOST_CHARACTERS:
+        raise DataError(f"char({length}) is not a type: it has 1 to {MOST_CHARACTERS} bytes.")
+    return ColumnType(form=ValueForm.CHAR, size=length, sql=f"char({length})")
+
+
+def _decimal(name: str, numbers: list[int]) -> ColumnType:
+    """`decimal` floats with 16 digits, `decimal(p)` with p; money has always decimals, two if nothing is said."""
+    precision = numbers[0] if numbers else 16
+    scale = numbers[1] if len(numbers) > 1 else 2 if name == "money" else None
+    if scale == 255:
+        scale = None
+    if not 1 <= precision <= 32 or (scale or 0) > precision:
+        raise DataError(f"{name}({','.join(map(str, numbers))}) is not a type: it has 1 to 32 digits.")
+    if scale is None:
+        return ColumnType(form=ValueForm.DECIMAL, size=(precision + 4) // 2, sql="decimal", precision=precision)
+    size = (precision + (scale & 1) + 3) // 2
+    sql = f"decimal({precision},{scale})"
+    return ColumnType(form=ValueForm.DECIMAL, size=size, sql=sql, precision=precision, scale=scale)
+
+
+def _with_qualifier(name: str, first: str, digits: str | None, last: str, fraction: str | None) -> ColumnType:
+    low, high = UNITS.index(last), UNITS.index(first)
+    if low < high or (name == "datetime" and digits and first != "fraction"):
+        raise DataError(f"{name} {first} to {last} is not a type.")
+    if name == "interval" and (high < 2) != (low < 2):
+        raise DataError(f"interval {first} to {last} is not a type: months have no number of days.")
+    precision = 4 if first == "year" else 2
+    if digits and first != "fraction":
+        precision = int(digits)
+    decimals = int(fraction or digits or 3) if last == "fraction" else 0
+    if not 1 <= precision <= 9 or decimals > 5 or (last == "fraction" and not decimals):
+        raise DataError(f"{name} {first} to {last} has a precision that no such type has.")
+    whole = 0 if first == "fraction" else precision + 2 * (min(low, 5) - high)
+    return ColumnType(
+        form=ValueForm(name),
+        size=1 + (whole + 1) // 2 + (decimals + 1) // 2,
+        sql=_sql_of_time(name, first, last, decimals, whole),
+        precision=precision,
+        first=first,
+        last=last,
+        fraction=decimals,
+    )
+
+
+def _sql_of_time(name: str, first: str, last: str, decimals: int, digits: int) -> str:
+    """What other databases have for it; what none has is text."""
+    behind = f"({decimals})" if decimals else ""
+    if name == "datetime" and first == "year" and last not in ("year", "month"):
+        return "date" if last == "day" else f"timestamp{behind}"
+    if name == "datetime" and first == "hour":
+        return f"time{behind}"
+    return f"varchar({digits + decimals + 8})"
+
 
 _header = Binary(">iIIII").unpack_from
 _pieces = re.compile(r'"(?:[^"]|"")*"|[^,"()]+|.', re.DOTALL).finditer
@@ -29,7 +183,7 @@ class CapturedColumn(Struct, frozen=True, kw_only=True):
     """The type as the stream writes it."""
 
 
-class Layout(Struct, frozen=True, kw_only=True, dict=True):
+class CapturedLayout(Struct, frozen=True, kw_only=True, dict=True):
     """What the rows with a label look like: first the columns of fixed length, then those of varying length."""
 
     label: int
@@ -48,7 +202,7 @@ class Layout(Struct, frozen=True, kw_only=True, dict=True):
         return sum(column.type.size or 0 for column in self.fixed)
 
 
-def read_layout(data: bytes, header_size: int) -> Layout:
+def read_layout(data: bytes, header_size: int) -> CapturedLayout:
     """The layout that a TABSCHEM record holds; DataError when its text and the numbers in its header contradict."""
     label, _, fixed_bytes, nfixed, nvar = _header(data, 16)
     try:
@@ -66,7 +220,7 @@ def read_layout(data: bytes, header_size: int) -> Layout:
     return layout
 
 
-def layout_of(label: int, text: str) -> Layout:
+def layout_of(label: int, text: str) -> CapturedLayout:
     """The layout that a text such as `c1 integer, c2 varchar(20,0)` describes."""
     columns = tuple(_read_column(label, part) for part in islice(split_columns(text), MOST_COLUMNS))
     names = [column.name for column in columns]
@@ -77,7 +231,7 @@ def layout_of(label: int, text: str) -> Layout:
         if varying and column.type.size is not None:
             raise DataError(f"The column {column.name} of label {label} has a fixed length and comes behind others.")
         varying = varying or column.type.size is None
-    return Layout(label=label, columns=columns)
+    return CapturedLayout(label=label, columns=columns)
 
 
 def split_columns(text: str) -> Iterator[str]:

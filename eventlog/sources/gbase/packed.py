@@ -2,22 +2,30 @@
 
 The first byte holds the sign in its highest bit (1 is positive) and the exponent + 64 below; the point stands left of
 the first pair. Of negative numbers the first byte is complemented, and the pairs are what is missing to 100.
+
+The pairs of a DATETIME or INTERVAL stand at the places of its fields. Places count from the pair left of the point,
+which holds the second whatever a type ends with. A datetime that is a whole date, a whole timestamp or a time of day
+becomes one; any other, and every interval, becomes the text that the database writes for it.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import re
+from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
-from typing import NamedTuple
+from functools import partial
+from typing import Final
+
+from eventlog.sources.gbase.layout import PLACES, ColumnType
 
 _exact = Context(prec=200, Emax=999_999, Emin=-999_999)
+_DIGITS: Final = bytes(pair // 10 << 4 | pair % 10 if pair < 100 else 0xFF for pair in range(256))
+"""Turns a pair into the byte whose hexadecimal digits are its decimal ones, and what is no pair into one without."""
 
 
-class Packed(NamedTuple):
-    """A packed number taken apart: the pairs stand right of the point, which `exponent` moves by as many pairs."""
-
-    negative: bool
-    exponent: int
-    pairs: bytes
+Packed = tuple[bool, int, bytes]
+"""A packed number taken apart: whether it is negative, the exponent that moves the point by as many pairs, and the pairs."""
 
 
 def unpack(data: bytes) -> Packed | None:
@@ -28,21 +36,22 @@ def unpack(data: bytes) -> Packed | None:
     if pairs and max(pairs) > 99:
         raise ValueError(f"the byte {max(pairs):02X} is no pair of decimal digits")
     if first & 0x80:
-        return Packed(False, (first & 0x7F) - 64, pairs)
-    return Packed(True, (~first & 0x7F) - 64, _complement(pairs))
+        return False, (first & 0x7F) - 64, pairs
+    return True, (~first & 0x7F) - 64, _complement(pairs)
 
 
 def pack(packed: Packed, size: int) -> bytes:
     """Puts a packed number together in `size` bytes; OverflowError when it has more pairs or too great an exponent."""
-    pairs = packed.pairs.lstrip(b"\0")
-    exponent = packed.exponent - (len(packed.pairs) - len(pairs))
+    negative, exponent, given = packed
+    pairs = given.lstrip(b"\0")
+    exponent -= len(given) - len(pairs)
     pairs = pairs.rstrip(b"\0")
     if not pairs:
         return b"\x80" + bytes(size - 1)
-    highest = 62 if packed.negative else 63  # the complement of the other one would be the first byte of NULL
+    highest = 62 if negative else 63  # the complement of the other one would be the first byte of NULL
     if len(pairs) > size - 1 or not -64 <= exponent <= highest:
         raise OverflowError(f"{len(pairs)} pairs of digits with the exponent {exponent} do not fit into {size} bytes")
-    if packed.negative:
+    if negative:
         return bytes([~(0x80 | (exponent + 64)) & 0xFF]) + _complement(pairs.ljust(size - 1, b"\0"))
     return bytes([0x80 | (exponent + 64)]) + pairs.ljust(size - 1, b"\0")
 
@@ -56,27 +65,34 @@ def _complement(pairs: bytes) -> bytes:
 
 
 def unpack_decimal(data: bytes, precision: int, scale: int | None) -> Decimal | None:
-    """A DECIMAL's value with its type's scale; without a scale it floats. ValueError when it cannot be of its type."""
-    packed = unpack(data)
-    if packed is None:
+    """A DECIMAL's value with its type's scale; without a scale it floats. ValueError when it cannot be of its type.
+
+    The pairs are read as the text of a number; those of a negative one are what is missing to a power of 100.
+    """
+    first, pairs = data[0], data[1:]
+    if first == 0:
         return None
-    number = 0
-    for pair in packed.pairs:
-        number = number * 100 + pair
-    if packed.negative:
-        number = -number
-    exponent = 2 * (packed.exponent - len(packed.pairs))
-    if scale is None:
-        return _floating(number, exponent)
-    if number and packed.exponent > (precision - scale + 1) // 2:
-        raise ValueError(f"its exponent {packed.exponent} is outside decimal({precision},{scale})")
-    if exponent < -scale:
-        rest = 10 ** (-scale - exponent)
-        if number % rest:  # more digits than the type has: all of them are kept
-            return Decimal(number).scaleb(exponent, _exact)
-        number //= rest
+    digits = pairs.translate(_DIGITS).hex()
+    if not digits.isdecimal():
+        raise ValueError(f"the byte {max(pairs):02X} is no pair of decimal digits")
+    number = int(digits)
+    if first & 0x80:
+        places = (first & 0x7F) - 64
     else:
-        number *= 10 ** (exponent + scale)
+        places = (~first & 0x7F) - 64
+        number -= 10 ** len(digits) if number else 0
+    if scale is None:
+        return _floating(number, 2 * places - len(digits))
+    if number and places > (precision - scale + 1) // 2:
+        raise ValueError(f"its exponent {places} is outside decimal({precision},{scale})")
+    surplus = len(digits) - 2 * places - scale
+    if surplus < 0:
+        number *= 10**-surplus
+    elif surplus > 0:
+        whole, rest = divmod(number, 10**surplus)
+        if rest:  # more digits than the type has: all of them are kept
+            return Decimal(number).scaleb(-scale - surplus, _exact)
+        number = whole
     return Decimal(number).scaleb(-scale, _exact)
 
 
@@ -95,4 +111,147 @@ def pack_decimal(value: Decimal, size: int) -> bytes:
     text = "".join(map(str, digits)) + "0" * (exponent % 2)
     text = text.rjust(len(text) + len(text) % 2, "0")
     pairs = bytes(int(text[at : at + 2]) for at in range(0, len(text), 2))
-    return pack(Packed(bool(sign), len(pairs) + (exponent - exponent % 2) // 2, pairs), size)
+    return pack((bool(sign), len(pairs) + (exponent - exponent % 2) // 2, pairs), size)
+
+
+Moment = dt.datetime | dt.date | dt.time | str
+_AFTER: Final = {"year": "-", "month": "-", "day": " ", "hour": ":", "minute": ":", "second": ".", "fraction": ""}
+"""What stands behind a field when another one follows."""
+FIRST_PAIRS: Final = 5
+"""Pairs that the first field may have, which is the only one of more than two digits."""
+
+
+def moment_reader(kind: ColumnType) -> Callable[[bytes], Moment | None]:
+    """Reads datetimes of a type; None is NULL, ValueError what is none of its type."""
+    fields_of, made_of = _fields_reader(kind), _moment_maker(kind)
+    most = 9999 if kind.first == "year" else 99
+
+    def read(data: bytes) -> Moment | None:
+        packed = unpack(data)
+        if packed is None:
+            return None
+        negative, exponent, pairs = packed
+        if negative:
+            raise ValueError("it is negative")
+        fields = fields_of(exponent, pairs)
+        if fields[0] > most:
+            raise ValueError(f"its first field is {fields[0]}")
+        return made_of(fields)
+
+    return read
+
+
+def _moment_maker(kind: ColumnType) -> Callable[[list[int]], Moment]:
+    """Makes the value of the fields."""
+    if kind.first not in ("year", "hour") or kind.last in ("year", "month"):
+        return partial(_text, kind=kind, width=4 if kind.first == "year" else 2)
+    kept: Callable[..., Moment] = dt.datetime if kind.first == "year" else dt.time
+    if kind.last == "day":
+        kept = dt.date
+    if kind.last != "fraction":
+        return lambda fields: kept(*fields)
+    tick = 10 ** (6 - kind.fraction)
+    return lambda fields: kept(*fields[:-1], fields[-1] * tick)
+
+
+def span_reader(kind: ColumnType) -> Callable[[bytes], str | None]:
+    """Reads intervals of a type as text; None is NULL, ValueError what is none of its type."""
+    fields_of = _fields_reader(kind)
+    limit = 10 ** max(kind.precision, kind.fraction * (kind.first == "fraction"))
+
+    def read(data: bytes) -> str | None:
+        packed = unpack(data)
+        if packed is None:
+            return None
+        negative, exponent, pairs = packed
+        fields = fields_of(exponent, pairs)
+        if fields[0] >= limit:
+            raise ValueError(f"its first field is {fields[0]} and has more digits than its type")
+        return ("-" if negative and any(fields) else "") + _text(fields, kind=kind, width=1)
+
+    return read
+
+
+def pack_moment(value: Moment, kind: ColumnType) -> bytes:
+    """A datetime's bytes."""
+    match value:
+        case str():
+            return pack_span(value, kind)
+        case dt.datetime():
+            fields = [value.year, value.month, value.day, value.hour, value.minute, value.second]
+        case dt.date():
+            fields = [value.year, value.month, value.day]
+        case _:
+            fields = [value.hour, value.minute, value.second]
+    if kind.last == "fraction":
+        micros = value.microsecond if isinstance(value, dt.datetime | dt.time) else 0
+        return _packed(False, [*fields, micros // 10 ** (6 - kind.fraction)], kind)
+    return _packed(False, fields[: len(kind.fields)], kind)
+
+
+def pack_span(text: str, kind: ColumnType) -> bytes:
+    """The bytes of an interval, or of a datetime that is text."""
+    fields = [int(number) for number in re.findall(r"\d+", text)]
+    return _packed(text.startswith("-"), fields, kind)
+
+
+def _fields_reader(kind: ColumnType) -> Callable[[int, bytes], list[int]]:
+    """Reads the numbers of the fields; ValueError where a pair stands at a place that the type does not have."""
+    digits = (kind.fraction + 1) // 2 if kind.last == "fraction" else 0
+    top = PLACES[kind.first] + FIRST_PAIRS
+    count = top + digits if digits else top - PLACES[kind.last]
+    last = count - digits
+
+    def read(exponent: int, pairs: bytes) -> list[int]:
+        missing = top - exponent
+        aligned = (bytes(missing) + pairs if missing >= 0 else pairs[-missing:]).ljust(count, b"\0")
+        if (len(aligned) > count and any(aligned[count:])) or (missing < 0 and any(pairs[:-missing])):
+            raise ValueError(f"its exponent {exponent} is outside the type")
+        found = [*aligned[FIRST_PAIRS - 1 : last]]
+        if digits:
+            found.append(_fraction(aligned[last:count], kind))
+        # A first field of more than two digits goes on upwards.
+        found[0] += 100 * int(aligned[: FIRST_PAIRS - 1].translate(_DIGITS).hex())
+        return found
+
+    return read
+
+
+def _fraction(pairs: bytes, kind: ColumnType) -> int:
+    fraction = 0
+    for pair in pairs:
+        fraction = fraction * 100 + pair
+    if kind.fraction % 2:
+        fraction, rest = divmod(fraction, 10)
+        if rest:
+            raise ValueError("its fraction has more digits than its type")
+    return fraction
+
+
+def _packed(negative: bool, fields: Sequence[int], kind: ColumnType) -> bytes:
+    """The fields at their places."""
+    if len(fields) != len(kind.fields):
+        raise ValueError(f"{kind.form} {kind.first} to {kind.last} has {len(kind.fields)} fields, not {len(fields)}")
+    places: dict[int, int] = {}
+    for name, number in zip(kind.fields, fields, strict=True):
+        if name == "fraction":
+            digits = f"{number:0{kind.fraction}d}".ljust(6, "0")
+            places |= {-1: int(digits[:2]), -2: int(digits[2:4]), -3: int(digits[4:6])}
+            continue
+        rest, place = number, PLACES[name]
+        while rest:
+            rest, places[place] = divmod(rest, 100)
+            place += 1
+    top = max((place for place, pair in places.items() if pair), default=0)
+    pairs = bytes(places.get(place, 0) for place in range(top, -4, -1))
+    return pack((negative, top + 1, pairs), kind.size or 0)
+
+
+def _text(fields: Sequence[int], *, kind: ColumnType, width: int) -> str:
+    """The fields as the database writes them; an interval's first one without zeros before it."""
+    written: list[str] = []
+    for at, (name, number) in enumerate(zip(kind.fields, fields, strict=True)):
+        digits = kind.fraction if name == "fraction" else 2 if at else width
+        lead = "." if name == "fraction" and not at else ""
+        written.append(f"{lead}{number:0{digits}d}" + (_AFTER[name] if name != kind.last else ""))
+    return "".join(written)

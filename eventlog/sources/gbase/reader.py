@@ -1,4 +1,7 @@
-"""Records become committed transactions: each row waits, as its bytes, until its transaction commits. Does no I/O."""
+"""Records become committed transactions: each row waits, as its bytes, until its transaction commits. Does no I/O.
+
+What the server says in between, also its errors, is told in words.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,12 @@ from msgspec import Struct
 
 from eventlog.core.errors import DamageError, DataError, SourceError, shortened
 from eventlog.sources.gbase.codes import in_words
-from eventlog.sources.gbase.frames import Frame
-from eventlog.sources.gbase.layout import Layout, read_layout
-from eventlog.sources.gbase.records import ROWS, Record
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.layout import CapturedLayout, read_layout
+from eventlog.sources.gbase.records import ROWS, CdcRecord, RecordFrame
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.transactions import SpillFactory, Transactions
 
-Item = tuple[int, int, int, Frame]
+Item = tuple[int, int, int, RecordFrame]
 """A held record: how many layouts were known when it came, its sequence number, its label, and itself."""
 _row = Binary(">QIi").unpack_from
 _begin = Binary(">QIqI").unpack_from
@@ -29,7 +31,7 @@ OVERHEAD: Final = 250
 """Bytes that a held record takes beside its own."""
 
 
-class Committed(Struct, frozen=True, kw_only=True):
+class CommittedRecords(Struct, frozen=True, kw_only=True):
     """A committed transaction: where its commit stands, when it was, who did it, and what it did.
 
     `open` is where the earliest transaction began that was still open then, `since` the earliest with this one.
@@ -52,11 +54,11 @@ class RecordReader:
 
     def __init__(
         self,
-        settings: GbaseSettings,
+        settings: GBaseSettings,
         report: Callable[[str], None] = lambda _: None,
         spill: SpillFactory[Item] | None = None,
     ) -> None:
-        self.layouts: list[Layout | str] = []
+        self.layouts: list[CapturedLayout | str] = []
         self.labels: list[int] = []
         """The label of each layout."""
         self.met: Counter[int] = Counter()
@@ -71,7 +73,7 @@ class RecordReader:
         self._users: dict[int, int] = {}
         self._latest: dict[int, bytes] = {}
 
-    def read(self, frames: Iterable[Frame]) -> Iterator[Committed]:
+    def read(self, frames: Iterable[RecordFrame]) -> Iterator[CommittedRecords]:
         """The transactions that the records commit; SourceError when the server ended the session."""
         row, rows = _row, ROWS
         generation = len(self.layouts)
@@ -92,7 +94,7 @@ class RecordReader:
             if held:
                 self.transactions.extend(met, held, weight)
                 held, weight = [], 0
-            if number == Record.COMMTX:
+            if number == CdcRecord.COMMTX:
                 yield self._committed(frame)
             else:
                 self._other(frame)
@@ -100,41 +102,41 @@ class RecordReader:
         if held:
             self.transactions.extend(met, held, weight)
 
-    def _committed(self, frame: Frame) -> Committed:
+    def _committed(self, frame: RecordFrame) -> CommittedRecords:
         seq, tx, seconds = _commit(frame.data, 16)
         since = self.transactions.open
         items = self.transactions.commit(tx, seq)
         user = self._users.pop(tx, None)
         left = self.transactions.open
-        return Committed(seq=seq, time=_moment(seconds), user=user, open=left, since=since, items=items)
+        return CommittedRecords(seq=seq, time=_moment(seconds), user=user, open=left, since=since, items=items)
 
-    def _other(self, frame: Frame) -> None:
+    def _other(self, frame: RecordFrame) -> None:
         self.met[frame.number] += 1
         match frame.number:
-            case Record.BEGINTX:
+            case CdcRecord.BEGINTX:
                 seq, tx, _, user = _begin(frame.data, 16)
                 self.transactions.begin(tx, seq)
                 self._users[tx] = user
-            case Record.RBTX:
+            case CdcRecord.RBTX:
                 _, tx = _end(frame.data, 16)
                 self.transactions.rollback(tx)
                 self._users.pop(tx, None)
-            case Record.DISCARD:
+            case CdcRecord.DISCARD:
                 seq, tx = _end(frame.data, 16)
                 self.transactions.discard(tx, seq)
-            case Record.TRUNCATE:
+            case CdcRecord.TRUNCATE:
                 seq, tx, label = _row(frame.data, 16)
                 self.transactions.add(tx, seq, (len(self.layouts), seq, label, frame), OVERHEAD)
-            case Record.TABSCHEM:
+            case CdcRecord.TABSCHEM:
                 self._described(frame)
-            case Record.TIMEOUT:
+            case CdcRecord.TIMEOUT:
                 self.heard = int.from_bytes(frame.data[16:24], "big") or self.heard
-            case Record.ERROR:
+            case CdcRecord.ERROR:
                 self._failed(frame)
             case _:
                 self._report(f"Byte {frame.offset}: record number {frame.number} is not known and is left out.")
 
-    def _described(self, frame: Frame) -> None:
+    def _described(self, frame: RecordFrame) -> None:
         """A table is described, or described anew; its rows are read so from here on."""
         label = int.from_bytes(frame.data[16:20], "big", signed=True)
         if self._latest.get(label) == frame.data:
@@ -149,7 +151,7 @@ class RecordReader:
             self.layouts.append(str(error))
         self.labels.append(label)
 
-    def _failed(self, frame: Frame) -> None:
+    def _failed(self, frame: RecordFrame) -> None:
         flags, code = _error(frame.data, 16)
         told = f"Byte {frame.offset}: the server says {in_words(code)}"
         if frame.payload:

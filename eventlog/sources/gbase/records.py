@@ -1,11 +1,18 @@
-"""The records of the stream: their numbers, their names, and the fields that their headers hold."""
+"""The records of the stream: what they say and what their headers hold, and how bytes in any cut become records.
+
+Records are cut by the sizes in their headers alone: this knows no layouts, and does no I/O.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from struct import Struct as Binary
 from typing import Final
 
 from msgspec import Struct
+
+from eventlog.core.errors import DamageError
 
 SCHEME: Final = 66
 """The only packet scheme there is."""
@@ -13,7 +20,7 @@ COMMON_SIZE: Final = 16
 """Bytes that every header begins with."""
 
 
-class Record(IntEnum):
+class CdcRecord(IntEnum):
     """What a record says, by its number."""
 
     BEGINTX = 1
@@ -30,7 +37,7 @@ class Record(IntEnum):
     ERROR = 202
 
 
-ROWS: Final = frozenset((Record.INSERT, Record.DELETE, Record.UPDBEF, Record.UPDAFT))
+ROWS: Final = frozenset((CdcRecord.INSERT, CdcRecord.DELETE, CdcRecord.UPDBEF, CdcRecord.UPDAFT))
 """The records that carry a row, and behind the fields of their header the sizes of its variable columns."""
 
 
@@ -52,15 +59,15 @@ def _fields(*named: str) -> tuple[HeaderField, ...]:
 COMMON: Final = _fields("header_size:I", "payload_size:I", "packet_scheme:I", "record_number:I")
 _row = _fields("seq:Q", "txid:I", "userdata:i", "flags:I")
 FIELDS: Final[dict[int, tuple[HeaderField, ...]]] = {
-    Record.BEGINTX: _fields("seq:Q", "txid:I", "time:q", "user:I"),
-    Record.COMMTX: _fields("seq:Q", "txid:I", "time:q"),
-    Record.RBTX: _fields("seq:Q", "txid:I"),
+    CdcRecord.BEGINTX: _fields("seq:Q", "txid:I", "time:q", "user:I"),
+    CdcRecord.COMMTX: _fields("seq:Q", "txid:I", "time:q"),
+    CdcRecord.RBTX: _fields("seq:Q", "txid:I"),
     **dict.fromkeys(ROWS, _row),
-    Record.DISCARD: _fields("seq:Q", "txid:I"),
-    Record.TRUNCATE: _fields("seq:Q", "txid:I", "userdata:i"),
-    Record.TABSCHEM: _fields("userdata:i", "flags:I", "fixed_bytes:I", "nfixed:I", "nvar:I"),
-    Record.TIMEOUT: _fields("seq:Q"),
-    Record.ERROR: _fields("flags:I", "code:i"),
+    CdcRecord.DISCARD: _fields("seq:Q", "txid:I"),
+    CdcRecord.TRUNCATE: _fields("seq:Q", "txid:I", "userdata:i"),
+    CdcRecord.TABSCHEM: _fields("userdata:i", "flags:I", "fixed_bytes:I", "nfixed:I", "nvar:I"),
+    CdcRecord.TIMEOUT: _fields("seq:Q"),
+    CdcRecord.ERROR: _fields("flags:I", "code:i"),
 }
 """What stands in a header behind its common part."""
 
@@ -73,7 +80,7 @@ LEAST: Final[dict[int, int]] = {
 def name_of(number: int) -> str:
     """A record's name, as people know it."""
     try:
-        return f"CDC_REC_{Record(number).name}"
+        return f"CDC_REC_{CdcRecord(number).name}"
     except ValueError:
         return f"unknown record {number}"
 
@@ -81,3 +88,154 @@ def name_of(number: int) -> str:
 def place_of(seq: int) -> str:
     """A sequence number as the server prints it: the logical log and the position in it."""
     return f"{seq >> 32}:0x{seq & 0xFFFFFFFF:X}"
+
+
+LARGEST: Final = 16 * 1024 * 1024
+"""Bytes that a record may have unless somebody says otherwise; a row has 32,767 at most."""
+MOST_LEAST: Final = max(LEAST.values())
+_common = Binary(">4I").unpack_from
+
+
+class RecordFrame(Struct, frozen=True, gc=False):
+    """One record: where it begins in the stream, its number, how long its header is, and all its bytes."""
+
+    offset: int
+    number: int
+    header_size: int
+    data: bytes
+
+    @property
+    def payload(self) -> bytes:
+        """What follows the header."""
+        return self.data[self.header_size :]
+
+
+class Framer:
+    """Cuts what it is fed into records and keeps the beginning of the next one.
+
+    Damage is raised once everything before it was handed out: by the call that finds nothing else to give. A record of
+    another packet scheme is damage too, unless it is to be skipped by its length.
+    """
+
+    def __init__(self, *, largest: int = LARGEST, skip_schemes: bool = False) -> None:
+        self.offset = 0
+        """Where the first byte is that was not handed out."""
+        self.skipped = 0
+        """How many records of other schemes were skipped."""
+        self._largest = largest
+        self._skip_schemes = skip_schemes
+        self._pieces: list[bytes] = []
+        self._kept = 0
+        self._needed = COMMON_SIZE
+        self.damage: DamageError | None = None
+        """What is wrong with what comes next; set before anybody hears of it."""
+
+    @property
+    def kept(self) -> int:
+        """Bytes of a record that has not come whole."""
+        return self._kept
+
+    @property
+    def rest(self) -> bytes:
+        """The bytes that were not handed out."""
+        return b"".join(self._pieces)
+
+    def feed(self, chunk: bytes) -> list[RecordFrame]:
+        """The records that are whole now; DamageError when what comes next is none."""
+        self._raise_damage()
+        self._pieces.append(chunk)
+        self._kept += len(chunk)
+        if self._kept < self._needed:  # nothing is joined before it pays: a record may come byte by byte
+            return []
+        found = self._cut(b"".join(self._pieces) if len(self._pieces) > 1 else chunk)
+        if not found:
+            self._raise_damage()
+        return found
+
+    def drop(self) -> int:
+        """Forgets what was kept, as at the end of a read whose buffer had rubbish behind it; says how much it was."""
+        dropped, self._kept = self._kept, 0
+        self.offset += dropped
+        self._pieces.clear()
+        self._needed = COMMON_SIZE
+        self.damage = None
+        return dropped
+
+    def close(self) -> None:
+        """DamageError when there was any that nobody has heard of, or when the last record never came whole."""
+        self._raise_damage()
+        if self._kept:
+            missing = self._needed - self._kept
+            what = "header" if self._kept < COMMON_SIZE else "record"
+            raise DamageError(
+                f"the stream ends inside a {what}, {missing} byte(s) after its {self._kept} are missing",
+                offset=self.offset,
+            )
+
+    def _cut(self, buffer: bytes) -> list[RecordFrame]:
+        found: list[RecordFrame] = []
+        at, end, base, largest = 0, len(buffer), self.offset, self._largest
+        needed = COMMON_SIZE
+        while end - at >= COMMON_SIZE:
+            header, payload, scheme, number = _common(buffer, at)
+            size = header + payload
+            if scheme != SCHEME or size > largest or (header < MOST_LEAST and header < LEAST.get(number, COMMON_SIZE)):
+                problem = self._problem(header, payload, scheme, number)
+                if problem is not None:
+                    self.damage = DamageError(problem, offset=base + at)
+                    break
+            if at + size > end:
+                needed = size
+                break
+            if scheme == SCHEME:
+                found.append(RecordFrame(base + at, number, header, buffer[at : at + size]))
+            else:
+                self.skipped += 1
+            at += size
+        self.offset = base + at
+        self._kept = end - at
+        self._pieces = [buffer[at:]] if at < end else []
+        self._needed = needed
+        return found
+
+    def _problem(self, header: int, payload: int, scheme: int, number: int) -> str | None:
+        """What is wrong with a common header; None when its record is only to be skipped."""
+        if header < COMMON_SIZE:
+            return f"the record says that its header has {header} bytes, and every header has {COMMON_SIZE} or more"
+        if scheme != SCHEME and not self._skip_schemes:
+            return f"the record has packet scheme {scheme}, and only {SCHEME} is defined"
+        if header + payload > self._largest:
+            return f"the record says that it has {header + payload} bytes, and the limit is {self._largest}"
+        if scheme == SCHEME:
+            return f"the header of record number {number} has {header} bytes and needs {LEAST[number]}"
+        return None
+
+    def _raise_damage(self) -> None:
+        if self.damage is not None:
+            raise self.damage
+
+
+def frames(
+    chunks: Iterable[bytes], *, largest: int = LARGEST, skip_schemes: bool = False, dirty: bool = False
+) -> Iterator[list[RecordFrame]]:
+    """The records of a whole stream, as they come; DamageError behind the last good one.
+
+    `dirty` says that each chunk is one read whose buffer had rubbish behind the records: it ends at its first bad header.
+    """
+    framer = Framer(largest=largest, skip_schemes=skip_schemes)
+    for chunk in chunks:
+        if dirty:
+            yield from _one_read(framer, chunk)
+        elif found := framer.feed(chunk):
+            yield found
+    framer.close()
+
+
+def _one_read(framer: Framer, chunk: bytes) -> Iterator[list[RecordFrame]]:
+    try:
+        found = framer.feed(chunk)
+    except DamageError:
+        found = []
+    framer.drop()
+    if found:
+        yield found

@@ -1,74 +1,88 @@
-"""A whole row: its bytes become values by name, column by column and exactly, or by code that `compiled` makes.
-
-The code does at once what the codecs do one by one, for rows in which nothing is odd; any other row is read slowly.
-"""
+"""A whole row: its bytes become values by name, each column with its codec."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
-from typing import Final, Literal
+from struct import Struct as Binary
+from typing import Any, Final, Literal
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Value
-from eventlog.sources.gbase.layout import CapturedColumn, Layout
-from eventlog.sources.gbase.values import Codec, TextRules, codec
+from eventlog.sources.gbase.layout import CapturedLayout
+from eventlog.sources.gbase.values import TextRules, codec
 
 Order = Literal["auto", "big", "little"]
 """In which byte order the sizes of the varying columns are written; each row shows it."""
 Values = dict[str, Value]
-Reader = Callable[[bytes, int], Values]
+ReadRow = Callable[[bytes, int], Values]
 """Takes a record and the size of its header; DataError names the column that is damaged."""
-FIXED_HEADER: Final = 36
+FIXED_HEADER_BYTES: Final = 36
 """Where the sizes begin in the header of a row."""
-MOST_SIZE: Final = 65_536
+MOST_ROW_BYTES: Final = 65_536
 """No row is as long, so sizes that are not below it were read in the wrong order."""
+_SIGNS: Final = {"auto": "<>", "big": ">", "little": "<"}
 
 
-class SlowReader:
-    """Reads rows of a layout one column at a time, and says what is wrong with them."""
+class RowReader:
+    """Reads the rows of a layout, and says what is wrong with them."""
 
-    def __init__(self, layout: Layout, texts: TextRules, order: Order) -> None:
-        self._layout = layout
-        self._order = order
-        self._fixed = [(column, codec(column.type, texts)) for column in layout.fixed]
-        self._varying = [(column, codec(column.type, texts)) for column in layout.varying]
+    def __init__(self, layout: CapturedLayout, texts: TextRules, order: Order = "auto") -> None:
+        self.layout = layout
+        codecs = [codec(column.type, texts) for column in layout.fixed]
+        varying = [codec(column.type, texts) for column in layout.varying]
+        columns = zip((*layout.fixed, *layout.varying), (*codecs, *varying), strict=True)
+        self._columns = [(column.name, own.read) for column, own in columns]
+        self._fixed = Binary(">" + "".join(own.form for own in codecs)).unpack_from
+        self._fixed_bytes = layout.fixed_bytes
+        self._sizes_bytes = 4 * len(layout.varying)
+        self._orders = [Binary(f"{sign}{len(layout.varying)}I").unpack_from for sign in _SIGNS[order]]
 
     def __call__(self, data: bytes, header_size: int) -> Values:
-        sizes = sizes_of(self._layout, data, header_size, self._order)
-        values: Values = {}
-        at = header_size
-        for column, own in self._fixed:
-            at = self._read(values, column, own, data, (at, column.type.size or 0))
-        for (column, own), size in zip(self._varying, sizes, strict=True):
-            at = self._read(values, column, own, data, (at, size))
-        return values
-
-    def _read(self, values: Values, column: CapturedColumn, own: Codec, data: bytes, place: tuple[int, int]) -> int:
-        start, size = place
-        found = data[start : start + size]
+        sizes = self.sizes(data, header_size)
+        pieces = [*self._fixed(data, header_size)]
+        at = header_size + self._fixed_bytes
+        for size in sizes:
+            pieces.append(data[at : at + size])
+            at += size
         try:
-            values[column.name] = own.decode(found)
-        except (ValueError, OverflowError, IndexError) as error:
-            shown = found[:40].hex() + ("…" if size > 40 else "")
-            raise DataError(f"the column {column.name} holds no {column.written} ({shown}): {error}.") from None
-        return start + size
+            return {name: read(piece) for (name, read), piece in zip(self._columns, pieces)}  # noqa: B905  # is checked above
+        except (ValueError, OverflowError, IndexError):
+            raise self._damaged(data, header_size, sizes, pieces) from None
 
-
-def sizes_of(layout: Layout, data: bytes, header_size: int, order: Order) -> Sequence[int]:
-    """The sizes of the varying columns, in the order of bytes in which they fit; DataError when neither does."""
-    surplus = header_size - FIXED_HEADER
-    if surplus != 4 * len(layout.varying):
+    def sizes(self, data: bytes, header_size: int) -> Sequence[int]:
+        """The sizes of the varying columns, in the order of bytes in which they fit; DataError when neither does."""
+        if header_size - FIXED_HEADER_BYTES != self._sizes_bytes:
+            raise self._without_sizes(header_size)
+        rest = len(data) - header_size - self._fixed_bytes
+        for unpack in self._orders:
+            sizes = unpack(data, FIXED_HEADER_BYTES)
+            if sum(sizes) == rest and (rest < MOST_ROW_BYTES or max(sizes, default=0) < MOST_ROW_BYTES):
+                return sizes
         raise DataError(
-            f"the header has {surplus} bytes of sizes, and {len(layout.varying)} column(s) of varying length need"
-            f" {4 * len(layout.varying)}."
+            f"the row has {len(data) - header_size} bytes, and neither byte order of its sizes fits"
+            f" {self._fixed_bytes} bytes of fixed length and {len(self.layout.varying)} column(s) of varying length."
         )
-    rest = len(data) - header_size - layout.fixed_bytes
-    for sign in {"auto": "<>", "big": ">", "little": "<"}[order]:
-        sizes = struct.unpack_from(f"{sign}{len(layout.varying)}I", data, FIXED_HEADER)
-        if sum(sizes) == rest and max(sizes, default=0) < MOST_SIZE:
-            return sizes
-    raise DataError(
-        f"the row has {len(data) - header_size} bytes, and neither byte order of its sizes fits"
-        f" {layout.fixed_bytes} bytes of fixed length and {len(layout.varying)} column(s) of varying length."
-    )
+
+    def _without_sizes(self, header_size: int) -> DataError:
+        return DataError(
+            f"the header has {header_size - FIXED_HEADER_BYTES} bytes of sizes, and {len(self.layout.varying)}"
+            f" column(s) of varying length need {self._sizes_bytes}."
+        )
+
+    def _damaged(self, data: bytes, header_size: int, sizes: Sequence[int], pieces: Sequence[Any]) -> DataError:
+        """Which column is the first that cannot be read, and why."""
+        widths = [*[column.type.size or 0 for column in self.layout.fixed], *sizes]
+        problems = [_problem(read, piece) for (_, read), piece in zip(self._columns, pieces, strict=True)]
+        first = next(number for number, problem in enumerate(problems) if problem is not None)
+        at, width = header_size + sum(widths[:first]), widths[first]
+        column = (*self.layout.fixed, *self.layout.varying)[first]
+        shown = data[at : at + min(width, 40)].hex() + ("…" if width > 40 else "")
+        return DataError(f"the column {column.name} holds no {column.written} ({shown}): {problems[first]}.")
+
+
+def _problem(read: Callable[[Any], Value], piece: Any) -> Exception | None:
+    try:
+        read(piece)
+    except (ValueError, OverflowError, IndexError) as error:
+        return error
+    return None

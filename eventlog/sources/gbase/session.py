@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.gbase.codes import in_words
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.settings import GBaseSettings
 
 READ: Final = 65_536
 """Bytes that are asked for at once."""
@@ -36,11 +36,11 @@ class Driver(Protocol):
         """Ends the connection."""
 
 
-class Session:
+class CaptureSession:
     """An activated session. What it switched on is switched off when it closes, but for what others still use."""
 
     def __init__(
-        self, driver: Driver, settings: GbaseSettings, start: int, report: Callable[[str], None] = lambda _: None
+        self, driver: Driver, settings: GBaseSettings, start: int, report: Callable[[str], None] = lambda _: None
     ) -> None:
         self._driver = driver
         self._settings = settings

@@ -8,12 +8,12 @@ from typing import Literal
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.secrets import SecretSettings
-from eventlog.sources.gbase.frames import LARGEST
+from eventlog.sources.gbase.records import LARGEST
 from eventlog.sources.gbase.rows import Order
 from eventlog.sources.gbase.values import TextRules
 
 
-class GbaseSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GBaseSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a stream is read, and where it comes from.
 
     `tables` gives the labels of the stream (userdata) their tables: `{"111" = "shop.t1"}`, for a server with the

@@ -1,26 +1,111 @@
-"""The GBase source: the images that a session or captured files give, for the one source of streams."""
+"""The GBase source: the images that a session on a server or captured files give, for the one source of streams."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Captured
 from eventlog.core.schema import Catalog
-from eventlog.sources.gbase.feeds import Feed, FileFeed, SessionFeed
-from eventlog.sources.gbase.frames import Framer
+from eventlog.sources.gbase.drivers import driver_of
+from eventlog.sources.gbase.files import chunks_of
 from eventlog.sources.gbase.images import ImageMaker
 from eventlog.sources.gbase.reader import Item, RecordReader
-from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.records import CdcRecord, Framer
+from eventlog.sources.gbase.session import CaptureSession, Driver
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.marks import FileMarks
 from eventlog.sources.stream.source import StreamPiece, StreamSource
 from eventlog.sources.stream.spill import spill_to
 
 
-class GbaseReader:
+class Feed(Protocol):
+    """Bytes of one stream, from a sequence number on or from an earlier place; what was seen before is told apart."""
+
+    live: bool
+    """Whether a timeout in the stream says that there is nothing at the moment; in a file it says that there was."""
+
+    def open(self, start: int) -> None:
+        """Begins at the record with that sequence number, or before it; 0 is the beginning of a file, or now."""
+
+    def read(self) -> bytes:
+        """The next bytes; none when there is nothing at the moment."""
+
+    def close(self) -> None:
+        """Gives back what it holds."""
+
+
+class FileFeed:
+    """A file or a folder of captured bytes, read from its beginning; what is appended meanwhile is read too."""
+
+    live = False
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._chunks: Iterator[bytes] = iter(())
+        self._read = 0
+
+    def open(self, start: int) -> None:
+        self._read = 0
+        self._chunks = chunks_of(self._path)
+
+    def read(self) -> bytes:
+        for chunk in self._chunks:
+            self._read += len(chunk)
+            return chunk
+        return self._appended()
+
+    def close(self) -> None:
+        self._chunks = iter(())
+
+    def _appended(self) -> bytes:
+        """What came behind what was read, in the same file or in a new one."""
+        skipped = 0
+        self._chunks = chunks_of(self._path)
+        for chunk in self._chunks:
+            if skipped + len(chunk) > self._read:
+                fresh = chunk[self._read - skipped :] if skipped < self._read else chunk
+                self._read += len(fresh)
+                return fresh
+            skipped += len(chunk)
+        return b""
+
+
+class SessionFeed:
+    """A session on a server, opened anew wherever the stream is to begin."""
+
+    live = True
+
+    def __init__(
+        self, connect: Callable[[], Driver], settings: GBaseSettings, report: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._connect = connect
+        self._settings = settings
+        self._report = report
+        self._driver: Driver | None = None
+        self._session: CaptureSession | None = None
+
+    def open(self, start: int) -> None:
+        self.close()
+        self._driver = self._connect()
+        self._session = CaptureSession(self._driver, self._settings, start, self._report)
+
+    def read(self) -> bytes:
+        assert self._session is not None
+        return self._session.read()
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        if self._driver is not None:
+            self._driver.close()
+        self._session = self._driver = None
+
+
+class GBaseReader:
     """Reads a feed. Places are sequence numbers, and the stream is read from the earliest transaction that was open."""
 
     may_change = False  # a log is what it is; nothing for a while says nothing
@@ -28,7 +113,7 @@ class GbaseReader:
     def __init__(
         self,
         feed: Feed,
-        settings: GbaseSettings,
+        settings: GBaseSettings,
         known: Catalog | None = None,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -46,11 +131,11 @@ class GbaseReader:
         records = RecordReader(settings, self._report, spill_to(Item, folder))
         maker = ImageMaker(settings, records, self._known)
         while True:
-            beats = records.met[Record.TIMEOUT]
+            beats = records.met[CdcRecord.TIMEOUT]
             chunk = self._feed.read()
             for committed in records.read(framer.feed(chunk)):
                 yield from maker.pieces(committed)
-            if not chunk or (self._feed.live and records.met[Record.TIMEOUT] > beats):
+            if not chunk or (self._feed.live and records.met[CdcRecord.TIMEOUT] > beats):
                 yield None
 
     def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
@@ -61,15 +146,13 @@ class GbaseReader:
 
 
 def gbase_source(
-    settings: GbaseSettings,
+    settings: GBaseSettings,
     known: Catalog | None = None,
     *,
     report: Callable[[str], None] = lambda _: None,
     backoff: Backoff | None = None,
 ) -> StreamSource:
     """The source that the settings describe: captured files if they name a path, else a server."""
-    from eventlog.sources.gbase.drivers import driver_of
-
     if settings.dirty:  # a line that is still being written would look like one with rubbish behind it
         hint = (
             "Convert them with `eventlog convert --from gbase`; what is published must hold the bytes that were read."
@@ -78,4 +161,4 @@ def gbase_source(
     feed: Feed = (
         FileFeed(Path(settings.path)) if settings.path else SessionFeed(lambda: driver_of(settings), settings, report)
     )
-    return StreamSource(GbaseReader(feed, settings, known, report), FileMarks(Path(settings.marks)), backoff=backoff)
+    return StreamSource(GBaseReader(feed, settings, known, report), FileMarks(Path(settings.marks)), backoff=backoff)

@@ -1,13 +1,9 @@
-"""One column's value: its bytes in the stream become a Python value, and back. Knows no framing and does no I/O.
-
-`codec` is the plain and exact way, one call a value; `rows` compiles the same for whole rows and falls back to this.
-"""
+"""One column's value: its bytes in the stream become a Python value, and back. Knows no framing and does no I/O."""
 
 from __future__ import annotations
 
 import codecs
 import datetime as dt
-import math
 import struct
 from collections.abc import Callable
 from functools import partial
@@ -17,9 +13,15 @@ from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Value
-from eventlog.sources.gbase.moments import pack_moment, pack_span, unpack_moment, unpack_span
-from eventlog.sources.gbase.packed import pack_decimal, unpack_decimal
-from eventlog.sources.gbase.types import ColumnType, Form
+from eventlog.sources.gbase.layout import ColumnType, ValueForm
+from eventlog.sources.gbase.packed import (
+    moment_reader,
+    pack_decimal,
+    pack_moment,
+    pack_span,
+    span_reader,
+    unpack_decimal,
+)
 
 DAY_ZERO: Final = dt.date(1899, 12, 31).toordinal()
 _LOCALES: Final = {"57372": "utf-8", "819": "iso8859-1", "1252": "cp1252", "5488": "gb18030"}
@@ -47,75 +49,89 @@ class TextRules(Struct, frozen=True, kw_only=True):
         """The name of the code set in Python."""
         return _LOCALES.get(self.encoding, self.encoding)
 
-    def read(self, data: bytes) -> str | bytes:
-        """The text of bytes; ValueError where they are none and that is to be told."""
-        try:
-            return str(data, self.codec)
-        except UnicodeDecodeError:
-            if self.invalid == "strict":
-                raise
-            return str(data, self.codec, "replace") if self.invalid == "replace" else data
+    @property
+    def reader(self) -> Callable[[bytes], Value]:
+        """Reads the text of bytes; ValueError where they are none and that is to be told."""
+        codec, invalid = self.codec, self.invalid
+        if invalid == "strict":
+            return bytes.decode if codec == "utf-8" else lambda data: str(data, codec)
+
+        def read(data: bytes) -> str | bytes:
+            try:
+                return str(data, codec)
+            except UnicodeDecodeError:
+                return str(data, codec, "replace") if invalid == "replace" else data
+
+        return read
 
 
 class Codec(Struct, frozen=True):
-    """Both ways of one column: ValueError where bytes are no value, or OverflowError where a value has no bytes."""
+    """Both ways of one column: ValueError where bytes are no value, or OverflowError where a value has no bytes.
 
-    decode: Callable[[bytes], Value]
+    `form` is what `struct` takes out of a row for it, big-endian, and `read` what makes a value of that; a column of
+    varying length is read from its bytes.
+    """
+
+    form: str
+    read: Callable[[Any], Value]
     encode: Callable[[Any], bytes]
+
+    def decode(self, data: bytes) -> Value:
+        """The value of a column's bytes."""
+        return self.read(struct.unpack(f">{self.form}", data)[0] if self.form in _NUMBERS else data)
+
+
+_NUMBERS: Final = {"h": 2, "i": 4, "q": 8}
+"""The forms that are numbers to `struct`, and how many bytes they have; all others are bytes."""
 
 
 def codec(kind: ColumnType, texts: TextRules, *, wide: bool = True) -> Codec:
     """The codec of a column; `wide` says that a varchar's length is written in two bytes."""
+    size = kind.size or 0
+    form = f"{size}s"
     match kind.form:
-        case Form.SMALLINT | Form.INTEGER | Form.BIGINT:
-            return _whole(kind.size or 0)
-        case Form.INT8:
-            return Codec(_read_int8, _write_int8)
-        case Form.FLOAT | Form.SMALLFLOAT:
-            form = ">d" if kind.form is Form.FLOAT else ">f"
-            return Codec(partial(_read_float, form), partial(_write_float, form))
-        case Form.DECIMAL:
-            size = kind.size or 0
-            return Codec(
-                lambda data: unpack_decimal(data, kind.precision, kind.scale),
-                lambda value: bytes(size) if value is None else pack_decimal(value, size),
-            )
-        case Form.DATE:
-            return Codec(_read_date, _write_date)
-        case Form.DATETIME | Form.INTERVAL:
-            return _timely(kind)
-        case Form.BOOLEAN:
-            return Codec(_read_boolean, _write_boolean)
-        case Form.CHAR:
-            return Codec(partial(_read_char, texts), partial(_write_char, texts, kind.size or 0))
-        case Form.VARCHAR:
-            return Codec(partial(_read_varchar, texts), partial(_write_varchar, texts, wide))
-        case Form.LVARCHAR:
-            return Codec(partial(_read_lvarchar, texts), partial(_write_lvarchar, texts))
-        case Form.LOCATOR:
-            return Codec(lambda data: data if any(data) else None, lambda value: bytes(76) if value is None else value)
+        case ValueForm.SMALLINT | ValueForm.INTEGER | ValueForm.BIGINT:
+            return _whole(size)
+        case ValueForm.INT8:
+            return Codec(form, _read_int8, _write_int8)
+        case ValueForm.FLOAT | ValueForm.SMALLFLOAT:
+            number = struct.Struct(">d" if kind.form is ValueForm.FLOAT else ">f")
+            return Codec(form, partial(_read_float, number.unpack), partial(_write_float, number))
+        case ValueForm.DECIMAL:
+            read = partial(unpack_decimal, precision=kind.precision, scale=kind.scale)
+            return Codec(form, read, lambda value: bytes(size) if value is None else pack_decimal(value, size))
+        case ValueForm.DATE:
+            return Codec("i", _read_date, _write_date)
+        case ValueForm.DATETIME:
+            return Codec(form, moment_reader(kind), partial(_write_packed, kind, pack_moment))
+        case ValueForm.INTERVAL:
+            return Codec(form, span_reader(kind), partial(_write_packed, kind, pack_span))
+        case ValueForm.BOOLEAN:
+            return Codec(form, _read_boolean, _write_boolean)
+        case ValueForm.CHAR:
+            return Codec(form, _char_reader(texts), partial(_write_char, texts, size))
+        case ValueForm.VARCHAR:
+            return Codec("", partial(_read_varchar, texts.reader), partial(_write_varchar, texts, wide))
+        case ValueForm.LVARCHAR:
+            return Codec("", partial(_read_lvarchar, texts.reader), partial(_write_lvarchar, texts))
+        case ValueForm.LOCATOR:
+            return Codec(form, lambda data: data if any(data) else None, lambda value: value or bytes(size))
 
 
 def _whole(size: int) -> Codec:
     null = -(1 << (8 * size - 1))
-
-    def decode(data: bytes) -> Value:
-        number = int.from_bytes(data, "big", signed=True)
-        return None if number == null else number
+    form = next(form for form, own in _NUMBERS.items() if own == size)
 
     def encode(value: int | None) -> bytes:
         if value == null:
             raise OverflowError(f"{value} is how NULL is written")
         return (null if value is None else value).to_bytes(size, "big", signed=True)
 
-    return Codec(decode, encode)
+    return Codec(form, lambda number: None if number == null else number, encode)
 
 
-def _timely(kind: ColumnType) -> Codec:
-    size = kind.size or 0
-    read: Callable[[bytes, ColumnType], Value] = unpack_moment if kind.form is Form.DATETIME else unpack_span
-    write: Callable[[Any, ColumnType], bytes] = pack_moment if kind.form is Form.DATETIME else pack_span
-    return Codec(lambda data: read(data, kind), lambda value: bytes(size) if value is None else write(value, kind))
+def _write_packed(kind: ColumnType, pack: Callable[[Any, ColumnType], bytes], value: Any) -> bytes:
+    return bytes(kind.size or 0) if value is None else pack(value, kind)
 
 
 def _read_int8(data: bytes) -> Value:
@@ -133,19 +149,16 @@ def _write_int8(value: int | None) -> bytes:
     return struct.pack(">hII", -1 if value < 0 else 1, abs(value) & 0xFFFFFFFF, abs(value) >> 32)
 
 
-def _read_float(form: str, data: bytes) -> Value:
-    (number,) = struct.unpack(form, data)
-    if math.isnan(number) and data == b"\xff" * len(data):
-        return None
-    return float(number)
+def _read_float(unpack: Callable[[bytes], tuple[float]], data: bytes) -> Value:
+    (number,) = unpack(data)
+    return None if number != number and data == b"\xff" * len(data) else number  # noqa: PLR0124  # as NaN does
 
 
-def _write_float(form: str, value: float | None) -> bytes:
-    return b"\xff" * struct.calcsize(form) if value is None else struct.pack(form, value)
+def _write_float(form: struct.Struct, value: float | None) -> bytes:
+    return b"\xff" * form.size if value is None else form.pack(value)
 
 
-def _read_date(data: bytes) -> Value:
-    (days,) = struct.unpack(">i", data)
+def _read_date(days: int) -> Value:
     return None if days == -0x80000000 else dt.date.fromordinal(DAY_ZERO + days)
 
 
@@ -164,10 +177,11 @@ def _write_boolean(value: bool | None) -> bytes:
     return b"\1\0" if value is None else bytes([0, value])
 
 
-def _read_char(texts: TextRules, data: bytes) -> Value:
-    if data[0] == 0:
-        return None
-    return texts.read(data.rstrip(b" ") if texts.trim else data)
+def _char_reader(texts: TextRules) -> Callable[[bytes], Value]:
+    text = texts.reader
+    if texts.trim:
+        return lambda data: text(data.rstrip(b" ")) if data[0] else None
+    return lambda data: text(data) if data[0] else None
 
 
 def _write_char(texts: TextRules, size: int, value: str | None) -> bytes:
@@ -177,7 +191,7 @@ def _write_char(texts: TextRules, size: int, value: str | None) -> bytes:
     return data.ljust(size, b" ")
 
 
-def _read_varchar(texts: TextRules, data: bytes) -> Value:
+def _read_varchar(text: Callable[[bytes], Value], data: bytes) -> Value:
     """Of both widths of the length only one can fit the number of bytes."""
     size = len(data)
     if data[0] + 1 == size:
@@ -186,7 +200,7 @@ def _read_varchar(texts: TextRules, data: bytes) -> Value:
         content = data[2:]
     else:
         raise ValueError(f"its length {data[:2].hex()} fits no {size} bytes")
-    return None if content == b"\0" else texts.read(content)
+    return None if content == b"\0" else text(content)
 
 
 def _write_varchar(texts: TextRules, wide: bool, value: str | None) -> bytes:
@@ -194,12 +208,12 @@ def _write_varchar(texts: TextRules, wide: bool, value: str | None) -> bytes:
     return len(content).to_bytes(2 if wide else 1, "big") + content
 
 
-def _read_lvarchar(texts: TextRules, data: bytes) -> Value:
+def _read_lvarchar(text: Callable[[bytes], Value], data: bytes) -> Value:
     if len(data) < 3 or (data[0] << 8 | data[1]) + 2 != len(data):
         raise ValueError(f"its length {data[:2].hex()} fits no {len(data)} bytes")
     if data[2] > 1:
         raise ValueError(f"its null flag is {data[2]}")
-    return None if data[2] else texts.read(data[3:])
+    return None if data[2] else text(data[3:])
 
 
 def _write_lvarchar(texts: TextRules, value: str | None) -> bytes:

@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import ABSENT, Absent, Row
-from eventlog.sources.linter.coding import Action
-from eventlog.sources.linter.parts import Operation
+from eventlog.sources.linter.operations import Action, Operation
 from eventlog.sources.linter.tables import SourceTable
 
 Content = bytes | Absent | None

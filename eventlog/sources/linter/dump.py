@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import DataError, shortened
 from eventlog.core.model import Row, Value
-from eventlog.sources.linter.coding import BLOB_ACTIONS, ROW_ACTIONS, Action, reading
-from eventlog.sources.linter.parts import operation
+from eventlog.sources.linter.operations import BLOB_ACTIONS, ROW_ACTIONS, Action, operation, reading
 from eventlog.sources.linter.rows import QueueRow, address, oper_time
 from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.linter.tables import SourceTable, SourceTables

@@ -16,12 +16,11 @@ from msgspec.structs import replace
 from eventlog.core.errors import DataError
 from eventlog.core.model import Image, Transaction
 from eventlog.core.schema import Catalog
-from eventlog.sources.linter.coding import Action, reading
-from eventlog.sources.linter.rows import QueueRow, address
+from eventlog.sources.linter.operations import Action, reading
+from eventlog.sources.linter.rows import QueueRow, address, utc_reader
 from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.linter.tables import SourceTables
 from eventlog.sources.linter.telling import Telling
-from eventlog.sources.linter.zones import utc_reader
 from eventlog.sources.stream.transactions import SpillFactory, Transactions
 
 Report = Callable[[str], None]
@@ -42,10 +41,10 @@ def images(
     spill: SpillFactory[QueueRow] | None = None,
 ) -> Iterator[Image]:
     """The images of the transactions that end among the rows; `Committed` also knows their catalog."""
-    return Committed(schema, settings, report, spill).images(rows)
+    return CommittedRows(schema, settings, report, spill).images(rows)
 
 
-class Committed:
+class CommittedRows:
     """Reads a queue's rows; transactions that have not ended wait here, in the spill if they are too many for memory.
 
     What ended before the place `begin` was handed out formerly.
@@ -180,12 +179,10 @@ class Committed:
             )
 
 
-def _ended_with_last(told: Iterable[Image]) -> Iterator[Image]:
-    """The images, the last one marked as such."""
-    held: Image | None = None
+def _ended_with_last(told: Iterator[Image]) -> Iterator[Image]:
+    """The images of a transaction that did something, the last one marked as such."""
+    held = next(told)
     for image in told:
-        if held is not None:
-            yield held
+        yield held
         held = image
-    if held is not None:
-        yield replace(held, last=True)
+    yield replace(held, last=True)

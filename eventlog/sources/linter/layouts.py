@@ -60,7 +60,7 @@ _PUBLISHED: Final = {Type.DATE: "timestamp(2)", Type.EXTFILE: "varchar(512)", Ty
 _written = re.compile(r"\s*([a-z ]+?)\s*(?:\(\s*(\d+)\s*(?:,\s*\d+\s*)?\)\s*([a-z ]*))?\s*", re.IGNORECASE).fullmatch
 
 
-class Field(Struct, frozen=True, kw_only=True):
+class RecordField(Struct, frozen=True, kw_only=True):
     """One column of a record."""
 
     name: str
@@ -76,13 +76,13 @@ class RecordLayout(Struct, frozen=True, kw_only=True):
     """
 
     table: Table
-    fields: tuple[Field, ...]
+    fields: tuple[RecordField, ...]
     byte_order: ByteOrder = "little"
     null_mask: bool = True
     strict: bool = True
 
 
-def record_fields(table: Table, code_page: str, code_pages: Mapping[str, str]) -> tuple[Field, ...]:
+def record_fields(table: Table, code_page: str, code_pages: Mapping[str, str]) -> tuple[RecordField, ...]:
     """The columns of a table; the code page is the one set for `table.column`, else for the table, else the source's."""
     pages = {name.casefold(): page for name, page in code_pages.items()}
     own = pages.get(table.name.casefold(), code_page)
@@ -113,7 +113,7 @@ def _published(table: Table) -> Iterator[Column]:
         yield column if name is None else replace(column, type=name.format(length=found.length))
 
 
-def _field(table: Table, column: Column, code_page: str) -> Field:
+def _field(table: Table, column: Column, code_page: str) -> RecordField:
     match = _written(column.type)
     name = " ".join(f"{match[1]} {match[3] or ''}".lower().split()) if match else ""
     found = _NAMES.get(name)
@@ -122,4 +122,4 @@ def _field(table: Table, column: Column, code_page: str) -> Field:
             f"Column {column.name} of {table.name} has the type {column.type}, which LINTER does not have; correct the schema file."
         )
     length = int(match[2] or 1)
-    return Field(name=column.name, type=found, length=length, code_page=code_page)
+    return RecordField(name=column.name, type=found, length=length, code_page=code_page)

@@ -1,21 +1,208 @@
 """The record codec `packed-v1`: columns laid end to end behind a mask of NULLs. The project's own, not LINTER's.
 
-LINTER's bytes are not documented; this is what is deduced from the nearest thing that is.
+LINTER's bytes are not documented; this is what is deduced from the nearest thing that is. Decimals and dates have
+sixteen bytes: a status, then thirty digits. Does no I/O.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import struct
-from functools import cached_property
+from codecs import charmap_decode
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from functools import lru_cache, partial
+from importlib import import_module
+from operator import methodcaller
 from typing import Any, Final
 
 from eventlog.core.errors import DataError
-from eventlog.core.model import Row
-from eventlog.sources.linter.compiled import Decoder, compiled
-from eventlog.sources.linter.fields import format_of, reader, said, written
-from eventlog.sources.linter.layouts import Field, RecordLayout
+from eventlog.core.model import Row, Value
+from eventlog.sources.linter.layouts import ByteOrder, RecordField, RecordLayout, Type
+from eventlog.sources.linter.rows import Remembered
 
 _ORDERS: Final = {"little": "<", "big": ">"}
+NUMBER_BYTES: Final = 16
+WHOLE_DIGITS: Final = 20
+FRACTION_DIGITS: Final = 10
+_ZERO, _NEGATIVE, _POSITIVE = 0, 1, 2
+SPECIAL: Final = {3: Decimal("-Infinity"), 4: Decimal("Infinity"), 5: Decimal("NaN")}
+"""What overflows and errors are told as: values that no number equals."""
+
+_first = dt.datetime(1, 1, 1)
+_tick = dt.timedelta(milliseconds=10)
+_NO_FRACTION = bytes(FRACTION_DIGITS // 2)
+_limit = 10 ** (WHOLE_DIGITS + FRACTION_DIGITS)
+
+
+def decimal(raw: bytes) -> Decimal:
+    """The number, without zeros that say nothing."""
+    status = raw[0]
+    if status in SPECIAL:
+        return SPECIAL[status]
+    digits = _digits(raw)
+    if status == _ZERO:
+        return Decimal(0)
+    if status not in (_NEGATIVE, _POSITIVE):
+        raise DataError(f"the status {status} of a number is not known")
+    whole, fraction = digits[:WHOLE_DIGITS].lstrip("0") or "0", digits[WHOLE_DIGITS:].rstrip("0")
+    sign = "-" if status == _NEGATIVE else ""
+    return Decimal(f"{sign}{whole}.{fraction}" if fraction else sign + whole)
+
+
+def decimal_bytes(value: Decimal) -> bytes:
+    """The inverse of `decimal`; DataError for what does not fit into twenty digits and ten behind the point."""
+    if not value.is_finite():
+        status = 5 if value.is_nan() else 3 if value.is_signed() else 4
+        return bytes((status,)) + bytes(NUMBER_BYTES - 1)
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    shift = exponent + FRACTION_DIGITS
+    magnitude = int("".join(map(str, digits)))
+    if shift < 0:
+        magnitude, rest = divmod(magnitude, 10**-shift)
+        if rest:
+            raise DataError(f"{value} has more than {FRACTION_DIGITS} digits behind the point")
+    else:
+        magnitude *= 10 ** min(shift, WHOLE_DIGITS + FRACTION_DIGITS)
+    if magnitude >= _limit:
+        raise DataError(f"{value} has more than {WHOLE_DIGITS} digits before the point")
+    status = _ZERO if not magnitude else _NEGATIVE if value < 0 else _POSITIVE
+    return bytes((status,)) + bytes.fromhex(f"{magnitude:030d}")
+
+
+def date(raw: bytes) -> dt.datetime:
+    """The time, to hundredths of a second."""
+    digits = _digits(raw)
+    if raw[0] not in (_ZERO, _POSITIVE) or raw[1 + WHOLE_DIGITS // 2 :] != _NO_FRACTION:
+        raise DataError(f"{raw.hex()} is no date")
+    seconds, ticks = divmod(int(digits[:WHOLE_DIGITS]), 100)
+    try:
+        return _first + dt.timedelta(0, seconds, ticks * 10_000)
+    except OverflowError:
+        raise DataError(f"{raw.hex()} lies after the year 9999") from None
+
+
+def date_bytes(value: dt.datetime) -> bytes:
+    """The inverse of `date`; what is finer than hundredths of a second is cut off."""
+    ticks = (value - _first) // _tick
+    return decimal_bytes(Decimal(ticks))
+
+
+def _digits(raw: bytes) -> str:
+    digits = raw[1:].hex()
+    if not digits.isdecimal():
+        raise DataError(f"{raw.hex()} holds a digit above 9")
+    return digits
+
+
+BLOB_BYTES: Final = 24
+_FIXED: Final = {
+    Type.SMALLINT: "h",
+    Type.INTEGER: "i",
+    Type.BIGINT: "q",
+    Type.REAL: "f",
+    Type.DOUBLE: "d",
+    Type.DECIMAL: f"{NUMBER_BYTES}s",
+    Type.DATE: f"{NUMBER_BYTES}s",
+    Type.BOOLEAN: "B",
+    Type.BLOB: f"{BLOB_BYTES}s",
+    Type.CHAR: "{length}s",
+    Type.BYTE: "{length}s",
+    Type.NCHAR: "{double}s",
+}
+WIDE: Final = frozenset({Type.NCHAR, Type.NVARCHAR})
+_PADDING: Final = b" \0"
+
+
+def reader(field: RecordField, byte_order: str) -> Callable[[Any], Value] | None:
+    """What makes a column's value of what lies in the record; None where that is the value."""
+    page = field.code_page
+    match field.type:
+        case Type.CHAR:
+            return partial(_narrow, code_page=page)
+        case Type.VARCHAR | Type.EXTFILE:
+            return _by_table(page) or methodcaller("decode", page)
+        case Type.NCHAR:
+            return partial(_wide, code_page=f"utf-16-{byte_order[0]}e", padding=" \0")
+        case Type.NVARCHAR:
+            return partial(_wide, code_page=f"utf-16-{byte_order[0]}e", padding="")
+        case Type.DECIMAL:
+            return decimal
+        case Type.DATE:
+            return date
+        case Type.BOOLEAN:
+            return _truth
+    return None
+
+
+def written(field: RecordField, value: Any, order: str, byte_order: str) -> bytes:
+    """A column's bytes; NULL keeps the size of a fixed column, as zeros, and is empty in a variable one."""
+    fixed = format_of(field)
+    if fixed is not None and value is None:
+        return bytes(struct.calcsize(order + fixed))
+    content = b"" if value is None else _content(field, value, byte_order)
+    if fixed is None:
+        most = field.length * (2 if field.type is Type.NVARCHAR else 1)
+        if len(content) > most and field.type is not Type.EXTFILE:
+            raise DataError(f"{len(content)} bytes do not fit into {most}")
+        return struct.pack(f"{order}H", len(content)) + content
+    if isinstance(content, bytes):
+        return _padded(field, content, struct.calcsize(order + fixed), byte_order)
+    return struct.pack(order + fixed, content)
+
+
+def _content(field: RecordField, value: Any, byte_order: str) -> Any:
+    match field.type:
+        case Type.CHAR | Type.VARCHAR | Type.EXTFILE:
+            return value.encode(field.code_page)
+        case Type.NCHAR | Type.NVARCHAR:
+            return value.encode(f"utf-16-{byte_order[0]}e")
+        case Type.DECIMAL:
+            return decimal_bytes(value)
+        case Type.DATE:
+            return date_bytes(value)
+    return value
+
+
+def _padded(field: RecordField, content: bytes, size: int, byte_order: str) -> bytes:
+    if len(content) > size:
+        raise DataError(f"{len(content)} bytes do not fit into {size}")
+    if field.type is Type.NCHAR:
+        return content + " ".encode(f"utf-16-{byte_order[0]}e") * ((size - len(content)) // 2)
+    return content.ljust(size, b" " if field.type is Type.CHAR else b"\0")
+
+
+def format_of(field: RecordField) -> str | None:
+    fixed = _FIXED.get(field.type)
+    return None if fixed is None else fixed.format(length=field.length, double=2 * field.length)
+
+
+def _by_table(page: str) -> Callable[[Any], str] | None:
+    """Reads text of a code page that has a table: a third of what its codec costs."""
+    table = getattr(import_module(f"encodings.{page.replace('-', '_')}"), "decoding_table", None)
+    return None if table is None else lambda raw: charmap_decode(raw, "strict", table)[0]
+
+
+def _narrow(raw: bytes, code_page: str) -> str:
+    return raw.rstrip(_PADDING).decode(code_page)
+
+
+def _wide(raw: bytes, code_page: str, padding: str) -> str:
+    return raw.decode(code_page).rstrip(padding) if padding else raw.decode(code_page)
+
+
+def _truth(stored: int) -> bool:
+    if stored > 1:
+        raise DataError(f"{stored} is neither 0 nor 1")
+    return stored == 1
+
+
+def said(error: Exception, field: RecordField) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        page = error.encoding if field.type in WIDE else field.code_page
+        return f"{error.object.hex()} is no text in {page}; set the code page"
+    return str(error).rstrip(".")
 
 
 class PackedCodec:
@@ -25,25 +212,28 @@ class PackedCodec:
         self.layout = layout
         self._order = _ORDERS[layout.byte_order]
         self._mask_size = -(-len(layout.fields) // 8) if layout.null_mask else 0
+        self._runs = [*_runs(layout.fields, self._order)]
+        self._readers = [(field.name, remembering(field, layout.byte_order)) for field in layout.fields]
 
-    @cached_property
-    def decode(self) -> Decoder:
-        """Gives the values of a record, or a DataError that names what cannot be read; it is made when first needed."""
-        return compiled(self.layout, self.carefully)
-
-    def carefully(self, data: bytes) -> Row:
-        """What `decode` gives, column by column."""
+    def decode(self, data: bytes) -> Row:
+        """The values of a record, or a DataError that names what cannot be read."""
         try:
             found, end = self._unpacked(data)
         except struct.error:
             raise DataError(f"The record has {len(data)} byte(s), too few for its columns.") from None
         nulls = int.from_bytes(data[: self._mask_size], "little")
-        row = {
-            field.name: None if nulls >> place & 1 else self._value(field, found[place])
-            for place, field in enumerate(self.layout.fields)
-        }
-        self._check_end(len(data), end)
-        if nulls >> len(self.layout.fields):
+        try:
+            if nulls:
+                found = [None if nulls >> place & 1 else value for place, value in enumerate(found)]
+            row = {
+                name: value if value is None or read is None else read(value)
+                for (name, read), value in zip(self._readers, found, strict=True)
+            }
+        except (ValueError, DataError):
+            raise self._unreadable(found) from None
+        if end != len(data):
+            self._check_end(len(data), end)
+        if nulls >> len(found):
             raise DataError(f"The mask of NULLs {data[: self._mask_size].hex()} has bits behind the last column.")
         return row
 
@@ -63,33 +253,63 @@ class PackedCodec:
         """The columns as they lie there, and where the last one ends."""
         at = self._mask_size
         found: list[Any] = []
-        for field in self.layout.fields:
-            fixed = format_of(field)
-            form = self._order + (fixed or "H")
-            (value,) = struct.unpack_from(form, data, at)
-            at += struct.calcsize(form)
-            if fixed is None:
-                start, at = at, at + value
-                value = data[start:at]
-            found.append(value)
+        for unpack, size, varying in self._runs:
+            found += unpack(data, at)
+            at += size
+            if varying:
+                start, at = at, at + found[-1]
+                found[-1] = data[start:at]
         return found, at
 
     def _check_end(self, size: int, end: int) -> None:
         if end > size:
             raise DataError(f"The record ends after {size} byte(s), before its last column does.")
-        if end < size and self.layout.strict:
+        if self.layout.strict:
             raise DataError(f"{size - end} byte(s) follow the last column.")
 
-    def _value(self, field: Field, stored: Any) -> Any:
-        """A column's value; DataError names it where it cannot be read."""
-        read = reader(field, self.layout.byte_order)
-        try:
-            return stored if read is None else read(stored)
-        except (ValueError, DataError) as error:
-            raise DataError(f"Column {field.name}: {said(error, field)}.") from None
+    def _unreadable(self, found: Sequence[Any]) -> DataError:
+        """Which column is the first that cannot be read, and why."""
+        problems = [
+            _problem(field, read, value)
+            for field, (_, read), value in zip(self.layout.fields, self._readers, found, strict=True)
+        ]
+        return DataError(next(problem for problem in problems if problem is not None))
 
-    def _written(self, field: Field, value: Any) -> bytes:
+    def _written(self, field: RecordField, value: Any) -> bytes:
         try:
             return written(field, value, self._order, self.layout.byte_order)
         except (ValueError, TypeError, struct.error, DataError) as error:
             raise DataError(f"Column {field.name}: {said(error, field)}.") from None
+
+
+def _runs(fields: Sequence[RecordField], order: str) -> Iterator[tuple[Callable[..., tuple[Any, ...]], int, bool]]:
+    """What takes a record apart: a run of fixed columns, its bytes, and whether the length of a varying one ends it."""
+    run = ""
+    for at, field in enumerate(fields):
+        fixed = format_of(field)
+        run += fixed or "H"
+        if fixed is None or at == len(fields) - 1:
+            form = struct.Struct(order + run)
+            yield form.unpack_from, form.size, fixed is None
+            run = ""
+
+
+def _problem(field: RecordField, read: Callable[[Any], Value] | None, value: Any) -> str | None:
+    try:
+        if value is not None and read is not None:
+            read(value)
+    except (ValueError, DataError) as error:
+        return f"Column {field.name}: {said(error, field)}."
+    return None
+
+
+def remembering(field: RecordField, byte_order: ByteOrder) -> Callable[[Any], Value] | None:
+    """Reads a column's values and remembers them; None where what lies in the record is the value."""
+    return _remembering(RecordField(name="", type=field.type, code_page=field.code_page), byte_order)
+
+
+@lru_cache(256)
+def _remembering(field: RecordField, byte_order: ByteOrder) -> Callable[[Any], Value] | None:
+    """Columns that are read alike, of whatever tables, remember their values together."""
+    read = reader(field, byte_order)
+    return read if read is None or field.type is Type.BOOLEAN else Remembered(read).__getitem__

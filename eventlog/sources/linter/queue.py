@@ -1,4 +1,7 @@
-"""The queue in a database: what is asked of it, through SQLAlchemy or through any driver with the DB-API."""
+"""The queue in a database: what is asked of it, through SQLAlchemy or through any driver with the DB-API.
+
+At the end it is made and filled with the emulator's rows, for tests and for users without a server.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,14 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from itertools import islice
 from typing import Any, Final, Protocol
+
+from msgspec.structs import astuple
 
 from eventlog.core.errors import ConfigError, EventlogError, SourceError, shortened
 from eventlog.sources.linter.exports import arrived
-from eventlog.sources.linter.rows import QueueRow, queue_row, signed
+from eventlog.sources.linter.rows import COLUMNS, QueueRow, queue_row, signed
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sql.queries import filled, split
 
@@ -23,7 +29,7 @@ _half: Final = 1 << 63
 _name = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)?").fullmatch
 
 
-class Session(Protocol):
+class QueueSession(Protocol):
     """A connection to a database."""
 
     def select(self, statement: str) -> Iterator[Sequence[Any]]:
@@ -38,7 +44,7 @@ class Session(Protocol):
 class Queue:
     """The queue's rows by the transactions that they belong to."""
 
-    def __init__(self, session: Session, settings: LinterSettings) -> None:
+    def __init__(self, session: QueueSession, settings: LinterSettings) -> None:
         for name in (settings.table, settings.arrival):
             if _name(name) is None:
                 raise ConfigError(f"{name!r} is no name of a table or column; correct source.linter.table or arrival.")
@@ -149,7 +155,7 @@ class EngineSession:
         self._engine.dispose()
 
 
-def open_session(url: str, settings: LinterSettings) -> Session:
+def open_session(url: str, settings: LinterSettings) -> QueueSession:
     """A session for the URL, or for the driver that is set in its place."""
     if not settings.driver:
         from eventlog.sql.connect import connect
@@ -190,3 +196,38 @@ def _in_our_words(kind: type[Exception]) -> Iterator[None]:
         said = shortened(" ".join(str(original).split()), 300).rstrip(".")
         lasting = type(original).__name__ in ("ProgrammingError", "UndefinedTable") or "no such" in said
         raise SourceError(f"LINTER's queue cannot be used: {said}.", may_pass=not lasting) from error
+
+
+WRITTEN: Final = 500
+"""Rows that are written at once."""
+
+
+def make_queue(engine: Any, table: str = "DISPATCH_QUEUE") -> None:
+    """Makes the table if the database does not have it."""
+    from sqlalchemy import LargeBinary, inspect
+
+    if inspect(engine).has_table(table) or inspect(engine).has_table(table.lower()):
+        return
+    binary = LargeBinary().compile(dialect=engine.dialect)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(queue_statement("create", queue=table, binary=binary))
+
+
+def fill_queue(engine: Any, rows: Iterable[QueueRow], table: str = "DISPATCH_QUEUE") -> int:
+    """Writes rows and says how many they were."""
+    from sqlalchemy import text
+
+    statement = text(queue_statement("insert", queue=table))
+    rows, count = iter(rows), 0
+    with engine.begin() as connection:
+        while chunk := [stored(row) for row in islice(rows, WRITTEN)]:
+            connection.execute(statement, chunk)
+            count += len(chunk)
+    return count
+
+
+def stored(row: QueueRow) -> dict[str, Any]:
+    """The row's values by column, as SQL has them: its integers are signed."""
+    values = dict(zip(COLUMNS, astuple(row), strict=True))
+    signs = {"TRANSACT_ID": 64, "SYSLOG_ADDR": 64, "ROWID_SRC": 32, "BLOBATR": 16}
+    return {name: signed(value, signs[name]) if name in signs else value for name, value in values.items()}

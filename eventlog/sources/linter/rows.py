@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from struct import Struct as Layout
 from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec import Struct
 
-from eventlog.core.errors import DataError, shortened
-from eventlog.sources.linter.remembered import Remembered
+from eventlog.core.errors import ConfigError, DataError, shortened
 
 COLUMNS: Final = (
     "OPER_DATE",
@@ -172,3 +172,47 @@ def _name(value: str | bytes, code_page: str) -> str:
     """A name; what no such code page has is shown by its bytes, for names only tell rows apart."""
     text = value if isinstance(value, str) else value.decode(code_page, "backslashreplace")
     return text.rstrip(" \0")
+
+
+def utc_reader(zone: str) -> Callable[[bytes], dt.datetime]:
+    """What makes UTC, without a zone of its own, of an OPER_DATE written in that zone."""
+    if zone == "UTC":
+        return oper_time
+    try:
+        info = ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ConfigError(f"{zone!r} is no time zone.", hint="Zones are named as in Europe/Moscow.") from None
+
+    @lru_cache(256)  # rows of one hour follow each other
+    def offset(hour: dt.datetime) -> dt.timedelta:
+        return hour.replace(tzinfo=info).utcoffset() or dt.timedelta(0)
+
+    def utc(raw: bytes) -> dt.datetime:
+        local = oper_time(raw)
+        # Zones change on quarters of an hour.
+        return local - offset(local.replace(minute=local.minute // 15 * 15, second=0, microsecond=0))
+
+    return utc
+
+
+MOST_VALUES: Final = 1 << 10
+"""How many values are remembered; when there are more, all are forgotten. More of them made no difference that stood out of the noise."""
+
+LONGEST_BYTES: Final = 64
+"""What is longer is seldom met again, and is not kept."""
+
+
+class Remembered(dict[bytes | str, Any]):
+    """What was read, each once. To look one up costs a third of calling a function that remembers."""
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, raw: bytes | str) -> Any:
+        value = self._read(raw)
+        if len(raw) <= LONGEST_BYTES:
+            if len(self) >= MOST_VALUES:
+                self.clear()
+            self[raw] = value
+        return value

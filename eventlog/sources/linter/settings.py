@@ -7,8 +7,8 @@ from typing import Literal
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.secrets import SecretSettings
-from eventlog.sources.linter.coding import Coding
 from eventlog.sources.linter.layouts import ByteOrder, checked_code_page
+from eventlog.sources.linter.operations import Coding
 
 Variant = Literal["dispatch", "receiving"]
 

@@ -15,8 +15,8 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.model import Captured, Image
 from eventlog.core.schema import Catalog
 from eventlog.sources.linter.former_marks import adopt_former_marks
-from eventlog.sources.linter.images import ROW_WEIGHT, Committed, Report
-from eventlog.sources.linter.queue import Queue, Session
+from eventlog.sources.linter.images import ROW_WEIGHT, CommittedRows, Report
+from eventlog.sources.linter.queue import Queue, QueueSession
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.marks import FileMarks
@@ -40,14 +40,14 @@ class LinterReader:
 
     def __init__(
         self,
-        session: Session,
+        session: QueueSession,
         schema: Catalog | None = None,
         settings: LinterSettings | None = None,
         report: Report = lambda _: None,
     ) -> None:
         self.settings = settings or LinterSettings()
         self._queue = Queue(session, self.settings)
-        self._committed = Committed(schema, self.settings, report, spill_to(QueueRow))
+        self._committed = CommittedRows(schema, self.settings, report, spill_to(QueueRow))
 
     def pieces(self, begin: int) -> Iterator[StreamPiece | None]:
         """The transactions that ended there or later, a few of them with each question."""
@@ -129,7 +129,7 @@ class _Passed:
 
 
 def linter_source(
-    session: Session,
+    session: QueueSession,
     marks: FileMarks,
     schema: Catalog | None = None,
     settings: LinterSettings | None = None,

@@ -15,13 +15,10 @@ from eventlog.core.errors import DataError, shortened
 from eventlog.core.model import Image, Op, Row, Transaction
 from eventlog.core.rules import parted
 from eventlog.sources.linter.blobs import BlobRun, blob_rows
-from eventlog.sources.linter.codecs import DATA
-from eventlog.sources.linter.coding import BLOB_ACTIONS, Action
-from eventlog.sources.linter.parts import Operation, operation
-from eventlog.sources.linter.plain import PlainTables
+from eventlog.sources.linter.operations import BLOB_ACTIONS, Action, Operation, operation
 from eventlog.sources.linter.rows import QueueRow, address
 from eventlog.sources.linter.settings import ReadingSettings
-from eventlog.sources.linter.tables import SourceTable, SourceTables
+from eventlog.sources.linter.tables import DATA, SourceTable, SourceTables
 
 OPS: Final = {Action.DELETE: Op.DELETE, Action.INSERT: Op.ADD, Action.UPDATE: Op.MODIFY}
 SHOWN: Final = 80
@@ -44,7 +41,6 @@ class Telling:
         self._tables = tables
         self._action = action
         self._utc = utc
-        self._plain = PlainTables(tables, utc)
         self._pad = settings.pad_data
         self._pieces = settings.blob_pieces == "part2"
 
@@ -54,15 +50,7 @@ class Telling:
         """The images of the operations in their order, numbered; with a `fault` it is that of all of them."""
         place = 0
         blob: BlobRun | None = None
-        plain = self._plain
         for group in grouped(rows):
-            if blob is None and fault is None and len(group) == 1:
-                row = group[0]
-                quick = plain[row.tabnum_src](row, commit, transaction, place + 1)
-                if quick is not None:
-                    place += 1
-                    yield quick
-                    continue
             done = operation(group, pad=self._pad)
             action = self._action(done.row)
             assert action is not None

@@ -12,12 +12,11 @@ from eventlog.core.errors import ConfigError, DataError, SourceError
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.files import chunks_of
-from eventlog.sources.gbase.layout import layout_of
+from eventlog.sources.gbase.images import spelled_as, table_of
+from eventlog.sources.gbase.layout import layout_of, read_type
 from eventlog.sources.gbase.records import name_of
-from eventlog.sources.gbase.settings import GbaseSettings
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.source import gbase_source
-from eventlog.sources.gbase.tables import spelled_as, table_of
-from eventlog.sources.gbase.types import read_type
 from eventlog.sources.gbase.values import TextRules, codec
 from tests.support.gbase_streams import GOOD, read
 
@@ -44,7 +43,7 @@ def test_moments_of_other_shapes() -> None:
 
 
 def test_a_read_that_is_rubbish_is_passed_over() -> None:
-    assert len(read(b"rubbish" * 5, GOOD, b"short", own=GbaseSettings(dirty=True))) == 1
+    assert len(read(b"rubbish" * 5, GOOD, b"short", own=GBaseSettings(dirty=True))) == 1
 
 
 def test_codes_and_numbers_without_a_name() -> None:
@@ -57,12 +56,12 @@ def test_codes_and_numbers_without_a_name() -> None:
 )
 def test_settings_that_cannot_be_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=r"source\.gbase"):
-        GbaseSettings(**wrong)  # type: ignore[arg-type]  # what a file might hold
+        GBaseSettings(**wrong)  # type: ignore[arg-type]  # what a file might hold
 
 
 def test_a_table_is_found_by_its_name_in_the_schema_file() -> None:
     known = Catalog([Table(name="t1", schema="shop", columns=(Column(name="C1", key=1),))])
-    own = GbaseSettings(tables={"5": "stores:shop.t1"}, keys={"stores:shop.t1": ("c2", "c9")})
+    own = GBaseSettings(tables={"5": "stores:shop.t1"}, keys={"stores:shop.t1": ("c2", "c9")})
     layout = layout_of(5, "c1 integer, c2 date")
     table = table_of(5, layout, own, known)
     assert (table.whole, table.key) == ("shop.t1", ("c2", "c9"))
@@ -80,4 +79,4 @@ def test_files_that_cannot_be_read_are_sentences(tmp_path: Path) -> None:
 
 def test_a_publisher_refuses_files_with_rubbish_in_words() -> None:
     with pytest.raises(ConfigError, match=r"source\.gbase\.dirty is for finished files.*eventlog convert"):
-        gbase_source(GbaseSettings(path="stream.hex", dirty=True))
+        gbase_source(GBaseSettings(path="stream.hex", dirty=True))

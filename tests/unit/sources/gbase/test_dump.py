@@ -13,21 +13,20 @@ from hypothesis import strategies as st
 from eventlog.cli.main import main
 from eventlog.core.errors import EX_DATA
 from eventlog.sources.gbase.dump import Entry, entries
-from eventlog.sources.gbase.encode import record, row_record, table_record
+from eventlog.sources.gbase.emulator import reads, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import chunks_of
+from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
-from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.scenario import reads, shop
-from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.stream import images
+from eventlog.sources.gbase.records import CdcRecord
+from eventlog.sources.gbase.settings import GBaseSettings
 
 SEED = Path(__file__).parents[3] / "golden" / "gbase" / "seed.hex"
 T1 = layout_of(5, "c1 integer, c2 varchar(20,0)")
-ROW = row_record(Record.INSERT, 2, 7, T1, {"c1": 300, "c2": "hello"})
+ROW = row_record(CdcRecord.INSERT, 2, 7, T1, {"c1": 300, "c2": "hello"})
 
 
 def dumped(*chunks: bytes, dirty: bool = False) -> list[Entry]:
-    return list(entries(chunks, GbaseSettings(dirty=dirty)))
+    return list(entries(chunks, GBaseSettings(dirty=dirty)))
 
 
 def said(entry: Entry) -> dict[str, str]:
@@ -35,7 +34,7 @@ def said(entry: Entry) -> dict[str, str]:
 
 
 def test_the_printed_session_is_told_as_its_annotation_has_it() -> None:
-    found = list(entries(chunks_of(SEED), GbaseSettings()))
+    found = list(entries(chunks_of(SEED), GBaseSettings()))
     assert [entry.title.split()[1].rstrip(",") for entry in found] == [
         "CDC_REC_TABSCHEM",
         "CDC_REC_TIMEOUT",
@@ -100,9 +99,12 @@ def test_rows_that_cannot_be_read_are_shown_as_bytes_with_the_reason() -> None:
 
 
 def test_nulls_errors_and_odd_times_are_told() -> None:
-    null = row_record(Record.DELETE, 2, 7, T1, {"c1": None, "c2": None})
+    null = row_record(CdcRecord.DELETE, 2, 7, T1, {"c1": None, "c2": None})
     [_, row, error, commit] = dumped(
-        table_record(T1), null, record(Record.ERROR, 1, -83713, payload=b"why\0"), record(Record.COMMTX, 3, 7, 1 << 60)
+        table_record(T1),
+        null,
+        record(CdcRecord.ERROR, 1, -83713, payload=b"why\0"),
+        record(CdcRecord.COMMTX, 3, 7, 1 << 60),
     )
     assert (said(row)["c1 integer"], said(row)["c2 varchar(20,0)"]) == ("= NULL", "= NULL")
     assert "CDC_E_LSN" in said(error)["code"]
@@ -140,7 +142,7 @@ def test_an_emulated_stream_is_read(tmp_path: Path, name: str, extra: list[str])
     cut = [] if "--dirty" in extra else ["--cut", "3000"]  # in such a file each read ends with a record
     made = CliRunner().invoke(main, ["emulate", "gbase", "--rows", "50", "--out", str(file), *cut, *extra])
     assert made.output.startswith("50 changed rows in ")
-    own = GbaseSettings(dirty="--dirty" in extra)
+    own = GBaseSettings(dirty="--dirty" in extra)
     events = [event for batch in images(chunks_of(file), own) for event in batch.events]
     assert len(events) > 30
 

@@ -14,19 +14,17 @@ from eventlog.core.errors import DamageError, DataError, SourceError
 from eventlog.core.model import Image, Op
 from eventlog.core.rules import Options, tell
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.sources.gbase.encode import INFORMIX, record, row_record, table_record
-from eventlog.sources.gbase.files import chunks_of, read_hex
+from eventlog.sources.gbase.emulator import INFORMIX, buffers, reads, record, row_record, shop, table_record
+from eventlog.sources.gbase.files import chunks_of, read_hex, read_split, splits
+from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
-from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.scenario import buffers, reads, shop
-from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.splits import read_split, splits
-from eventlog.sources.gbase.stream import images
+from eventlog.sources.gbase.records import CdcRecord
+from eventlog.sources.gbase.settings import GBaseSettings
 from tests.support.gbase_streams import GOOD, OWN, SEED, T1, before_damage, begin, commit, insert, read, row, told
 
 
 def test_the_printed_dump_is_one_inserted_row() -> None:
-    own = GbaseSettings(tables={"111": "shop.t1"}, keys={"t1": ("c1",)})
+    own = GBaseSettings(tables={"111": "shop.t1"}, keys={"t1": ("c1",)})
     [batch] = images(chunks_of(SEED), own)
     [image] = cast("list[Image]", batch.events)
     assert (image.op, image.table, image.after) == (Op.ADD, "shop.t1", {"c1": 15, "c2": "abcabcabc"})
@@ -40,7 +38,7 @@ def test_the_printed_dump_is_one_inserted_row() -> None:
 def test_the_buffers_that_the_dump_prints_give_the_same() -> None:
     lines = [line.split(maxsplit=2) for line in SEED.read_text().splitlines() if line.startswith("R")]
     printed = [f"{valid[2]} {tail[2]}" for valid, tail in zip(lines[::2], lines[1::2], strict=True)]
-    own = GbaseSettings(dirty=True)
+    own = GBaseSettings(dirty=True)
     assert [one.after for one in read(*read_hex(printed), own=own)] == [{"c1": 15, "c2": "abcabcabc"}]
 
 
@@ -49,12 +47,12 @@ def test_any_cut_gives_the_same(dialect: str) -> None:
     minor = 0 if dialect == "gbase" else 1
     pieces = list(reads(shop(60, wide=minor == 0), minor=minor))
     data = b"".join(pieces)
-    own = GbaseSettings()
+    own = GBaseSettings()
     whole = read(data, own=own)
     assert len(whole) > 50
     assert read(*pieces, own=own) == whole
     assert read(*[data[at : at + 1] for at in range(len(data))], own=own) == whole
-    assert read(*buffers(pieces), own=GbaseSettings(dirty=True)) == whole
+    assert read(*buffers(pieces), own=GBaseSettings(dirty=True)) == whole
     assert len({one.transaction for one in whole}) > 3
     assert [one.position for one in whole] == sorted(one.position for one in whole)
     assert sum(one.last for one in whole) == len({one.position[0] for one in whole})
@@ -64,10 +62,10 @@ def test_three_interleaved_transactions_and_a_savepoint() -> None:
     stream = [begin(1, 1), begin(2, 2), begin(3, 3), insert(4, 10, 1), insert(5, 20, 2), insert(6, 30, 3)]
     stream += [
         insert(7, 11, 1),
-        record(Record.DISCARD, 7, 1),
+        record(CdcRecord.DISCARD, 7, 1),
         insert(8, 12, 1),
         commit(9, 2),
-        record(Record.RBTX, 10, 3),
+        record(CdcRecord.RBTX, 10, 3),
     ]
     found = read(table_record(T1), *stream, commit(11, 1))
     assert [(one.position[0], (one.after or {})["c1"], one.place, one.last) for one in found] == [
@@ -78,8 +76,8 @@ def test_three_interleaved_transactions_and_a_savepoint() -> None:
 
 
 def test_all_that_happens_to_rows() -> None:
-    stream = [row(Record.UPDBEF, 2, 1, "a"), row(Record.UPDAFT, 3, 1, "b"), row(Record.DELETE, 4, 1)]
-    stream += [row(Record.UPDBEF, 5, 1), row(Record.UPDAFT, 6, 2), record(Record.TRUNCATE, 7, 7, 5)]
+    stream = [row(CdcRecord.UPDBEF, 2, 1, "a"), row(CdcRecord.UPDAFT, 3, 1, "b"), row(CdcRecord.DELETE, 4, 1)]
+    stream += [row(CdcRecord.UPDBEF, 5, 1), row(CdcRecord.UPDAFT, 6, 2), record(CdcRecord.TRUNCATE, 7, 7, 5)]
     found = read(table_record(T1), begin(1), *stream, commit(8))
     assert told(found) == [
         (Op.MODIFY, 1, 1),
@@ -94,7 +92,7 @@ def test_all_that_happens_to_rows() -> None:
 
 def test_a_key_in_other_letters_and_a_schema_file() -> None:
     known = Catalog([Table(name="T1", schema="shop", number=5, columns=(Column(name="C1", type="bigint", key=1),))])
-    [batch] = images([GOOD], GbaseSettings(), known)
+    [batch] = images([GOOD], GBaseSettings(), known)
     assert batch.catalog is not None
     [change] = tell(cast("list[Image]", batch.events), batch.catalog, Options()).changes
     assert change.row.key == "C1=1"
@@ -157,5 +155,5 @@ def test_both_dialects_of_the_worked_example() -> None:
     row: dict[str, Any] = {"c1": 300, "c2": "hello"}
     gbase = "000000280000000b00000042000000280000000c0002101800000007000000050000000007000000"
     informix = "000000280000000a00000042000000280000000c0002101800000007000000050000000000000006"
-    assert row_record(Record.INSERT, 0xC00021018, 7, T1, row).hex() == gbase + "0000012c000568656c6c6f"
-    assert row_record(Record.INSERT, 0xC00021018, 7, T1, row, INFORMIX).hex() == informix + "0000012c0568656c6c6f"
+    assert row_record(CdcRecord.INSERT, 0xC00021018, 7, T1, row).hex() == gbase + "0000012c000568656c6c6f"
+    assert row_record(CdcRecord.INSERT, 0xC00021018, 7, T1, row, INFORMIX).hex() == informix + "0000012c0568656c6c6f"

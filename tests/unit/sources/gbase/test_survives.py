@@ -11,11 +11,11 @@ from eventlog.core.model import Image, Op, Status
 from eventlog.core.rules import Options, tell
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Batch
-from eventlog.sources.gbase.encode import record, row_record, table_record
+from eventlog.sources.gbase.emulator import record, row_record, table_record
+from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
-from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.settings import GbaseSettings
-from eventlog.sources.gbase.stream import images
+from eventlog.sources.gbase.records import CdcRecord
+from eventlog.sources.gbase.settings import GBaseSettings
 from tests.support.gbase_streams import GOOD, OWN, T1, before_damage, begin, commit, insert, read, row, told
 
 
@@ -56,7 +56,7 @@ def test_another_packet_scheme_is_damage_or_skipped() -> None:
     other = commit(9)[:8] + (67).to_bytes(4, "big") + commit(9)[12:]
     found, error = before_damage([GOOD + other + begin(10) + insert(11, 2) + commit(12)])
     assert (len(found), "packet scheme 67" in str(error)) == (1, True)
-    assert len(read(GOOD + other + begin(10) + insert(11, 2) + commit(12), own=GbaseSettings(skip_schemes=True))) == 2
+    assert len(read(GOOD + other + begin(10) + insert(11, 2) + commit(12), own=GBaseSettings(skip_schemes=True))) == 2
 
 
 def test_an_unknown_record_is_skipped_and_told() -> None:
@@ -67,10 +67,10 @@ def test_an_unknown_record_is_skipped_and_told() -> None:
 
 
 def test_a_row_without_bytes_is_one_only_without_columns() -> None:
-    empty = row_record(Record.INSERT, 2, 7, layout_of(6, ""), {})
+    empty = row_record(CdcRecord.INSERT, 2, 7, layout_of(6, ""), {})
     [none] = read(table_record(layout_of(6, "")), begin(1), empty, commit(3))
     assert (none.after, none.fault) == ({}, None)
-    [bad] = read(table_record(T1), begin(1), record(Record.INSERT, 2, 7, 5, 0, sizes=bytes(4)), commit(3))
+    [bad] = read(table_record(T1), begin(1), record(CdcRecord.INSERT, 2, 7, 5, 0, sizes=bytes(4)), commit(3))
     assert "0 bytes" in str(bad.fault)
 
 
@@ -84,7 +84,7 @@ def test_rows_of_an_unknown_label_are_kept_or_end_everything() -> None:
     assert "nothing has described the columns of label 5" in str(bare.fault)
     assert insert(2, 1)[40:].hex() in str(bare.fault)
     with pytest.raises(DamageError, match="Byte 40: a row of label 5"):
-        read(begin(1), insert(2, 1), commit(3), own=GbaseSettings(unknown_rows="fail"))
+        read(begin(1), insert(2, 1), commit(3), own=GBaseSettings(unknown_rows="fail"))
 
 
 def test_a_description_that_contradicts_its_header_is_told_with_the_rows_or_ends_everything() -> None:
@@ -95,12 +95,12 @@ def test_a_description_that_contradicts_its_header_is_told_with_the_rows_or_ends
     assert "4 bytes in columns of fixed length, and the header says 9" in said[0]
     assert "the header says 9" in str(bare.fault)
     with pytest.raises(DamageError, match=r"Byte 0: .*says 9"):
-        read(bytes(wrong), own=GbaseSettings(unknown_rows="fail"))
+        read(bytes(wrong), own=GBaseSettings(unknown_rows="fail"))
 
 
 def test_a_table_described_anew_is_read_so_from_there_on() -> None:
     other = layout_of(5, "c1 integer, c3 smallint")
-    later = row_record(Record.INSERT, 5, 7, other, {"c1": 2, "c3": 3})
+    later = row_record(CdcRecord.INSERT, 5, 7, other, {"c1": 2, "c3": 3})
     stream = [table_record(T1), begin(1), insert(2, 1), table_record(other), later, table_record(T1), insert(6, 4)]
     batches: list[Batch] = list(images([*stream, commit(7)], OWN))
     seen = [
@@ -121,14 +121,20 @@ def test_transactions_that_begin_twice_or_never() -> None:
     found = read(table_record(T1), begin(1), insert(2, 1), begin(3), insert(4, 2), commit(5), commit(6), said=said)
     assert (told(found), len(said)) == ([(Op.ADD, None, 2)], 2)
     assert told(read(table_record(T1), insert(2, 1), commit(3))) == [(Op.ADD, None, 1)]
-    assert read(table_record(T1), insert(2, 1), commit(3), own=GbaseSettings(orphans="skip")) == []
+    assert read(table_record(T1), insert(2, 1), commit(3), own=GBaseSettings(orphans="skip")) == []
 
 
 def test_updates_without_their_other_half() -> None:
     other = layout_of(6, "c1 integer")
-    foreign = row_record(Record.UPDAFT, 4, 7, other, {"c1": 9})
-    stream = [row(Record.UPDAFT, 2, 1), row(Record.UPDBEF, 3, 2), foreign, row(Record.UPDBEF, 5, 3), insert(6, 4)]
-    stream += [row(Record.UPDAFT, 7, 4), row(Record.UPDBEF, 8, 5)]
+    foreign = row_record(CdcRecord.UPDAFT, 4, 7, other, {"c1": 9})
+    stream = [
+        row(CdcRecord.UPDAFT, 2, 1),
+        row(CdcRecord.UPDBEF, 3, 2),
+        foreign,
+        row(CdcRecord.UPDBEF, 5, 3),
+        insert(6, 4),
+    ]
+    stream += [row(CdcRecord.UPDAFT, 7, 4), row(CdcRecord.UPDBEF, 8, 5)]
     found = read(table_record(T1), table_record(other), begin(1), *stream, commit(9))
     assert told(found) == [
         (Op.MODIFY, None, 1),
@@ -144,22 +150,22 @@ def test_updates_without_their_other_half() -> None:
 
 def test_the_end_of_an_unknown_transaction_is_only_told() -> None:
     said: list[str] = []
-    assert len(read(record(Record.DISCARD, 1, 3), record(Record.RBTX, 1, 3), GOOD, said=said)) == 1
+    assert len(read(record(CdcRecord.DISCARD, 1, 3), record(CdcRecord.RBTX, 1, 3), GOOD, said=said)) == 1
     assert len(said) == 2
 
 
 def test_errors_of_the_server_are_told_or_end_the_stream() -> None:
     said: list[str] = []
-    mild = record(Record.ERROR, 0, -83705, payload=b"t1\0")
+    mild = record(CdcRecord.ERROR, 0, -83705, payload=b"t1\0")
     assert len(read(mild, GOOD, said=said)) == 1
     assert "-83705 (CDC_E_NOTAB): there is no such table." in said[0]
     assert "'t1'" in said[0]
-    found, error = before_damage([GOOD, record(Record.ERROR, 1, -12345), GOOD])
+    found, error = before_damage([GOOD, record(CdcRecord.ERROR, 1, -12345), GOOD])
     assert (len(found), isinstance(error, SourceError), "-12345" in str(error)) == (1, True, True)
 
 
 def test_heartbeats_are_no_changes() -> None:
-    assert len(read(record(Record.TIMEOUT, 0), GOOD, record(Record.TIMEOUT, 3))) == 1
+    assert len(read(record(CdcRecord.TIMEOUT, 0), GOOD, record(CdcRecord.TIMEOUT, 3))) == 1
 
 
 def test_text_that_is_none_ends_its_row_only() -> None:

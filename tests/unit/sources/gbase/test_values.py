@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -12,12 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.core.errors import ConfigError, DataError
-from eventlog.sources.gbase.compiled import compiled
-from eventlog.sources.gbase.encode import GBASE, INFORMIX, Dialect, row_record, table_record
-from eventlog.sources.gbase.layout import Layout, layout_of, read_layout
-from eventlog.sources.gbase.records import Record
-from eventlog.sources.gbase.rows import SlowReader
-from eventlog.sources.gbase.types import read_type
+from eventlog.sources.gbase.emulator import GBASE, INFORMIX, RecordDialect, row_record, table_record
+from eventlog.sources.gbase.layout import CapturedLayout, layout_of, read_layout, read_type
+from eventlog.sources.gbase.records import CdcRecord
+from eventlog.sources.gbase.rows import RowReader
 from eventlog.sources.gbase.values import TextRules, codec
 from tests.support.shares import met, shares
 from tests.support.strategies_gbase import rows, tables
@@ -76,8 +75,8 @@ def test_a_varchar_of_informix_has_one_byte_for_its_length() -> None:
 @pytest.mark.parametrize("written", ["0100", "01FF", "00FF"])
 def test_a_boolean_is_null_by_its_flag_or_by_its_value(written: str) -> None:
     layout = layout_of(1, "c1 boolean")
-    row = row_record(Record.INSERT, 1, 1, layout, {"c1": True})[:36] + bytes.fromhex(written)
-    assert SlowReader(layout, TextRules(), "auto")(row, 36) == compiled(layout, TextRules())(row, 36) == {"c1": None}
+    row = row_record(CdcRecord.INSERT, 1, 1, layout, {"c1": True})[:36] + bytes.fromhex(written)
+    assert RowReader(layout, TextRules())(row, 36) == {"c1": None}
 
 
 @pytest.mark.parametrize(
@@ -102,34 +101,33 @@ def test_a_boolean_is_null_by_its_flag_or_by_its_value(written: str) -> None:
 def test_bytes_that_are_no_value_are_told_with_their_column(kind: str, written: str, told: str) -> None:
     layout = layout_of(1, f"c1 {kind}")
     data = bytes.fromhex(written)
-    good = row_record(Record.INSERT, 1, 1, layout, {"c1": None})
+    good = row_record(CdcRecord.INSERT, 1, 1, layout, {"c1": None})
     sizes = b"" if layout.fixed else len(data).to_bytes(4, "little")
     record = good[:4] + len(data).to_bytes(4, "big") + good[8:36] + sizes + data
-    for reader in (SlowReader(layout, TextRules(), "auto"), compiled(layout, TextRules())):
-        with pytest.raises(DataError, match=f"column c1 holds no .*{told}"):
-            reader(record, 36 + len(sizes))
+    with pytest.raises(DataError, match=f"column c1 holds no .*{told}"):
+        RowReader(layout, TextRules())(record, 36 + len(sizes))
 
 
 def test_a_float_that_is_no_number_and_not_null_stays() -> None:
     layout = layout_of(1, "c1 float, c2 smallfloat")
-    data = row_record(Record.INSERT, 1, 1, layout, {"c1": math.nan, "c2": math.nan})
-    read = compiled(layout, TextRules())(data, 36)
+    data = row_record(CdcRecord.INSERT, 1, 1, layout, {"c1": math.nan, "c2": math.nan})
+    read = RowReader(layout, TextRules())(data, 36)
     assert [isinstance(value, float) and math.isnan(value) for value in read.values()] == [True, True]
 
 
 @pytest.mark.parametrize("invalid, value", [("replace", "\ufffd!"), ("bytes", b"\xff!")])
 def test_bytes_that_are_no_text_are_replaced_or_kept_if_that_is_wanted(invalid: Any, value: object) -> None:
     layout = layout_of(1, "c1 varchar(9)")
-    data = row_record(Record.INSERT, 1, 1, layout, {"c1": "ü"}).replace("ü".encode(), b"\xff!")
-    assert compiled(layout, TextRules(invalid=invalid))(data, 40) == {"c1": value}
+    data = row_record(CdcRecord.INSERT, 1, 1, layout, {"c1": "ü"}).replace("ü".encode(), b"\xff!")
+    assert RowReader(layout, TextRules(invalid=invalid))(data, 40) == {"c1": value}
 
 
 @pytest.mark.parametrize("encoding, text", [("gb18030", "变更"), ("5488", "变更"), ("819", "Ärger"), ("1252", "€ 5")])
 def test_texts_come_in_the_code_set_of_the_database(encoding: str, text: str) -> None:
     texts = TextRules(encoding=encoding, trim=True)
     layout = layout_of(1, "c1 char(12), c2 lvarchar(20)")
-    data = row_record(Record.INSERT, 1, 1, layout, {"c1": text, "c2": text}, Dialect(texts=texts))
-    assert compiled(layout, texts)(data, 40) == SlowReader(layout, texts, "auto")(data, 40) == {"c1": text, "c2": text}
+    data = row_record(CdcRecord.INSERT, 1, 1, layout, {"c1": text, "c2": text}, RecordDialect(texts=texts))
+    assert RowReader(layout, texts)(data, 40) == {"c1": text, "c2": text}
 
 
 def test_an_unknown_code_set_is_refused() -> None:
@@ -138,36 +136,34 @@ def test_an_unknown_code_set_is_refused() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.data(), tables(), st.sampled_from([GBASE, INFORMIX, Dialect(sizes="little", wide=False)]))
-def test_a_row_is_read_as_it_was_written(data: st.DataObject, layout: Layout, dialect: Dialect) -> None:
+@given(st.data(), tables(), st.sampled_from([GBASE, INFORMIX, RecordDialect(sizes="little", wide=False)]))
+def test_a_row_is_read_as_it_was_written(data: st.DataObject, layout: CapturedLayout, dialect: RecordDialect) -> None:
     row = data.draw(rows(layout))
-    record = row_record(Record.INSERT, 7, 8, layout, row, dialect)
+    record = row_record(CdcRecord.INSERT, 7, 8, layout, row, dialect)
     header = 36 + 4 * len(layout.varying)
-    assert SlowReader(layout, TextRules(), "auto")(record, header) == row
-    quick = compiled(layout, TextRules())(record, header)
-    assert (quick, [type(value) for value in quick.values()]) == (row, [type(row[name]) for name in quick])
+    read = RowReader(layout, TextRules())(record, header)
+    assert (read, [type(value) for value in read.values()]) == (row, [type(row[name]) for name in read])
 
 
 @shares(read=0.2, refused=0.05)
 @settings(max_examples=60, deadline=None)
 @given(st.data(), tables(4))
-def test_damaged_rows_are_read_alike_or_refused_alike(data: st.DataObject, layout: Layout) -> None:
-    record = bytearray(row_record(Record.INSERT, 7, 8, layout, data.draw(rows(layout))))
+def test_damaged_rows_are_read_or_refused_in_words(data: st.DataObject, layout: CapturedLayout) -> None:
+    record = bytearray(row_record(CdcRecord.INSERT, 7, 8, layout, data.draw(rows(layout))))
     header = 36 + 4 * len(layout.varying)
     for _ in range(data.draw(st.integers(1, 3))):
         record[data.draw(st.integers(36, len(record) - 1))] = data.draw(st.integers(0, 255))
-    results = []
-    for reader in (SlowReader(layout, TextRules(), "auto"), compiled(layout, TextRules())):
-        try:
-            results.append(repr(reader(bytes(record), header)))
-        except DataError as error:
-            results.append(str(error))
-    met(read=results[0].startswith("{"), refused=not results[0].startswith("{"))
-    assert results[0] == results[1]
+    said = ""
+    try:
+        RowReader(layout, TextRules())(bytes(record), header)
+    except DataError as error:
+        said = str(error)
+    met(read=not said, refused=bool(said))
+    assert not said or re.search(r"the column c\d holds no|neither byte order of its sizes", said)
 
 
 @given(tables())
-def test_a_layout_survives_its_record(layout: Layout) -> None:
+def test_a_layout_survives_its_record(layout: CapturedLayout) -> None:
     assert read_layout(table_record(layout), 36) == layout
 
 
@@ -176,7 +172,7 @@ def test_names_may_be_anything_in_quotes() -> None:
     assert [column.name for column in layout.columns] == ["My, Col", 'say "x"', "C3"]
     assert read_layout(table_record(layout), 36) == layout
     row: dict[str, Any] = {"My, Col": 1, 'say "x"': Decimal("2.50"), "C3": "{x}"}
-    assert compiled(layout, TextRules())(row_record(Record.INSERT, 1, 1, layout, row), 40) == row
+    assert RowReader(layout, TextRules())(row_record(CdcRecord.INSERT, 1, 1, layout, row), 40) == row
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from eventlog.core.model import Image, Op, Row
-from eventlog.sources.linter.coding import Action
-from eventlog.sources.linter.emulator import Done, EmulatorSettings
+from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings
+from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.settings import ReadingSettings
 from tests.support.linter import READING, ended, insert, queued, told
 
@@ -17,21 +17,23 @@ OWNER: Row = {"ID": 1, "PHOTO": REFERENCE, "NAME": "Ida"}
 TOLD: Row = {"ID": 1, "NAME": "Ida"}
 
 
-def blob(action: Action, piece: bytes = b"", **other: Any) -> Done:
+def blob(action: Action, piece: bytes = b"", **other: Any) -> EmulatedOperation:
     facts = {"transaction": 1, "table": 19, "rowid": 4, "after": OWNER, "column": "PHOTO", "blob_type": 2, **other}
-    return Done(action=action, piece=piece, **facts)
+    return EmulatedOperation(action=action, piece=piece, **facts)
 
 
-def images(*done: Done, reading: ReadingSettings = READING, **settings: Any) -> list[Image]:
+def images(*done: EmulatedOperation, reading: ReadingSettings = READING, **settings: Any) -> list[Image]:
     coding = EmulatorSettings(coding=settings.get("coding", "table"))
     return told(queued([*done, ended(1)], coding, reading), **settings)
 
 
 def test_a_row_with_a_blob_tells_no_reference_but_tells_null() -> None:
     null = {**OWNER, "PHOTO": None}
-    add = Done(transaction=1, action=Action.INSERT, table=19, after=OWNER)
-    filled = Done(transaction=1, action=Action.UPDATE, table=19, before=null, after={**OWNER, "NAME": "Ann"})
-    emptied = Done(transaction=1, action=Action.UPDATE, table=19, before=OWNER, after=null)
+    add = EmulatedOperation(transaction=1, action=Action.INSERT, table=19, after=OWNER)
+    filled = EmulatedOperation(
+        transaction=1, action=Action.UPDATE, table=19, before=null, after={**OWNER, "NAME": "Ann"}
+    )
+    emptied = EmulatedOperation(transaction=1, action=Action.UPDATE, table=19, before=OWNER, after=null)
     first, second, third = images(add, filled, emptied)
     assert first.after == TOLD
     assert (second.before, second.after) == (TOLD, {"ID": 1, "NAME": "Ann"})

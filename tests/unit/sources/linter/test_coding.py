@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.sources.linter.coding import LIST, TABLE, Action, reading, typ_of
+from eventlog.sources.linter.operations import LIST, TABLE, Action, reading, typ_of
 from tests.support.linter import commit, row
 
 

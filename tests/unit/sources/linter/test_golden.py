@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.sources.linter.coding import Action, Coding
 from eventlog.sources.linter.dump import dumped, text_of
-from eventlog.sources.linter.emulator import Done, EmulatorSettings, Lengths
-from eventlog.sources.linter.parts import operation
+from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, Lengths
+from eventlog.sources.linter.operations import Action, Coding, operation
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.tables import SourceTables
 from tests.support.linter import CHAIR, NUMBER, READING, ROW, SCHEMA, TABLE, commit, ended, queued, row
@@ -39,8 +38,8 @@ def check(name: str, text: str) -> None:
     assert text == file.read_text(encoding="utf-8")
 
 
-def done(action: Action, **facts: Any) -> Done:
-    return Done(**{"transaction": 5, "action": action, "table": NUMBER, "rowid": 3, **facts})
+def done(action: Action, **facts: Any) -> EmulatedOperation:
+    return EmulatedOperation(**{"transaction": 5, "action": action, "table": NUMBER, "rowid": 3, **facts})
 
 
 OPERATIONS = {

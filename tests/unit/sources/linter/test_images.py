@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from eventlog.core.errors import DataError
 from eventlog.core.model import Image, Op, Reason, Transaction
 from eventlog.core.rules import Options, tell
-from eventlog.sources.linter.codecs import RawCodec
-from eventlog.sources.linter.coding import Action
-from eventlog.sources.linter.emulator import Done, Emulator, EmulatorSettings
-from eventlog.sources.linter.images import Committed
+from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
+from eventlog.sources.linter.images import CommittedRows
+from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow, oper_date
+from eventlog.sources.linter.tables import RawCodec
 from eventlog.sources.linter.telling import grouped
 from eventlog.sources.stream.spill import spill_to
 from tests.support.linter import (
@@ -45,7 +45,7 @@ def only(rows: list[QueueRow], reports: list[str] | None = None, **settings: Any
 
 def faulty(image: Image) -> str:
     """The fault of an image, which ends as an error with that note."""
-    outcome = tell([image], Committed(SCHEMA, READING).catalog, Options()).others[image.position]
+    outcome = tell([image], CommittedRows(SCHEMA, READING).catalog, Options()).others[image.position]
     assert (outcome.reason, outcome.note) == (Reason.INVALID, image.fault)
     assert image.fault is not None
     return image.fault
@@ -74,7 +74,7 @@ def test_an_insert_and_a_delete() -> None:
 
 
 def test_a_changed_key_ends_one_object_and_begins_another() -> None:
-    done = Done(transaction=5, action=Action.UPDATE, table=NUMBER, before=TABLE, after={**CHAIR, "ID": 8})
+    done = EmulatedOperation(transaction=5, action=Action.UPDATE, table=NUMBER, before=TABLE, after={**CHAIR, "ID": 8})
     first, second, third = told(queued([done, insert(5, 9), ended(5)]))
     assert [(one.op, one.place, one.last, one.position[2]) for one in (first, second, third)] == [
         (Op.DELETE, 1, False, 0),
@@ -103,7 +103,7 @@ def test_what_is_rolled_back_is_not_told_and_its_number_may_come_again() -> None
 
 
 def test_a_commit_without_operations_is_empty_and_operations_without_commit_stay_pending() -> None:
-    committed = Committed(SCHEMA, READING)
+    committed = CommittedRows(SCHEMA, READING)
     assert list(committed.images(queued([ended(1), ended(2, Action.ROLLBACK), insert(3, 30)]))) == []
     assert committed.pending == 1
     committed.close()
@@ -111,7 +111,7 @@ def test_a_commit_without_operations_is_empty_and_operations_without_commit_stay
 
 
 def test_rows_of_one_operation_may_come_in_any_order_until_the_transaction_ends() -> None:
-    done = Done(transaction=5, action=Action.INSERT, table=18, after={"ID": 1, "B": bytes(3990)})
+    done = EmulatedOperation(transaction=5, action=Action.INSERT, table=18, after={"ID": 1, "B": bytes(3990)})
     first, second, end = queued([done, ended(5)])
     later = queued([done, insert(5, 9), ended(5)])
     assert only([second, first, end]).after == {"ID": 1, "B": bytes(3990)}
@@ -120,9 +120,9 @@ def test_rows_of_one_operation_may_come_in_any_order_until_the_transaction_ends(
 
 
 def test_an_incomplete_operation_is_an_error_when_its_transaction_ends_and_the_rest_goes_on() -> None:
-    done = Done(transaction=5, action=Action.INSERT, table=18, after={"ID": 1, "B": bytes(3990)})
+    done = EmulatedOperation(transaction=5, action=Action.INSERT, table=18, after={"ID": 1, "B": bytes(3990)})
     first, _, other, end = queued([done, insert(5, 9), ended(5)])
-    held = Committed(SCHEMA, READING)
+    held = CommittedRows(SCHEMA, READING)
     assert list(held.images([first])) == []
     broken, whole = told([first, other, end])
     assert "The record ends after 3400 byte(s)" in faulty(broken)
@@ -187,7 +187,7 @@ def test_an_end_that_does_not_say_how_is_never_applied_silently(coding: str) -> 
 
 def test_several_destinations_are_filtered_or_told_once() -> None:
     settings = EmulatorSettings(destinations=(("A", "SYSTEM", ""), ("B", "SYSTEM", "")))
-    wide = Done(transaction=1, action=Action.INSERT, table=18, after={"ID": 1, "B": bytes(3990)})
+    wide = EmulatedOperation(transaction=1, action=Action.INSERT, table=18, after={"ID": 1, "B": bytes(3990)})
     rows = queued([insert(1, 10), wide, ended(1)], settings)
     assert len(rows) == 8
     everything = told(rows)
@@ -206,7 +206,10 @@ def test_numbers_above_the_signed_range_are_places_and_numbers_like_others() -> 
 
 
 def test_transactions_of_several_nodes_with_one_number_are_told_apart() -> None:
-    one, two = Emulator(SCHEMA, READING), Emulator(SCHEMA, READING, EmulatorSettings(node="SECOND", address=2**33))
+    one, two = (
+        LinterEmulator(SCHEMA, READING),
+        LinterEmulator(SCHEMA, READING, EmulatorSettings(node="SECOND", address=2**33)),
+    )
     rows = [*one.rows(insert(1, 10)), *two.rows(insert(1, 20)), *one.rows(ended(1)), *two.rows(ended(1))]
     assert [one.after["ID"] for one in told(rows) if one.after] == [10, 20]
 
@@ -218,13 +221,13 @@ def test_no_schema_for_the_table_gives_the_bytes() -> None:
         {"ROWID_SRC": 3, "DATA": OLD.hex()},
         {"ROWID_SRC": 3, "DATA": NEW.hex()},
     )
-    committed = Committed(SCHEMA, READING)
+    committed = CommittedRows(SCHEMA, READING)
     changes = tell(list(committed.images([row(tabnum_src=99), commit()])), committed.catalog, Options()).changes
     assert [str(change.row.key) for change in changes] == ["ROWID_SRC=3"]
 
 
 def test_a_site_codec_may_raise_anything() -> None:
-    committed = Committed(SCHEMA, READING)
+    committed = CommittedRows(SCHEMA, READING)
     broken = committed.tables[NUMBER]
 
     class Failing(RawCodec):
@@ -239,7 +242,9 @@ def test_a_site_codec_may_raise_anything() -> None:
 
 
 def test_a_row_with_blobs_is_deleted_like_any_other() -> None:
-    done = Done(transaction=5, action=Action.DELETE, table=19, before={"ID": 1, "PHOTO": None, "NAME": "x"})
+    done = EmulatedOperation(
+        transaction=5, action=Action.DELETE, table=19, before={"ID": 1, "PHOTO": None, "NAME": "x"}
+    )
     image = only(queued([done, ended(5)]))
     assert (image.op, image.before, image.after) == (Op.DELETE, {"ID": 1, "PHOTO": None, "NAME": "x"}, None)
 
@@ -256,12 +261,12 @@ def test_time_that_runs_back_is_reported() -> None:
 
 def test_a_transaction_larger_than_the_memory_is_told_whole() -> None:
     rows = queued([*[insert(1, key) for key in range(500)], ended(1)])
-    spilled = Committed(SCHEMA, type(READING)(code_page="cp1251", spill_bytes=20_000), spill=spill_to(QueueRow))
+    spilled = CommittedRows(SCHEMA, type(READING)(code_page="cp1251", spill_bytes=20_000), spill=spill_to(QueueRow))
     assert list(spilled.images(rows)) == told(rows)
 
 
 def test_a_blob_operation_names_a_column_of_its_table() -> None:
-    wrong = Done(transaction=1, action=Action.CLEAR_BLOB, table=NUMBER, after=TABLE, column="PHOTO")
+    wrong = EmulatedOperation(transaction=1, action=Action.CLEAR_BLOB, table=NUMBER, after=TABLE, column="PHOTO")
     with pytest.raises(DataError, match="CLEAR BLOB names the column PHOTO, which table 17 does not have"):
         queued([wrong])
     assert list(grouped([])) == []
@@ -271,6 +276,6 @@ def test_what_ended_before_the_place_was_handed_out() -> None:
     rows = queued([insert(1, 10), insert(1, 11), ended(1), insert(2, 20), ended(2)])
     everything = told(rows)
     for place, image in enumerate(everything):
-        committed = Committed(SCHEMA, READING)
+        committed = CommittedRows(SCHEMA, READING)
         committed.begin = image.position[0]
         assert list(committed.images(rows)) == everything[0 if place < 2 else 2 :]

@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 from eventlog.core.errors import DataError
 from eventlog.core.model import Row
 from eventlog.core.schema import Column, Table
-from eventlog.sources.linter.fields import reader
 from eventlog.sources.linter.layouts import RecordLayout, record_fields
-from eventlog.sources.linter.numbers import date, date_bytes, decimal, decimal_bytes
-from eventlog.sources.linter.packed import PackedCodec
-from eventlog.sources.linter.remembered import Remembered
+from eventlog.sources.linter.packed import PackedCodec, date, date_bytes, decimal, decimal_bytes, reader
+from eventlog.sources.linter.rows import Remembered
 from tests.support.linter import CHAIR, NEW, OLD, TABLE, T
 from tests.support.shares import met, shares
 
@@ -72,7 +70,7 @@ def test_zeros_behind_the_tenth_digit_say_nothing() -> None:
 
 
 def test_values_beyond_those_that_are_remembered_are_read_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.sources.linter.remembered.MOST", 2)
+    monkeypatch.setattr("eventlog.sources.linter.rows.MOST_VALUES", 2)
     known = Remembered(bytes.decode)
     assert [known[text.encode()] for text in "abcab"] == [*"abcab"]
     assert set(known) == {b"b"}
@@ -235,7 +233,7 @@ def outcome(read: Callable[[bytes], Row], data: bytes) -> str:
 
 @shares(read=0.2, refused=0.2)
 @given(tables_and_rows(), st.booleans(), st.data())
-def test_a_damaged_record_is_read_as_the_careful_reading_has_it(
+def test_a_damaged_record_is_refused_or_reads_the_same_when_it_is_written_again(
     drawn: tuple[list[str], dict[str, Any]], strict: bool, data: st.DataObject
 ) -> None:
     types, row = drawn
@@ -243,14 +241,20 @@ def test_a_damaged_record_is_read_as_the_careful_reading_has_it(
     record = one.encode(row)
     at = data.draw(st.integers(0, len(record)))
     damaged = record[:at] + data.draw(st.binary(max_size=3)) + record[at + data.draw(st.integers(0, 2)) :]
-    found = outcome(one.carefully, damaged)
+    found = outcome(one.decode, damaged)
     met(read=found.startswith("{"), refused=found.startswith("refused"))
-    assert outcome(one.decode, damaged) == found
+    if found.startswith("{"):
+        assert outcome(lambda bytes_: one.decode(one.encode(one.decode(bytes_))), damaged) in (
+            found,
+            unwritable(one, damaged),
+        )
+
+
+def unwritable(one: PackedCodec, data: bytes) -> str:
+    """Why what was read cannot be written, as a text of more bytes than its column has."""
+    return outcome(lambda bytes_: {"": one.encode(one.decode(bytes_))}, data)
 
 
 @given(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=6), st.binary(max_size=200))
 def test_any_bytes_end_in_a_row_or_in_an_error(types: list[str], data: bytes) -> None:
-    one = codec(*types)
-    found = outcome(one.decode, data)
-    assert found.startswith(("{'C1': ", "refused: "))
-    assert found == outcome(one.carefully, data)
+    assert outcome(codec(*types).decode, data).startswith(("{'C1': ", "refused: "))

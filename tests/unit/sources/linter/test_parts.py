@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.sources.linter.emulator import Lengths, spread
-from eventlog.sources.linter.parts import Operation, operation
+from eventlog.sources.linter.operations import Operation, operation
 from eventlog.sources.linter.rows import CAPACITY, QueueRow
 from tests.support.linter import NEW, OLD, row
 

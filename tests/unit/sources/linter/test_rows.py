@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import ConfigError, DataError
-from eventlog.sources.linter.rows import COLUMNS, address, oper_date, oper_time, queue_row, row_of, signed
-from eventlog.sources.linter.zones import utc_reader
+from eventlog.sources.linter.rows import COLUMNS, address, oper_date, oper_time, queue_row, row_of, signed, utc_reader
 from tests.support.linter import ROW, row
 
 

@@ -10,10 +10,9 @@ import pytest
 from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.model import Row
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.sources.linter.codecs import RawCodec, codec
 from eventlog.sources.linter.layouts import RecordLayout, Type, published, record_fields
 from eventlog.sources.linter.settings import LinterSettings, ReadingSettings
-from eventlog.sources.linter.tables import SourceTables
+from eventlog.sources.linter.tables import RawCodec, SourceTables, codec
 from tests.support.linter import NUMBER, SCHEMA, T
 
 
