@@ -88,7 +88,7 @@ def _read(log: Log, connection: Connection, pipeline: Pipeline, record_id: int) 
 def _waits(
     log: Log, connection: Connection, pipeline: Pipeline, config: Config, events: list[Event], record_id: int
 ) -> str:
-    from eventlog.sources.log.waiting import waits_for
+    from eventlog.sources.log.rows import waits_for
 
     identities = Identities(pipeline.catalog)
     [mine] = [event for event in events if event.position == (record_id,)]

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import UsageError, shortened
 from eventlog.core.model import Status
-from eventlog.sources.log.held import note_change, note_held
+from eventlog.sources.log.rows import note_change, note_held
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -10,11 +10,9 @@ from msgspec import Struct
 
 from eventlog.core.model import Status, written
 from eventlog.core.rules.times import moment
-from eventlog.delivery.output_state import Standing, read_standings
-from eventlog.sources.log.backlog import Backlog, backlog, unread_tables
-from eventlog.sources.log.holder import told_moment
-from eventlog.sources.log.lock import Sight, look_at
-from eventlog.sources.log.pace import Rate, read_rate
+from eventlog.delivery.output import Standing, read_standings
+from eventlog.sources.log.backlog import Backlog, Rate, backlog, read_rate, unread_tables
+from eventlog.sources.log.lock import Sight, look_at, told_moment
 from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.log import Log
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import Final
 
-from eventlog.delivery.output_state import Standings, newest, read_standings, write_standings
+from eventlog.delivery.output import Standings, newest, read_standings, write_standings
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import OUTPUTS, Marks
 

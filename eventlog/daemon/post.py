@@ -1,18 +1,49 @@
-"""Where a publisher works: a log or a stream, who may publish it, and what else is to be done there."""
+"""Where a publisher works: a log or a stream, who may publish it, and what else is to be done there.
+
+The post at an event log table: the lock in its database, its figures, and the statements after a cycle.
+
+The post at a stream: a file of marks keeps its position, and a claim beside that file keeps other publishers away.
+
+Which post a configuration means.
+
+The statements that somebody wants to be run after each cycle that published something.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Protocol
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+from uuid import uuid4
 
 from structlog.stdlib import BoundLogger
 
-from eventlog.core.seams import Tenure
+from eventlog.config.build import pipeline_of, stream_of, stream_pipeline_of
+from eventlog.config.settings import Config
+from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, SourceError, shortened
+from eventlog.core.file_lock import Claim
+from eventlog.core.seams import Stream, Tenure
+from eventlog.core.secrets import masked
+from eventlog.daemon.gauge import Gauge
+from eventlog.daemon.ledger import Ledger
+from eventlog.daemon.tempo import Tempo
 from eventlog.daemon.vitals import Vitals
+from eventlog.daemon.watch import Watch
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
+from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.wakeup import Wakeup
+from eventlog.sources.marks import EPOCH, LOG, FileMarks, next_epoch
+from eventlog.sql.access import in_our_words, verbatim
+from eventlog.sql.connect import connect, shown_url
+from eventlog.sql.limits import limit_sessions
+from eventlog.sql.log import Log
+from eventlog.sql.reflect import log_columns
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 
 class Post(Protocol):
@@ -73,3 +104,220 @@ class Post(Protocol):
 
     def idle(self, vitals: Vitals) -> None:
         """Nothing is waiting, or nothing can be delivered: time to take figures."""
+
+
+class LogPost:
+    """What a publisher does at a log besides publishing it."""
+
+    def __init__(self, config: Config, engine: Engine | None = None, alive: Callable[[], bool] = lambda: True) -> None:
+        self._config = config
+        self.engine = _engine_of(config) if engine is None else engine
+        try:
+            with in_our_words(self.engine, f"The event log {config.source.log}"):
+                self._names = log_columns(self.engine, config.source.wanted_names, config.source.columns)
+        except EventlogError:
+            self.engine.dispose()
+            raise
+        settings = config.publisher
+        self.lock = LogLock(Log(self.engine, self._names), settings.lease, alive)
+        self.wakeup = Wakeup(self.lock.log, due=settings.handle_future_events) if settings.wake_up else None
+        self._watch = Watch(self.lock, due=settings.handle_future_events)
+        self._gauge = Gauge(self.lock.log)
+        self._tempo = Tempo(self.lock)
+        self._ledger = Ledger(self.lock)
+
+    @property
+    def name(self) -> str:
+        return f"event log {self.lock.log.name}"
+
+    @property
+    def address(self) -> str:
+        return shown_url(self.engine.url)
+
+    @property
+    def taken(self) -> bool:
+        return self.lock.taken
+
+    @property
+    def tenure(self) -> Tenure | None:
+        return self.lock.tenure
+
+    def take(self) -> bool:
+        before = self.lock.taken
+        if self.lock.take() and not before:
+            self._watch.forget()
+        return self.lock.taken
+
+    def stand_by(self, vitals: Vitals, journal: BoundLogger) -> None:
+        self._watch.look(self.name, vitals, journal)
+
+    def confirm(self) -> None:
+        self.lock.confirm_lease()
+
+    def leave(self, vitals: Vitals) -> None:
+        if self.lock.taken:
+            self._tempo.enter(now=True)
+            self._ledger.enter(vitals.reading().outputs, now=True)
+        self._close_wakeup()
+        self.lock.leave()
+
+    def drop(self) -> None:
+        self.lock.drop()
+        self._close_wakeup()
+        self.engine.dispose()
+
+    def close(self) -> None:
+        self._close_wakeup()
+        self.engine.dispose()
+
+    def guarded(self) -> AbstractContextManager[None]:
+        return in_our_words(self.engine, f"The {self.name}")
+
+    def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
+        from eventlog.sources.log.source import LogSource
+
+        pipeline = pipeline_of(self.engine, self._names, self._config, outputs, self.lock, pulse)
+        if self.wakeup is not None:
+            self.wakeup.seen = pipeline.source.seen if isinstance(pipeline.source, LogSource) else None
+        return pipeline
+
+    def settled(self, events: int) -> None:
+        self._tempo.count(events)
+
+    def published(self, journal: BoundLogger) -> None:
+        run_statements(self.lock.log, self._config.publisher.post_poll_statements, journal)
+
+    def idle(self, vitals: Vitals) -> None:
+        self._gauge.measure(vitals)
+        self._tempo.enter()
+        self._ledger.enter(vitals.reading().outputs)
+
+    def _close_wakeup(self) -> None:
+        if self.wakeup is not None:
+            self.wakeup.close()
+
+
+def _engine_of(config: Config) -> Engine:
+    if not config.source.url:
+        raise ConfigError("source.url is missing; it names the database.")
+    engine = connect(config.source.url)
+    limit_sessions(engine, config.source.statement_timeout, config.source.lock_timeout, config.publisher.lease)
+    return engine
+
+
+NAMES: Final = {"gbase": "CDC stream", "linter": "replication queue"}
+
+
+class StreamPost:
+    """What a publisher does at a stream besides publishing it."""
+
+    wakeup = None
+    """Streams are looked at after every interval."""
+
+    def __init__(self, config: Config, journal: BoundLogger) -> None:
+        self._config = config
+        self._journal = journal
+        self._stream: Stream | None = None
+        self._claim = Claim(Path(f"{config.source.marks}.lock"))
+        self._tenure: Tenure | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{NAMES[self._config.source.kind]} of {self._config.source.marks}"
+
+    @property
+    def address(self) -> str:
+        source = self._config.source
+        if source.url:
+            from eventlog.sql.connect import read_url, shown_url
+
+            return shown_url(read_url(source.url))
+        return masked(source.gbase.path or source.gbase.server)
+
+    @property
+    def taken(self) -> bool:
+        return self._tenure is not None
+
+    @property
+    def tenure(self) -> Tenure | None:
+        return self._tenure
+
+    def take(self) -> bool:
+        if self._tenure is None and self._claim.take():
+            self.close()  # what it knows of the marks is from before
+            self._tenure = self._new_tenure()
+        return self.taken
+
+    def confirm(self) -> None:
+        """The claim ends with the process and no sooner, so there is nobody to ask."""
+        if self._tenure is None:
+            raise OccupiedError(f"Another publisher may work on the {self.name}.", hint="This one has let go of it.")
+
+    def stand_by(self, vitals: Vitals, journal: BoundLogger) -> None:
+        """Who has the claim on a file is the kernel's to know, and what a stream still holds is nobody's."""
+
+    def leave(self, vitals: Vitals) -> None:
+        self._let_go()
+
+    def drop(self) -> None:
+        self.close()
+        self._let_go()
+
+    def close(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+
+    def guarded(self) -> AbstractContextManager[None]:
+        return nullcontext()  # a stream's own errors are in our words already
+
+    def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
+        return stream_pipeline_of(self._opened(), self._config, outputs, pulse)
+
+    def settled(self, events: int) -> None:
+        """Nobody keeps a stream's rate."""
+
+    def published(self, journal: BoundLogger) -> None:
+        """A stream has no database of its own in which statements could be run."""
+
+    def idle(self, vitals: Vitals) -> None:
+        """Nobody knows what a stream still holds."""
+
+    def _let_go(self) -> None:
+        self._tenure = None
+        self._claim.leave()
+
+    def _new_tenure(self) -> Tenure:
+        """Which stream this is stands in its marks, and so does the epoch."""
+        marks = FileMarks(self._config.source.marks)
+        identity = marks.get(LOG) or str(uuid4())
+        epoch = next_epoch(marks.get(EPOCH), dt.datetime.now(dt.UTC).replace(tzinfo=None))
+        marks.change({LOG: identity, EPOCH: str(epoch)})
+        return Tenure(log=identity, name=self.name, epoch=epoch)
+
+    def _opened(self) -> Stream:
+        if self._stream is None:
+            self._stream = stream_of(self._config, lambda said: self._journal.warning("odd", said=said))
+        return self._stream
+
+
+def post_of(
+    config: Config, journal: BoundLogger, engine: Engine | None = None, alive: Callable[[], bool] = lambda: True
+) -> Post:
+    """The post, taken by nobody yet; `engine` is a log's database where it is open already.
+
+    A log is given up to others while `alive` says that the publisher does not move.
+    """
+    return LogPost(config, engine, alive) if config.source.kind == "log" else StreamPost(config, journal)
+
+
+def run_statements(log: Log, statements: Sequence[str], journal: BoundLogger) -> None:
+    """Runs each in a transaction of its own. One that the database refuses is told and stops nobody: the rows are settled."""
+    for statement in statements:
+        try:
+            with log.transaction() as connection:
+                connection.execute(verbatim(statement))
+        except SourceError as error:
+            if error.may_pass:
+                raise
+            journal.error("post_poll_failed", statement=shortened(statement), error=str(error))

@@ -22,8 +22,7 @@ from eventlog.core.seams import Tenure
 from eventlog.daemon.health import SILENCE
 from eventlog.daemon.heartbeat import Heartbeat
 from eventlog.daemon.logging import library_journal
-from eventlog.daemon.post import Post
-from eventlog.daemon.posts import post_of
+from eventlog.daemon.post import Post, post_of
 from eventlog.daemon.rest import Rest
 from eventlog.daemon.vitals import Vitals
 from eventlog.delivery.output import Output

@@ -5,8 +5,8 @@ from __future__ import annotations
 from time import monotonic
 from typing import Final
 
+from eventlog.sources.log.backlog import Pace, database_seconds, quickened, read_pace, write_pace
 from eventlog.sources.log.lock import LogLock
-from eventlog.sources.log.pace import Pace, database_seconds, quickened, read_pace, write_pace
 from eventlog.sources.marks import PACE, Marks
 
 EVERY: Final = 2.0

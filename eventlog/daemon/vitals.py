@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import MachineError, SinkError, SourceError
 from eventlog.core.secrets import shown
-from eventlog.delivery.output import Delivery
-from eventlog.delivery.output_state import Standing, stands
+from eventlog.delivery.output import Delivery, Standing, stands
 from eventlog.delivery.pipeline import Report
 
 State = Literal["starting", "standby", "publishing", "failing", "stopping"]

@@ -8,8 +8,7 @@ from typing import Final
 from structlog.stdlib import BoundLogger
 
 from eventlog.daemon.vitals import Standby, Vitals
-from eventlog.sources.log.holder import Holder, told_moment
-from eventlog.sources.log.lock import LogLock
+from eventlog.sources.log.lock import Holder, LogLock, told_moment
 from eventlog.sources.marks import EPOCH, IN_HAND, Marks
 
 COUNTED_ROWS: Final = 1_000

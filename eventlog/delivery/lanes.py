@@ -1,24 +1,32 @@
 """Sends documents side by side: a thread for each of a sink's lanes, as long as one batch is on its way.
 
 Law: threads only carry. Whose turn it is, what is held and what an answer means is decided by the one who sends.
+
+Which documents may be on their way at the same time. Pure: the objects of each document in, whose turn it is out.
+
+Law: of documents that share an object one goes after the other was answered, in their order. One that names no object
+goes alone: after everything before it, and before everything after it.
+
+The interpreter's settings while batches go hand in hand: they belong to the process, and several publishers may share it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+import gc
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from heapq import heapify, heappop, heappush
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from types import TracebackType
-from typing import Self
+from typing import Final, Generic, Self, TypeVar
 
 from msgspec import Struct
 
 from eventlog.core.errors import MachineError
-from eventlog.core.model import Document, Outcome
+from eventlog.core.model import Document, Outcome, RowId
 from eventlog.core.seams import Lane
-from eventlog.delivery.interpreter_tuning import haste
-from eventlog.delivery.order import Turns
 
 
 class Errand(Struct, frozen=True, kw_only=True):
@@ -130,3 +138,125 @@ def _gravity(failure: BaseException) -> int:
     if not isinstance(failure, MachineError):
         return 0
     return 2 if failure.may_pass else 1
+
+
+Last = TypeVar("Last")
+Objects = Collection[RowId]
+"""What a document speaks of; without any it speaks of everything."""
+
+
+def predecessors(documents: Sequence[Objects]) -> list[tuple[int, ...]]:
+    """For each document the numbers of those that must be answered before it; what they wait for is not said again."""
+    found: list[tuple[int, ...]] = []
+    latest: dict[RowId, int] = {}
+    barrier: tuple[int, ...] = ()
+    since: list[int] = []  # the barrier and what came after it
+    for number, objects in enumerate(documents):
+        if objects:
+            shared = {latest[one] for one in objects if one in latest}
+            found.append(tuple(sorted(shared)) or barrier)
+            latest.update(dict.fromkeys(objects, number))
+            since.append(number)
+        else:
+            found.append(tuple(since))
+            latest.clear()
+            barrier, since = (number,), [number]
+    return found
+
+
+class Turns:
+    """Whose turn it is among documents, told by their numbers; the first that may go goes first."""
+
+    def __init__(self, documents: Sequence[Objects]) -> None:
+        before = predecessors(documents)
+        self._missing = [len(numbers) for numbers in before]
+        self._after: list[list[int]] = [[] for _ in before]
+        for number, numbers in enumerate(before):
+            for one in numbers:
+                self._after[one].append(number)
+        self._ready = [number for number, missing in enumerate(self._missing) if not missing]
+        heapify(self._ready)
+
+    def next(self) -> int | None:
+        """The document that may go now and is not asked for again; None while all that are left wait for answers."""
+        return heappop(self._ready) if self._ready else None
+
+    def answered(self, number: int) -> None:
+        """What became of a document is known, so those that waited for it may go."""
+        for one in self._after[number]:
+            self._missing[one] -= 1
+            if not self._missing[one]:
+                heappush(self._ready, one)
+
+
+class Front(Generic[Last]):
+    """How far documents are through without a gap, whose answers come in any order; `last` is what was said at its end."""
+
+    def __init__(self, last: Last) -> None:
+        self.last = last
+        self._next = 0
+        self._ahead: dict[int, Last | None] = {}
+
+    def passed(self, number: int, last: Last | None) -> None:
+        """A document is through, and this is to be said once everything before it is; None leaves what was said before."""
+        self._ahead[number] = last
+        while self._next in self._ahead:
+            found = self._ahead.pop(self._next)
+            self._next += 1
+            if found is not None:
+                self.last = found
+
+
+TURN: Final = 0.0001
+"""Seconds that a thread which decides keeps one from going on whose disk or database has answered."""
+
+SELDOM: Final = 500_000
+"""New values after which garbage is looked for while batches are hand in hand: every dozen of them."""
+
+
+class Pace(Struct, frozen=True, kw_only=True):
+    """How often threads take turns, and after how many new values garbage is looked for."""
+
+    turn: float
+    thresholds: tuple[int, int, int]
+
+    @classmethod
+    def now(cls) -> Pace:
+        """As it is."""
+        return cls(turn=sys.getswitchinterval(), thresholds=gc.get_threshold())
+
+    def set(self) -> None:
+        """Makes it so."""
+        sys.setswitchinterval(self.turn)
+        gc.set_threshold(*self.thresholds)
+
+    def hastened(self) -> Pace:
+        """Threads go on soon after a disk or a database has answered, and garbage is looked for less often.
+
+        What a batch is made of refers to nothing in circles; looking for them after every 700 values takes a twentieth
+        of the time.
+        """
+        young, *older = self.thresholds
+        seldom = max(SELDOM, young) if young else young
+        return Pace(turn=min(TURN, self.turn), thresholds=(seldom, older[0], older[1]))
+
+
+_lock = Lock()
+_before: list[Pace] = []
+"""What each that hurries found; only the first found how things were, so that one is kept until the last ends."""
+
+
+@contextmanager
+def haste() -> Iterator[None]:
+    """Hurries until the block ends; the last one that ends leaves things as the first one found them."""
+    with _lock:
+        _before.append(Pace.now())
+        _before[0].hastened().set()
+    try:
+        yield
+    finally:
+        with _lock:
+            first = _before[0]
+            _before.pop()
+            if not _before:
+                first.set()

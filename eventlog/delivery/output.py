@@ -2,6 +2,8 @@
 
 Law: a document goes out under a plan that was noted before, and a plan is repeated whole: the same documents under the
 same identity, before anything that is new. So a target recognises a repeat by the plan, and never by the order of ids.
+
+How each output stands: what it took last and what went wrong there, in a mark of the log for others to see.
 """
 
 from __future__ import annotations
@@ -10,17 +12,23 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import chain, groupby
+from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.model import Change, Document, Outcome, Position, Status
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format, Lane, Sink, encode
+from eventlog.core.secrets import masked, shown
 from eventlog.delivery.answers import SEVERITY, Strictness, Verdicts, covered, keep_worse
-from eventlog.delivery.lanes import Crew
-from eventlog.delivery.order import Front, Turns
+from eventlog.delivery.lanes import Crew, Front, Turns
 from eventlog.sources.notes import Planned, Positions, Progress, read_positions, write_positions
+
+if TYPE_CHECKING:
+    from eventlog.core.errors import MachineError
+
 
 __all__ = ["SEVERITY", "Delivery", "Output", "Piece", "Strictness", "keep_worse"]
 
@@ -321,3 +329,61 @@ def _called(identity: str, documents: Iterable[Document]) -> list[Document]:
     if found and all(document.id != identity for document in found):
         found[-1] = replace(found[-1], id=identity)
     return found
+
+
+class Standing(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The last document that an output took with its last position, and the last error; times are seconds since 1970."""
+
+    document: str = ""
+    position: Position | None = None
+    at: float | None = None
+    error: str | None = None
+    failed_at: float | None = None
+
+
+Standings = Mapping[str, Standing]
+"""How the outputs stand, by the names that their notes have."""
+
+
+def stands(former: Standing, delivery: Delivery, error: MachineError | None, now: float) -> Standing:
+    """How an output stands after its share of a batch, whether it ended well or not."""
+    new = former
+    if delivery.taken is not None:
+        document, position = delivery.taken
+        new = replace(new, document=document, position=position, at=now)
+    wrong = delivery.complaint if error is None else str(error)
+    return new if wrong is None else replace(new, error=shown(wrong), failed_at=now)
+
+
+def newest(former: Standings, present: Standings) -> dict[str, Standing]:
+    """How they stand now; what nobody has seen of an output since is as it was."""
+    return {**former, **{name: _over(former.get(name, Standing()), mine) for name, mine in present.items()}}
+
+
+def read_standings(text: str | None) -> dict[str, Standing]:
+    """What `write_standings` wrote; what cannot be read is forgotten, for nothing depends on it.
+
+    Versions before this one have written passwords of URLs into names and errors.
+    """
+    try:
+        found = msgspec.json.decode(text or "{}", type=dict[str, Standing])
+    except msgspec.DecodeError:
+        return {}
+    return {masked(name): replace(one, error=one.error and masked(one.error)) for name, one in found.items()}
+
+
+def write_standings(found: Standings) -> str:
+    """How the outputs stand, as text."""
+    return msgspec.json.encode(found).decode()
+
+
+def _over(former: Standing, present: Standing) -> Standing:
+    document = former if present.at is None else present
+    failure = former if present.failed_at is None else present
+    return Standing(
+        document=document.document,
+        position=document.position,
+        at=document.at,
+        error=failure.error,
+        failed_at=failure.failed_at,
+    )

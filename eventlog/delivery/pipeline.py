@@ -24,9 +24,9 @@ from eventlog.core.model import (
 from eventlog.core.rules import Decision, Options, Round
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch, RowReader, Source
-from eventlog.delivery.final_outcomes import counted, given_up, settled_outcomes
+from eventlog.delivery.answers import counted, given_up, settled_outcomes
 from eventlog.delivery.output import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse, nothing
-from eventlog.sources.log.unread import failed_tables
+from eventlog.sources.log.rows import failed_tables
 from eventlog.sources.notes import (
     DECIDED,
     Decided,

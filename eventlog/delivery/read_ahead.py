@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Event, Outcome, Reason, exceptional
 from eventlog.core.seams import Batch
-from eventlog.delivery.interpreter_tuning import haste
+from eventlog.delivery.lanes import haste
 from eventlog.delivery.pipeline import Pipeline, Report, Work
 
 AGAIN: Final = 30.0

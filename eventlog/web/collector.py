@@ -18,8 +18,8 @@ from eventlog.admin.status import facts
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.rules.times import moment
-from eventlog.delivery.output_state import newest, read_standings
-from eventlog.sources.log.pace import read_rate
+from eventlog.delivery.output import newest, read_standings
+from eventlog.sources.log.backlog import read_rate
 from eventlog.sources.marks import IN_HAND, OUTPUTS, PUBLISHER, Marks, notes_of, read_runs
 from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log

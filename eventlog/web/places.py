@@ -14,7 +14,7 @@ from eventlog.config.outputs import KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.secrets import masked
-from eventlog.delivery.output_state import Standing, Standings
+from eventlog.delivery.output import Standing, Standings
 from eventlog.sources.notes import Progress, read_positions
 from eventlog.web.reading import Place
 

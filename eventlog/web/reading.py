@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from eventlog.admin.status import Facts
-from eventlog.delivery.output_state import Standing
+from eventlog.delivery.output import Standing
 
 HOUR: Final = 3600.0
 """Seconds of which the charts speak."""

@@ -16,7 +16,7 @@ from lxml import etree
 from msgspec import Struct
 
 from eventlog.core.errors import XmlError, shortened
-from eventlog.xds.text import shown
+from eventlog.xds.values import shown
 
 XmlElement = etree._Element  # noqa: SLF001 - lxml has no public name for the type of its elements
 

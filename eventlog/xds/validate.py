@@ -15,7 +15,7 @@ from msgspec import Struct
 from eventlog.core.errors import XmlError, shortened
 from eventlog.xds.grammar import ANYTHING, Word, grammar_text, vocabulary
 from eventlog.xds.read import XmlElement, attributes_of, line_of, parse, start_lines
-from eventlog.xds.text import shown
+from eventlog.xds.values import shown
 
 Fault = tuple[XmlElement, str]
 

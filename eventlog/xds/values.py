@@ -2,6 +2,21 @@
 
 Text comes from the log, Python values from reading back; both end in the same text. Numbers with a fraction are
 strings in XDS and pass as the database wrote them, for money and locales have forms of their own.
+
+Fields: the ready pieces of each attribute of a table, and how its values are written.
+
+A change then costs the concatenation of ready pieces and its own values; a million field edits a second hang on it.
+
+Characters: what XML 1.0 can carry, what must be escaped, and the refusal of what it cannot carry.
+
+The rule: U+0000 to U+0008, U+000B, U+000C, U+000E to U+001F, U+FFFE, U+FFFF and lone surrogates have no form in
+XML 1.0, not even an escaped one. They are refused by name and place, because a replacement would be a silent loss.
+
+Dates and times: from the log's text or the database's value to one of the three time syntaxes.
+
+1: seconds since 1970-01-01 UTC, unsigned 32 bit. 2: `CCYYMMDDHHMMSSNNNNNNNNN`. 3: `yyyy-mm-dd hh:mm:ss.fffffffff`.
+A value without a zone counts as UTC. Syntaxes 2 and 3 write a date column as a date and a time column as a time of
+day, unless the value says more (Oracle's DATE has a time of day): then in full, so that nothing is lost.
 """
 
 from __future__ import annotations
@@ -13,11 +28,190 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
+from typing import Literal
 
-from eventlog.core.errors import ExpressionError
+from msgspec import Struct
+
+from eventlog.core.errors import ExpressionError, shortened
+from eventlog.core.model import ABSENT
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.sql_types import Category
-from eventlog.xds.text import shown
-from eventlog.xds.times import TimeSyntax, time_text
+from eventlog.core.tablekey import quoted
+
+_FORBIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
+special = re.compile(f"[&<>\r{_FORBIDDEN}]").search
+"""Finds a character that cannot stand as it is; nearly every value has none, and is written untouched."""
+_forbidden = re.compile(f"[{_FORBIDDEN}]").search
+_ATTRIBUTE = str.maketrans({'"': "&quot;", "\t": "&#9;", "\n": "&#10;"})
+
+
+def escaped(text: str) -> str:
+    """The text as element content. A carriage return is written as a reference, for parsers drop a bare one."""
+    if special(text) is None:
+        return text
+    check(text)
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace("\r", "&#13;")
+
+
+def attribute(text: str) -> str:
+    """The text as an attribute's value, where parsers would turn a bare tab or newline into a blank."""
+    return escaped(text).translate(_ATTRIBUTE)
+
+
+def check(text: str) -> None:
+    """Refuses text that XML 1.0 cannot carry."""
+    found = _forbidden(text)
+    if found is not None:
+        raise ExpressionError(
+            f"character {found.start() + 1} is U+{ord(found[0]):04X}, which XML 1.0 cannot carry; remove it,"
+            " or keep the data in a binary column"
+        )
+
+
+def shown(value: object) -> str:
+    """The value as a message shows it: short, and without characters that a log or a database would choke on."""
+    if isinstance(value, str):
+        return repr(shortened(value))
+    if isinstance(value, bytes | bytearray | memoryview):
+        return f"binary data ({memoryview(value).nbytes} bytes)"
+    try:
+        return shortened(repr(value))
+    except ValueError:  # Python does not write integers of more than 4300 digits
+        return "a number of thousands of digits"
+
+
+TimeSyntax = Literal[1, 2, 3]
+EPOCH = dt.date(1970, 1, 1).toordinal()
+DAY = 86_400
+_DATE = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
+_ZONE = r"(?: ?(?:Z|(?P<sign>[+-])(?P<zone_hours>\d\d)(?::?(?P<zone_minutes>\d\d))?))?"
+_TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,12}))?)?" + _ZONE
+_DB2_TIME = r"(?P<hour>\d\d)\.(?P<minute>\d\d)\.(?P<second>\d\d)(?:\.(?P<fraction>\d{1,12}))?"
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_SYBASE = (
+    rf"(?P<name>{'|'.join(_MONTHS)}) +(?P<day>\d\d?) +(?P<year>\d{{4}}) +"
+    r"(?P<hour>\d\d?):(?P<minute>\d\d):(?P<second>\d\d):(?P<fraction>\d{3}) ?(?P<half>[AP]M)"
+)
+_FORMS = tuple(
+    re.compile(form, re.ASCII | re.IGNORECASE).fullmatch
+    for form in (f"{_DATE}(?:[T ]{_TIME})?", f"{_DATE}-{_DB2_TIME}", _TIME, _DB2_TIME, _SYBASE)
+)
+
+
+class Moment(Struct, frozen=True):
+    """A day (as an ordinal), a second of it, nanoseconds of that, all UTC; the day or the second may be unknown."""
+
+    day: int | None
+    second: int | None
+    nanos: int = 0
+
+
+def moment(value: object) -> Moment:
+    """Reads a database's value, or its text in ISO 8601, in Db2's form or in Sybase's style 109."""
+    if isinstance(value, str):
+        return _from_text(value)
+    if isinstance(value, dt.datetime):
+        return _utc(value.toordinal(), _second(value.time()), value.microsecond * 1000, _offset(value.utcoffset()))
+    if isinstance(value, dt.date):
+        return Moment(value.toordinal(), None)
+    if isinstance(value, dt.time):
+        return _utc(None, _second(value), value.microsecond * 1000, _offset(value.utcoffset()))
+    raise _unread(value)
+
+
+def time_text(value: object, category: Category, syntax: TimeSyntax) -> str:
+    """The value of a date, time or timestamp column in the given syntax."""
+    at = moment(value)
+    if at.second is None if category is Category.TIME else at.day is None:
+        raise ExpressionError(f"{shown(value)} is not a {category.value}; write it as yyyy-mm-dd hh:mm:ss.fffffffff")
+    if syntax == 1:
+        return _seconds(at, value)
+    if at.day is None:
+        return _clock(at, syntax)
+    if category is Category.DATE and not at.second and not at.nanos:
+        return _calendar(at.day, syntax)
+    if syntax == 2:
+        return f"{_calendar(at.day, syntax)}{_clock(at, syntax)}{at.nanos:09d}"
+    return f"{_calendar(at.day, syntax)} {_clock(at, syntax)}.{at.nanos:09d}"
+
+
+def _seconds(at: Moment, value: object) -> str:
+    seconds = ((EPOCH if at.day is None else at.day) - EPOCH) * DAY + (at.second or 0)
+    if not 0 <= seconds < 1 << 32:
+        raise ExpressionError(
+            f"{shown(value)} is outside 1970-01-01 00:00:00 to 2106-02-07 06:28:15 UTC, all that time-syntax 1 can"
+            " express; choose time-syntax 2 or 3"
+        )
+    return str(seconds)
+
+
+def _calendar(day: int, syntax: TimeSyntax) -> str:
+    date = dt.date.fromordinal(day).isoformat()
+    return date.replace("-", "") if syntax == 2 else date
+
+
+def _clock(at: Moment, syntax: TimeSyntax) -> str:
+    minutes, second = divmod(at.second or 0, 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{hour:02d}{minute:02d}{second:02d}" if syntax == 2 else f"{hour:02d}:{minute:02d}:{second:02d}"
+
+
+def _from_text(text: str) -> Moment:
+    trimmed = text.strip(" ")
+    for form in _FORMS:
+        match = form(trimmed)
+        if match is not None:
+            try:
+                return _from_groups({name: found for name, found in match.groupdict().items() if found})
+            except (ValueError, ExpressionError):  # 30 February, 25 o'clock, a zone that leads out of the calendar
+                break
+    raise _unread(text)
+
+
+def _from_groups(groups: dict[str, str]) -> Moment:
+    month = _MONTHS.index(groups["name"].lower()) + 1 if "name" in groups else int(groups.get("month", 1))
+    day = dt.date(int(groups["year"]), month, int(groups["day"])).toordinal() if "year" in groups else None
+    if "hour" not in groups:
+        return Moment(day, None)
+    hour = _hour(int(groups["hour"]), groups.get("half"))
+    second = _second(dt.time(hour, int(groups["minute"]), int(groups.get("second", 0))))
+    nanos = int(groups.get("fraction", "0").ljust(9, "0")[:9])
+    zone = dt.timedelta(hours=int(groups.get("zone_hours", 0)), minutes=int(groups.get("zone_minutes", 0)))
+    return _utc(day, second, nanos, _offset(-zone if groups.get("sign") == "-" else zone))
+
+
+def _hour(hour: int, half: str | None) -> int:
+    """The hour of the day; with AM or PM it counts from 12 over 1 to 11."""
+    if half is None:
+        return hour
+    if not 1 <= hour <= 12:
+        raise ValueError(hour)
+    return hour % 12 + (12 if half.upper() == "PM" else 0)
+
+
+def _utc(day: int | None, second: int, nanos: int, offset: int) -> Moment:
+    carry, second = divmod(second - offset, DAY)
+    if day is None:
+        return Moment(None, second, nanos)
+    if not 1 <= day + carry <= dt.date.max.toordinal():
+        raise ExpressionError("the zone leads out of the years 1 to 9999; correct the value")
+    return Moment(day + carry, second, nanos)
+
+
+def _second(time: dt.time) -> int:
+    return time.hour * 3600 + time.minute * 60 + time.second
+
+
+def _offset(zone: dt.timedelta | None) -> int:
+    return 0 if zone is None else zone // dt.timedelta(seconds=1)
+
+
+def _unread(value: object) -> ExpressionError:
+    return ExpressionError(
+        f"{shown(value)} is no date or time that can be read; write it as yyyy-mm-dd hh:mm:ss.fffffffff"
+    )
+
 
 ValueText = tuple[str, str]
 """The XDS type and the text, not yet escaped. A tuple, because one is made for every value."""
@@ -141,3 +335,114 @@ _READINGS: dict[Category, Reading] = {
     Category.INT: _int,
     Category.STATE: _state,
 }
+
+
+ValueWriter = Callable[[object], str]
+
+Search = Callable[[str], re.Match[str] | None]
+
+_always = re.compile("").search
+_not_digits = re.compile(r"[^0-9]|^$").search
+_ODD: dict[Category | None, tuple[str, Search]] = {
+    None: ("string", special),
+    Category.STRING: ("string", special),
+    Category.NUMBER: ("string", special),
+    Category.INT: ("int", _not_digits),
+}
+"""Which text of the log is not written as it stands; None is a column that nobody described."""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What the text of an element depends on, besides the change and the catalog."""
+
+    time_syntax: TimeSyntax = 1
+    enable_refs: bool = True
+    schema_name: str | None = None
+    indent: str = ""
+
+
+class Field(Struct, frozen=True, kw_only=True):
+    """The ready pieces of one attribute. A str in which `odd` finds nothing stands as it is after `opening`."""
+
+    odd: Search
+    opening: str
+    write: ValueWriter
+    add: str
+    modify: str
+
+
+class Fields(dict[str, Field]):
+    """The fields of a table by attribute name, each made when it is first met."""
+
+    def __init__(self, table: Table | None, catalog: Catalog | None, settings: Settings) -> None:
+        super().__init__()
+        self._table = table
+        self._catalog = catalog
+        self._settings = settings
+
+    def __missing__(self, name: str) -> Field:
+        described = self._table.loggable.get(name) if self._table is not None else None
+        column = described.column if described is not None else None
+        category = column.category if column is not None else None
+        referenced = self._referenced(column)
+        if referenced is not None:
+            # The key of the other object, which its table_key writes as the log does, whatever this format's syntax.
+            write = _reference_writer(reading(category, 3), referenced, self._settings.schema_name)
+        else:
+            write = _value_writer(reading(category, self._settings.time_syntax))
+        kind, odd = _ODD.get(category if referenced is None else Category.OCTET, ("", _always))
+        add, modify = _openings(name, self._settings.indent)
+        made = self[name] = Field(odd=odd, opening=f'<value type="{kind}">', write=write, add=add, modify=modify)
+        return made
+
+    def _referenced(self, column: Column | None) -> Table | None:
+        """The table that the column's values point into, when an association can be made of them."""
+        if self._catalog is None or self._table is None or column is None or not self._settings.enable_refs:
+            return None
+        found = self._catalog.referenced(self._table, column)
+        return found if found is not None and len(found.key) == 1 else None
+
+
+def association_end(table: str, schema: str | None) -> str:
+    """What follows the key in an association: the table, and the schema where there is one."""
+    return f",table={quoted(table)}" + (f",schema={quoted(schema)}" if schema else "")
+
+
+def values(field: Field, cell: object, name: str) -> list[str]:
+    """The `<value>` elements of a cell: none for NULL, several for a child table's column."""
+    if cell is None or cell is ABSENT:
+        return []
+    try:
+        if isinstance(cell, tuple):
+            return [field.write(value) for value in cell if value is not None]
+        return [field.write(cell)]
+    except ExpressionError as error:
+        raise ExpressionError(f"attribute {shown(name)}: {error}") from error
+
+
+def _value_writer(read: Reading) -> ValueWriter:
+    def write(value: object) -> str:
+        kind, text = read(value)
+        return f'<value type="{kind}">{escaped(text)}</value>'
+
+    return write
+
+
+def _reference_writer(read: Reading, table: Table, schema_name: str | None) -> ValueWriter:
+    key = table.key[0]
+    end = association_end(table.name, table.schema or schema_name)
+
+    def write(value: object) -> str:
+        _, text = read(value)
+        association = attribute(f"{key}={quoted(text)}{end}")
+        return f'<value type="dn" association-ref="{association}">{escaped(text)}</value>'
+
+    return write
+
+
+def _openings(name: str, indent: str) -> tuple[str, str]:
+    try:
+        named = attribute(name)
+    except ExpressionError as error:
+        raise ExpressionError(f"the name of attribute {shown(name)}: {error}") from error
+    return f'\n{indent}  <add-attr attr-name="{named}">', f'\n{indent}  <modify-attr attr-name="{named}">'

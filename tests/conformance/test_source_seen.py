@@ -14,7 +14,7 @@ from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.seams import Batch
 from eventlog.sources.log import seen
-from eventlog.sources.log.settings import LogSettings
+from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.log.source import LogSource
 from eventlog.sources.log.wakeup import Wakeup
 from eventlog.sql.install import install

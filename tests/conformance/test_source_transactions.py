@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 
 from eventlog.core.model import Event
 from eventlog.core.rules import decide
-from eventlog.sources.log.settings import LogSettings
+from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.log.source import LogSource
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.strategies import CATALOG

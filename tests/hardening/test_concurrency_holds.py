@@ -14,7 +14,7 @@ from eventlog.core.errors import SourceError
 from eventlog.core.model import Event
 from eventlog.core.seams import Batch
 from eventlog.sources.log.lock import LogLock
-from eventlog.sources.log.settings import LogSettings
+from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.log.source import LogSource
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import installed

@@ -24,8 +24,7 @@ from eventlog.sinks.change_files.sink import ChangeTableFiles
 from eventlog.sinks.database.sink import DatabaseSink
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.kafka.sink import KafkaSink
-from eventlog.sources.log.lease import Lease
-from eventlog.sources.log.lock import LogLock
+from eventlog.sources.log.lock import Lease, LogLock
 from eventlog.sources.log.source import LogSource
 from eventlog.sql.install import install
 from eventlog.sql.log import Log

@@ -14,9 +14,7 @@ from eventlog.core.errors import OccupiedError
 from eventlog.core.seams import Tenure
 from eventlog.daemon.publisher import Publisher
 from eventlog.sources.log import lock as locks
-from eventlog.sources.log.holder import read_holder
-from eventlog.sources.log.lease import Lease
-from eventlog.sources.log.lock import LogLock
+from eventlog.sources.log.lock import Lease, LogLock, read_holder
 from eventlog.sql.connect import place_of, read_url
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
@@ -109,12 +107,12 @@ def test_who_has_slept_for_longer_than_a_lease_learns_that_before_it_writes(
 ) -> None:
     lock, before = lock_of(log, 3000.0), time.monotonic
     assert lock.take()
-    monkeypatch.setattr("eventlog.sources.log.lease.seconds_up", lambda: before() + 10**7)
+    monkeypatch.setattr("eventlog.sources.log.lock.seconds_up", lambda: before() + 10**7)
     former = mark_of(log)
     lock.confirm_lease()  # nobody has taken it meanwhile
     assert mark_of(log) > former, "it is renewed"
     lose(log)
-    monkeypatch.setattr("eventlog.sources.log.lease.seconds_up", lambda: before() + 2 * 10**7)
+    monkeypatch.setattr("eventlog.sources.log.lock.seconds_up", lambda: before() + 2 * 10**7)
     with pytest.raises(OccupiedError, match="Another publisher works on"):
         lock.confirm_lease()
     assert lock.tenure is None

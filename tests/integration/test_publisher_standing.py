@@ -16,7 +16,7 @@ from eventlog.config.settings import Config, HttpOutput
 from eventlog.core.errors import OK, OccupiedError, SinkError
 from eventlog.daemon.ledger import Ledger
 from eventlog.daemon.publisher import Publisher
-from eventlog.delivery.output_state import Standing
+from eventlog.delivery.output import Standing
 from eventlog.sinks.files import FileSink
 from eventlog.sources.log.lock import LogLock
 from eventlog.sql.log import Log

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from eventlog.admin.explain import ExplainedRow, Explanation
 from eventlog.admin.rows import LogRow
 from eventlog.admin.status import Facts, LastError
-from eventlog.delivery.output_state import Standing
-from eventlog.sources.log.pace import Rate
+from eventlog.delivery.output import Standing
+from eventlog.sources.log.backlog import Rate
 from eventlog.web.listing import Cursor, Filters, Listing
 from eventlog.web.pages import (
     NEAR_ROWS,

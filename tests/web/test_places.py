@@ -9,7 +9,7 @@ import pytest
 from eventlog.config.build import LONGEST_NAME, outputs_of
 from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.config.settings import Config
-from eventlog.delivery.output_state import Standing
+from eventlog.delivery.output import Standing
 from eventlog.sources.notes import Planned, Progress, write_note
 from eventlog.web.places import named_outputs, with_standings
 from eventlog.web.reading import Place

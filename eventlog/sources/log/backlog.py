@@ -1,21 +1,28 @@
-"""What a log holds: how many rows carry each letter, and which has waited longest."""
+"""What a log holds: how many rows carry each letter, and which has waited longest.
+
+How fast rows were settled of late: counts of a few seconds each, in a mark that is written now and then.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import datetime as dt
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from eventlog.core.model import Status
-from eventlog.sources.log.unread import read_notes
-from eventlog.sources.marks import UNREAD, Marks
+from eventlog.core.rules.times import moment
+from eventlog.sources.log.rows import read_notes
+from eventlog.sources.marks import PACE, UNREAD, Marks
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
     from eventlog.sql.names import LogNames
+
 
 _letters = {status.value: status for status in Status}
 
@@ -54,3 +61,65 @@ def backlog(log: Log) -> Backlog:
             other["NULL" if letter is None else str(letter)] = count
     number, time = oldest[0] if oldest else (None, None)
     return Backlog(by_status=by_status, other=other, oldest=number, oldest_time=time)
+
+
+WINDOW: Final = 60
+"""Seconds of which the rate speaks."""
+
+STEP: Final = 5
+"""Seconds that are counted together."""
+
+Pace = tuple[tuple[int, int], ...]
+"""When a stretch of time began, in seconds since 1970 by the database's clock, and the rows settled in it."""
+
+
+class Rate(Struct, frozen=True, kw_only=True):
+    """Rows that were settled in the last seconds."""
+
+    rows: int
+    seconds: int
+    per_second: float
+
+
+def read_pace(text: str | None) -> Pace:
+    """What `write_pace` wrote; what cannot be read is forgotten, for nothing depends on it."""
+    try:
+        return msgspec.json.decode(text or "[]", type=Pace)
+    except msgspec.DecodeError:
+        return ()
+
+
+def write_pace(pace: Pace) -> str:
+    """The counts as text."""
+    return msgspec.json.encode(pace).decode()
+
+
+def quickened(pace: Pace, rows: int, now: float) -> Pace:
+    """The counts with rows that were settled now, and without those that are too old to be spoken of."""
+    step = int(now) // STEP * STEP
+    counts = dict(_recent(pace, now))
+    counts[step] = counts.get(step, 0) + rows
+    return tuple(sorted(counts.items()))
+
+
+def rate(pace: Pace, now: float) -> Rate:
+    """How many rows the counts have for the time until now."""
+    settled = sum(rows for _, rows in _recent(pace, now))
+    return Rate(rows=settled, seconds=WINDOW, per_second=settled / WINDOW)
+
+
+def read_rate(connection: Connection, log: Log) -> Rate:
+    """How fast the log's publisher was of late."""
+    return rate(read_pace(Marks(log).get(connection, PACE)), database_seconds(connection, log))
+
+
+def database_seconds(connection: Connection, log: Log) -> float:
+    """The database's clock, in seconds since 1970: those who write counts and those who read them agree on it."""
+    told: Any = log.rows(connection, log.query("clock_now"))[0][0]
+    now = moment(told)
+    return 0.0 if now is None else now.replace(tzinfo=dt.UTC).timestamp()
+
+
+def _recent(pace: Pace, now: float) -> Iterator[tuple[int, int]]:
+    """The counts of the window; a clock that was set back has counts ahead of it, which count for nothing."""
+    return ((begin, rows) for begin, rows in pace if now - WINDOW < begin <= now)

@@ -2,26 +2,29 @@
 
 Law: no value is fetched before its length is known to fit. Short values come with their rows at once, because so many
 of them fit always; of the others the lengths come first.
+
+The settings of a log source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.core.backoff import Backoff
 from eventlog.core.model import Event
 from eventlog.core.rules.identity import Identities
 from eventlog.core.schema import Catalog
-from eventlog.sources.log.passed import Passed
 from eventlog.sources.log.rows import (
     LENGTHS,
     NO_LENGTHS,
     OBJECT,
     VALUES,
+    Passed,
     Rows,
     any_large,
     end_of_object,
@@ -31,11 +34,11 @@ from eventlog.sources.log.rows import (
     too_large,
 )
 from eventlog.sources.log.seen import NEVER, Seen
-from eventlog.sources.log.settings import LogSettings
 from eventlog.sql.log import ALL, Log, id_list
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
 
 LOOKAHEAD: Final = 32
 """Rows read past the limit to see whether the last object goes on; four times as many each time that it still does."""
@@ -235,3 +238,33 @@ def _judged(event: Event, faults: Mapping[int, str]) -> Event:
     """The event with what is wrong with it."""
     fault = faults.get(event.position[0])
     return event if fault is None else replace(event, old=None, new=None, fault=fault)
+
+
+class LogSettings(Struct, frozen=True, kw_only=True):
+    """How a log is read and marked.
+
+    `clock` is SQL for the time that event_time is compared with (default: the database's, in UTC); `backoff` is how
+    long rows wait after their receiver asked for another time, and `on_retry` what waits with them: everything, or
+    the rows of the same object. With `transactions` each event says which one wrote it, where the database knows.
+    `query_bytes` is how much the values of all batches that are on their way may have together, unless a single row has
+    more; a row whose values have more than `value_limit` bytes is not read.
+    """
+
+    handle_future_events: bool = False
+    delete_from_log: bool = False
+    clock: str | None = None
+    backoff: Backoff = Backoff()
+    on_retry: Literal["stop", "object"] = "stop"
+    transactions: bool = False
+    query_bytes: int = 32_000_000
+    value_limit: int = 64_000_000
+
+    @property
+    def share(self) -> int:
+        """What the values of one batch may have, in bytes: while its documents are written two more are made ready."""
+        return self.query_bytes // 3
+
+    @property
+    def transaction_column(self) -> str:
+        """The query that adds the transaction to waiting rows; nobody asks for it with ""."""
+        return "transaction_known" if self.transactions else ""

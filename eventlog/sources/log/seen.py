@@ -17,7 +17,7 @@ import msgspec
 
 from eventlog.core.model import RowId
 from eventlog.core.rules.identity import Identities
-from eventlog.sources.log.passed import EVER, Passed
+from eventlog.sources.log.rows import EVER, Passed
 from eventlog.sources.marks import runs
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Seen:
 
     def anything(self, connection: Connection) -> bool:
         """Whether a row waits that could be read, or rows were held or released since the last cycle."""
-        from eventlog.sources.log.held import stamp_of
+        from eventlog.sources.log.rows import stamp_of
 
         if stamp_of(connection, self._log) != self._stamp:
             return True

@@ -19,14 +19,20 @@ from eventlog.core.model import Event, Outcome, Position, Reason, Status, except
 from eventlog.core.rules.identity import Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch, SourceCapabilities
-from eventlog.sources.log.held import Holds, note_behind
-from eventlog.sources.log.passed import EVER, Ahead, Passed
-from eventlog.sources.log.reading import Portion, Request, WaitingRows
-from eventlog.sources.log.retries import Retries, read_retries
-from eventlog.sources.log.rows import numbers_of
-from eventlog.sources.log.settings import LogSettings
+from eventlog.sources.log.reading import LogSettings, Portion, Request, WaitingRows
+from eventlog.sources.log.rows import (
+    EVER,
+    Ahead,
+    Holds,
+    Passed,
+    Retries,
+    Unread,
+    note_behind,
+    numbers_of,
+    read_retries,
+    write_notes,
+)
 from eventlog.sources.log.settlement import by_status, retried, settle
-from eventlog.sources.log.unread import Unread, write_notes
 from eventlog.sources.marks import (
     BEHIND,
     IN_HAND,

@@ -19,7 +19,7 @@ from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.secrets import is_secret, masked, secrets_in, shown, visible
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.vitals import Vitals
-from eventlog.delivery.output_state import Standing, read_standings, stands, write_standings
+from eventlog.delivery.output import Standing, read_standings, stands, write_standings
 from eventlog.sources.log.settlement import note_of
 from eventlog.sources.marks import note_name, notes_of
 from eventlog.sql.connect import read_url, shown_url

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from eventlog.delivery.interpreter_tuning import SELDOM, TURN, Pace, haste
+from eventlog.delivery.lanes import SELDOM, TURN, Pace, haste
 
 
 def same(pace: Pace, other: Pace) -> bool:

@@ -175,7 +175,7 @@ def nobody_waits(documents: Sequence[object]) -> list[tuple[int, ...]]:
 def test_the_watch_notices_who_does_not_wait(sound: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would pass a change that nobody waits for is seen by the model."""
     if not sound:
-        monkeypatch.setattr("eventlog.delivery.order.predecessors", nobody_waits)
+        monkeypatch.setattr("eventlog.delivery.lanes.predecessors", nobody_waits)
     log = Log(rows("aaaaaaaaab"))
     sink = Whimsical(3, Random(1), {(n,): one for n, one in enumerate("aaaaaaaaab", 1)})
     sink.calm = True

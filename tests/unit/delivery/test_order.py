@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.model import RowId
-from eventlog.delivery.order import Front, Turns, predecessors
+from eventlog.delivery.lanes import Front, Turns, predecessors
 
 A, B, C = (RowId(None, "usr", f"idu={number}") for number in (1, 2, 3))
 

@@ -13,7 +13,7 @@ from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Writer
 from eventlog.delivery import output as delivery
-from eventlog.delivery.final_outcomes import given_up
+from eventlog.delivery.answers import given_up
 from eventlog.delivery.output import Strictness
 from eventlog.delivery.pipeline import Output, Pipeline
 from eventlog.sources.notes import (

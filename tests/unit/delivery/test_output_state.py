@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Op, Outcome, Reason, RowId, Status
 from eventlog.core.seams import SinkCapabilities, Tenure
-from eventlog.delivery.output import Delivery, Output, Piece, Strictness
-from eventlog.delivery.output_state import Standing, newest, read_standings, stands, write_standings
+from eventlog.delivery.output import (
+    Delivery,
+    Output,
+    Piece,
+    Standing,
+    Strictness,
+    newest,
+    read_standings,
+    stands,
+    write_standings,
+)
 from eventlog.sources.notes import Progress
 from eventlog.xds.write import XdsFormat
 

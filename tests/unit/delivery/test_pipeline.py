@@ -13,7 +13,7 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Event, Kind, Outcome, ReadBack, Reason, RowId, Status, Unreadable
 from eventlog.core.rules import Options
 from eventlog.delivery import output as delivery
-from eventlog.delivery.final_outcomes import settled_outcomes
+from eventlog.delivery.answers import settled_outcomes
 from eventlog.delivery.pipeline import SEVERITY, Output, Pipeline, Report
 from tests.support.memory import Log, MemoryRows, MemorySink, MemorySource, OneEach, event, inserts
 from tests.support.strategies import CATALOG

@@ -11,8 +11,8 @@ from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
 from eventlog.xds.events import read_events
-from eventlog.xds.text import attribute, check, escaped
 from eventlog.xds.validate import validate
+from eventlog.xds.values import attribute, check, escaped
 from eventlog.xds.write import XdsFormat
 from tests.support.shares import met, shares
 from tests.support.strategies_xds import CATALOG, any_text, changes, xml_text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.sql_types import Category
-from eventlog.xds.times import TimeSyntax, time_text
+from eventlog.xds.values import TimeSyntax, time_text
 from tests.support.shares import met, shares
 from tests.support.strategies_xds import zones
 

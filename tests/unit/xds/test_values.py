@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.sql_types import Category
-from eventlog.xds.text import shown
-from eventlog.xds.times import TimeSyntax
-from eventlog.xds.values import ValueText, reading
+from eventlog.xds.values import TimeSyntax, ValueText, reading, shown
 from tests.support.shares import met, shares
 from tests.support.strategies_xds import logged, read_back
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.sources.log import holder
-from eventlog.sources.log.holder import (
+from eventlog.sources.log import lock
+from eventlog.sources.log.lock import (
     LONGEST_LEASE_SECONDS,
     Holder,
     Process,
@@ -85,12 +85,12 @@ def test_a_process_is_dead_when_it_is_gone_or_another_one_has_its_number() -> No
 
 @has_proc
 def test_a_process_that_ended_is_dead_before_its_parent_takes_notice(child: subprocess.Popen[bytes]) -> None:
-    started = holder._stat(child.pid)[1]
+    started = lock._stat(child.pid)[1]
     process = replace(this_process(), pid=child.pid, started=started)
     assert not is_dead(process)
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert holder._stat(child.pid)[0] == "Z"
+    assert lock._stat(child.pid)[0] == "Z"
     assert is_dead(process)
     child.communicate()
 
@@ -103,7 +103,7 @@ def test_nobody_is_dead_who_may_live_elsewhere(other: dict[str, str]) -> None:
 
 def test_without_a_proc_nobody_is_known_to_be_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = replace(this_process(), pid=2**22 + 1)
-    monkeypatch.setattr(holder, "_read", lambda _file: "")
+    monkeypatch.setattr(lock, "_read", lambda _file: "")
     assert not is_dead(gone)
     assert this_process() == Process(host=gone.host, pid=os.getpid(), space=gone.space)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Event as Flag
 
-from eventlog.sources.log.lease import Lease, seconds_up
+from eventlog.sources.log.lock import Lease, seconds_up
 
 
 def test_a_holder_that_moves_keeps_it() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sources.log.pace import STEP, WINDOW, Pace, quickened, rate, read_pace, write_pace
+from eventlog.sources.log.backlog import STEP, WINDOW, Pace, quickened, rate, read_pace, write_pace
 
 SETTLED = st.lists(st.tuples(st.integers(0, 400), st.integers(1, 10_000)), max_size=40).map(sorted)
 
