@@ -9,7 +9,7 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Captured, Image, Op, Reason, Status
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.seams import Batch, Writer
+from eventlog.core.seams import Batch, SourceCapabilities, Writer
 from eventlog.delivery.pipeline import Output, Pipeline
 from eventlog.delivery.read_ahead import ReadAhead
 from tests.support.memory import MemorySink, MemorySource, OneEach
@@ -85,6 +85,10 @@ class Ahead(MemorySource):
     def __init__(self, first: Batch, second: Batch) -> None:
         super().__init__([], ())
         self.batch, self.second = first, second
+
+    @property
+    def capabilities(self) -> SourceCapabilities:
+        return SourceCapabilities(read_ahead=self.read_ahead)
 
     def read_ahead(self, limit: int, handed_out: Sequence[Batch]) -> Batch:
         return self.second if handed_out[-1] is not self.second else Batch(events=())

@@ -359,6 +359,10 @@ def test_documents_are_staged_while_their_plan_is_noted_and_not_once_an_answer_h
             self.staged: list[list[str]] = []
             self.answers = {1: Status.NEW}
 
+        @property
+        def capabilities(self) -> SinkCapabilities:
+            return SinkCapabilities(stage=self.stage)
+
         def stage(self, documents: Sequence[Document]) -> None:
             assert self.plans == [] or len(self.plans) == len(self.staged)
             self.staged.append([document.id for document in documents])

@@ -11,10 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, SinkError
-from eventlog.core.model import Change, Document, Event, Kind, Outcome, Refusal, Row, RowId, Status
+from eventlog.core.model import Change, Document, Event, Kind, Outcome, Row, RowId, Status
 from eventlog.core.rules import Options
-from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch, SourceCapabilities
+from eventlog.core.seams import Batch, SinkCapabilities, SourceCapabilities
 from eventlog.delivery.pipeline import Output, Pipeline, Report
 from eventlog.delivery.read_ahead import ReadAhead
 from tests.support.memory import Log, MemorySink, MemorySource, OneEach, event, inserts
@@ -192,6 +191,10 @@ def test_a_backlog_leaves_the_interpreter_as_it_was() -> None:
 class Staged(Noting):
     """Notes what it may begin with."""
 
+    @property
+    def capabilities(self) -> SinkCapabilities:
+        return SinkCapabilities(stage=self.stage)
+
     def stage(self, documents: Sequence[Document]) -> None:
         self.log.append("stage " + " ".join(document.id for document in documents))
 
@@ -209,8 +212,8 @@ def test_what_follows_is_staged_before_what_is_ahead_of_it_is_settled() -> None:
 class Counting(OneEach):
     """Numbers its documents on from the last one that there is."""
 
-    def encode(self, changes: Iterable[Change], catalog: Catalog | None, after: str) -> Iterator[Document | Refusal]:
-        for number, change in enumerate(changes, int(after or 0) + 1):
+    def bind(self, written: Iterable[Change], after: str) -> Iterator[Document]:
+        for number, change in enumerate(written, int(after or 0) + 1):
             yield Document(id=f"{number:03}", body=b"", covers={change.event_id: change.positions})
 
 
@@ -265,7 +268,9 @@ def test_without_rows_it_is_said_when_some_come() -> None:
 
 def test_a_source_whose_tables_have_changed_is_not_published_by_the_former_ones() -> None:
     class Changed(Queue):
-        outdated = True
+        @property
+        def capabilities(self) -> SourceCapabilities:
+            return SourceCapabilities(outdated=lambda: True)
 
     log: Log = []
     assert relay(Changed(log, inserts(2)), MemorySink(log)).go_round(ahead=True) == Report(stale=True)

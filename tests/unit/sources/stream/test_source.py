@@ -156,7 +156,7 @@ def test_a_batch_of_several_tables_comes_again_after_a_crash(tmp_path: Path) -> 
                 images=piece.images, catalog=catalog(at), commit=piece.commit, begin=piece.begin
             )
 
-    ground.reader.pieces = one_by_one  # type: ignore[method-assign]
+    ground.reader.pieces = one_by_one  # type: ignore[method-assign]  # this reader only, and only here
     assert places(ground.source().read(0)) == places(batch) == [(30, 1), (30, 2)]
 
 
@@ -226,7 +226,7 @@ def test_what_was_gathered_before_a_failure_is_handed_out_first(tmp_path: Path) 
             yield piece
             ground.reader.failing = 1
 
-    ground.reader.pieces = failing  # type: ignore[method-assign]
+    ground.reader.pieces = failing  # type: ignore[method-assign]  # this reader only, and only here
     batch = source.read(0)
     assert places(batch) == [(10, 1)]
     source.settle(batch, outcomes(batch))

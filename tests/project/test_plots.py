@@ -47,4 +47,4 @@ def test_what_was_not_reached_is_said(tmp_path: Path) -> None:
 
 
 def test_the_page_has_a_place_for_them() -> None:
-    assert HERE in (Path(__file__).resolve().parents[3] / "docs" / PAGE).read_text()
+    assert HERE in (Path(__file__).resolve().parents[2] / "docs" / PAGE).read_text()
