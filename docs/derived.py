@@ -12,7 +12,7 @@ from eventlog.core import errors
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Status
 from eventlog.daemon.metrics import metrics
-from eventlog.daemon.vitals import Reading
+from eventlog.daemon.vitals import VitalsReading
 
 CODES: Final = {
     0: ("OK", "it is done"),
@@ -53,7 +53,7 @@ def errors_page() -> str:
 
 def metrics_page() -> str:
     """Every metric with its type, labels and meaning, as the program would write them."""
-    known = Reading(
+    known = VitalsReading(
         rows=dict.fromkeys(Status, 0),
         last_cycle=0.0,
         last_document=0.0,

@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bench.capture.ground import Ground, Way
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 
 NONE: Final = "no trigger"
 ROW_BACK: Final = "row-back"
@@ -58,7 +58,7 @@ CONSTANT_SQL: Final = (
 """What any statement trigger costs, and any that writes one row somewhere: nobody's capture can be cheaper."""
 
 
-def _tracked(engine: Engine, options: Options) -> None:
+def _tracked(engine: Engine, options: TriggerOptions) -> None:
     install(engine)
     track(engine, ["usr"], options)
     _run_all(engine, ("ALTER TABLE event_log SET (autovacuum_enabled = off)",))
@@ -78,11 +78,14 @@ WAYS: Final = {
     way.name: way
     for way in (
         Way(name=NONE, make=_nothing),
-        Way(name=ROW_BACK, make=partial(_tracked, options=Options()), fills=OWN_LOG),
-        Way(name=ROW_BACK_ROWS, make=partial(_tracked, options=Options(rows=True)), fills=OWN_LOG),
-        Way(name=FIELD, make=partial(_tracked, options=Options(style=Style.FIELD)), fills=OWN_LOG),
+        Way(name=ROW_BACK, make=partial(_tracked, options=TriggerOptions()), fills=OWN_LOG),
+        Way(name=ROW_BACK_ROWS, make=partial(_tracked, options=TriggerOptions(rows=True)), fills=OWN_LOG),
+        Way(name=FIELD, make=partial(_tracked, options=TriggerOptions(style=Style.FIELD)), fills=OWN_LOG),
         Way(
-            name=FIELD_KEPT, make=partial(_tracked, options=Options(style=Style.FIELD)), fills=OWN_LOG, single_rows=True
+            name=FIELD_KEPT,
+            make=partial(_tracked, options=TriggerOptions(style=Style.FIELD)),
+            fills=OWN_LOG,
+            single_rows=True,
         ),
         Way(name=NOTHING, make=partial(_run_all, statements=NOTHING_SQL)),
         Way(name=CONSTANT, make=partial(_run_all, statements=CONSTANT_SQL), fills=("bound",)),

@@ -13,7 +13,7 @@ from bench.growth.shape import CHARACTERS, LONG
 from bench.measure import Benchmark, Contestant
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 
 LONGEST: Final = 100_000
 """As many rows as a statement changes at most where values grow."""
@@ -77,7 +77,7 @@ class Site:
         off = "WITH (autovacuum_enabled = off)"  # it would run meanwhile
         self._run(f"CREATE TABLE {made.name} (idu integer PRIMARY KEY, {columns}) {off}")
         self._run(f"ALTER TABLE {made.log} SET (autovacuum_enabled = off)")
-        track(self._engine, [made.name], Options(style=made.style), names)
+        track(self._engine, [made.name], TriggerOptions(style=made.style), names)
         self._made = True
 
     def _rows(self) -> str:

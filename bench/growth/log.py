@@ -14,7 +14,7 @@ from bench.growth.shape import Shape
 from bench.measure import Benchmark, Contestant
 from eventlog.sources.log.source import LogSource
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 
 FEW: Final = 2_000
 QUICK: Final = 20
@@ -65,7 +65,7 @@ class OldLog(GrownLog):
             series = f"WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {self._rows}) SELECT n FROM c"
         rows = f"INSERT INTO {self._table} SELECT n, 'a', 'b' FROM ({series}) AS numbers"
         self._run([f"CREATE TABLE {self._table} (idu integer PRIMARY KEY, c0 text, c1 text)", rows])
-        track(self.engine, [self._table], Options(style=Style.FIELD), LogNames(table=self.name))
+        track(self.engine, [self._table], TriggerOptions(style=Style.FIELD), LogNames(table=self.name))
 
     def _run(self, statements: list[str]) -> None:
         with self.engine.begin() as connection:

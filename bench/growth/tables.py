@@ -12,12 +12,12 @@ from bench.growth.logs import addresses, engine_of, make_tables
 from bench.growth.series import powers, targets
 from bench.growth.shape import Shape
 from bench.measure import Benchmark, Contestant
-from eventlog.admin.check import Level, check
+from eventlog.admin.check import PointLevel, check
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Options, State, Style, track, trigger_states, untrack
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states, untrack
 
 ONCE: Final = 1_000
 
@@ -47,12 +47,12 @@ class Many:
 
     def track(self) -> None:
         """Makes the triggers of all tables."""
-        track(self.engine, self.shape.names, Options(style=Style.FIELD), self.names)
+        track(self.engine, self.shape.names, TriggerOptions(style=Style.FIELD), self.names)
         self._tracked = True
 
     def look(self) -> None:
         """Compares every trigger with what it should be."""
-        if {found.state for found in trigger_states(self.engine, self.names)} != {State.CURRENT}:
+        if {found.state for found in trigger_states(self.engine, self.names)} != {TriggerCondition.CURRENT}:
             raise AssertionError("every trigger was to be current")
 
     def start(self) -> None:
@@ -62,7 +62,7 @@ class Many:
 
     def check(self) -> None:
         """Looks for whatever could be wrong."""
-        if any(point.level is Level.FAILURE for point in check(self._config)):
+        if any(point.level is PointLevel.FAILURE for point in check(self._config)):
             raise AssertionError("nothing was to be wrong")
 
     def _make(self) -> None:

@@ -46,7 +46,7 @@ class Purged(Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
 
 
-class Stretch(Struct, frozen=True, kw_only=True):
+class PurgeStretch(Struct, frozen=True, kw_only=True):
     """A part of the log, in the database's own terms, and the old rows in it."""
 
     after: Any
@@ -57,7 +57,7 @@ class Stretch(Struct, frozen=True, kw_only=True):
 class Group(Struct, frozen=True, kw_only=True):
     """Stretches that are deleted after the same archive file."""
 
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[PurgeStretch, ...]
     archived: int = 0
     files: tuple[str, ...] = ()
 
@@ -86,7 +86,7 @@ def _groups(log: Log, parameters: dict[str, Any], archive: Archive | None) -> It
         for stretch, _ in _stretches(log, parameters, "old_numbers"):
             yield Group(stretches=(stretch,))
         return
-    file, kept = archive.file(), list[Stretch]()
+    file, kept = archive.file(), list[PurgeStretch]()
     try:
         for stretch, rows in _stretches(log, parameters, "old_rows"):
             file.write(rows)
@@ -99,12 +99,14 @@ def _groups(log: Log, parameters: dict[str, Any], archive: Archive | None) -> It
         file.discard()
 
 
-def _finished(file: ArchiveFile, stretches: list[Stretch]) -> Group:
+def _finished(file: ArchiveFile, stretches: list[PurgeStretch]) -> Group:
     path = file.finish()
     return Group(stretches=tuple(stretches), archived=file.rows, files=() if path is None else (str(path),))
 
 
-def _stretches(log: Log, parameters: dict[str, Any], query: str) -> Iterator[tuple[Stretch, list[tuple[Any, ...]]]]:
+def _stretches(
+    log: Log, parameters: dict[str, Any], query: str
+) -> Iterator[tuple[PurgeStretch, list[tuple[Any, ...]]]]:
     """The stretches of the log that have old rows, each with what the query tells of them, their numbers first."""
     place = {"log": log.dialect.qualified(log.names.schema, log.names.table), "many": STRETCH}
     old = log.query(query, stretch="in_stretch", past="in_past")
@@ -117,11 +119,11 @@ def _stretches(log: Log, parameters: dict[str, Any], query: str) -> Iterator[tup
                 return
             rows = log.rows(connection, old, parameters | {"after": after, "until": until})
         if rows:
-            yield Stretch(after=after, until=until, numbers=[int(row[0]) for row in rows]), rows
+            yield PurgeStretch(after=after, until=until, numbers=[int(row[0]) for row in rows]), rows
         after = until
 
 
-def _take_away(log: Log, stretch: Stretch, parameters: dict[str, Any]) -> int:
+def _take_away(log: Log, stretch: PurgeStretch, parameters: dict[str, Any]) -> int:
     """Deletes the rows and what was recorded about them; those that wait again meanwhile stay."""
     bounds = {"after": stretch.after, "until": stretch.until, "ids": id_list(stretch.numbers)}
     with log.transaction() as connection:

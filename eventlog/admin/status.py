@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from eventlog.core.model import Status, written
 from eventlog.core.rules.times import moment
-from eventlog.delivery.output import Standing, read_standings
+from eventlog.delivery.output import OutputState, read_output_states
 from eventlog.sources.log.backlog import Backlog, Rate, backlog, read_rate, unread_tables
 from eventlog.sources.log.lock import Sight, look_at, told_moment
 from eventlog.sources.marks import OUTPUTS, Marks
@@ -61,7 +61,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     rate: Rate
     last_error: LastError | None
     triggers: Mapping[str, str]
-    outputs: Mapping[str, Standing] = {}
+    outputs: Mapping[str, OutputState] = {}
     publisher: Publishing | None = None
     unread: Mapping[str, str] = {}
     """Tables that the publisher may not read, and what the database said of them."""
@@ -93,7 +93,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 def facts(engine: Engine, names: LogNames) -> Facts:
     """How the log stands now."""
-    from eventlog.sql.triggers import State, trigger_states
+    from eventlog.sql.triggers import TriggerCondition, trigger_states
 
     log = Log(engine, names)
     publisher = _publishing(look_at(log))
@@ -102,7 +102,7 @@ def facts(engine: Engine, names: LogNames) -> Facts:
         errors = log.rows(connection, log.query("last_error"))
         now = log.rows(connection, log.query("clock_now"))[0][0]
         rate = read_rate(connection, log)
-        outputs = read_standings(Marks(log).get(connection, OUTPUTS))
+        outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
     return Facts(
         log=log.name,
         rows={status.value: count for status, count in counted.by_status.items()},
@@ -111,7 +111,9 @@ def facts(engine: Engine, names: LogNames) -> Facts:
         lag_seconds=_lag(counted, now),
         rate=rate,
         last_error=_last_error(*errors[0]) if errors else None,
-        triggers={one.name: one.state for one in trigger_states(engine, names) if one.state is not State.CURRENT},
+        triggers={
+            one.name: one.state for one in trigger_states(engine, names) if one.state is not TriggerCondition.CURRENT
+        },
         outputs=outputs,
         publisher=publisher,
         unread=unread_tables(engine, names),
@@ -141,7 +143,7 @@ def _said_of_publisher(found: Publishing | None) -> str:
     return f"{who} publishes the log{since}; its lease ends at {found.lease_until} UTC unless it renews it."
 
 
-def _said_of(output: str, standing: Standing) -> Iterator[str]:
+def _said_of(output: str, standing: OutputState) -> Iterator[str]:
     if standing.position is not None:
         yield f"{output} took {standing.document}, up to row {written(standing.position)}, at {_utc(standing.at)}."
     if standing.error is not None:

@@ -15,9 +15,9 @@ from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import is_there, require
 
 if TYPE_CHECKING:
-    from eventlog.cli.order import Order
+    from eventlog.cli.order import ConversionOrder
     from eventlog.convert.commit import Summary
-    from eventlog.convert.local import Watch
+    from eventlog.convert.local import ConversionWatch
     from eventlog.convert.settings import Conversion, LogInput
 
 PART_EVENTS = 100_000
@@ -100,9 +100,9 @@ def convert(**given: Any) -> int:
     Example: eventlog convert archive/ --schema schema.json --out documents/
     """
     require("A conversion", "pyarrow")
-    from eventlog.cli.order import Order
+    from eventlog.cli.order import ConversionOrder
 
-    order = Order(**given)
+    order = ConversionOrder(**given)
     summary = _converted(order)
     if order.as_json:
         show_json(summary)
@@ -125,7 +125,7 @@ def last_line(summary: Summary) -> str:
     return f"{told} ({ended or 'nothing'}){twice}{bad}."
 
 
-def _converted(order: Order) -> Summary:
+def _converted(order: ConversionOrder) -> Summary:
     """Converts by the engine that was chosen, and marks what is to be marked."""
     from eventlog.cli.ordering import conversion_of
     from eventlog.convert.frugal import be_frugal
@@ -158,7 +158,7 @@ def _converted(order: Order) -> Summary:
     return summary
 
 
-def _foresee_workers(order: Order) -> None:
+def _foresee_workers(order: ConversionOrder) -> None:
     """Has workers' common ground made ready while this process loads its own."""
     from eventlog.convert.work import foresee_workers
 
@@ -176,7 +176,7 @@ def _finished(conversion: Conversion, marked: LogInput) -> Summary:
     return summary_in(conversion.destination)
 
 
-def _by_spark(order: Order) -> bool:
+def _by_spark(order: ConversionOrder) -> bool:
     """Whether Spark does it: when it is asked for, or when it is worth it and can run."""
     from eventlog.cli.ordering import worth_spark
 
@@ -197,7 +197,7 @@ def _spark_can_run() -> bool:
     return True
 
 
-def _on_spark(conversion: Conversion, order: Order, watch: Watch) -> Summary:
+def _on_spark(conversion: Conversion, order: ConversionOrder, watch: ConversionWatch) -> Summary:
     """The one door to Spark; only who goes through it needs Spark to be installed."""
     from eventlog_spark.session import Cluster, read_conf, require_spark
 

@@ -15,7 +15,7 @@ from eventlog.cli.site import json_option
 from eventlog.core.errors import EX_DATA, OK
 
 
-class Sources(LazyGroup):
+class DecodeGroup(LazyGroup):
     """A command for each kind of stream."""
 
     places: ClassVar[Mapping[str, str]] = {
@@ -25,7 +25,7 @@ class Sources(LazyGroup):
     }
 
 
-@click.group(cls=Sources)
+@click.group(cls=DecodeGroup)
 def decode() -> None:
     """Shows a stream or a topic record by record, also where it is damaged.
 

@@ -48,7 +48,7 @@ def _show(folder: Path) -> None:
     from eventlog.daemon import Publisher
     from eventlog.sql.connect import connect
     from eventlog.sql.install import install
-    from eventlog.sql.triggers import Options, Style, track
+    from eventlog.sql.triggers import Style, TriggerOptions, track
 
     url = f"sqlite:///{folder / 'demo.db'}"
     engine = connect(url, may_create=True)
@@ -59,7 +59,7 @@ def _show(folder: Path) -> None:
     install(engine)
     _step(3, "triggers:  eventlog track person   and   eventlog track badge --events field")
     track(engine, ["person"])
-    track(engine, ["badge"], Options(style=Style.FIELD))
+    track(engine, ["badge"], TriggerOptions(style=Style.FIELD))
     _step(4, "somebody works with the data")
     click.echo(_run_script(engine, "changes"))
     _step(5, "what the triggers wrote into the log")

@@ -11,13 +11,13 @@ import click
 from eventlog.cli.lazy import LazyGroup
 
 
-class Sources(LazyGroup):
+class EmulateGroup(LazyGroup):
     """A command for each kind of stream."""
 
     places: ClassVar[Mapping[str, str]] = {"gbase": "emulate:gbase", "linter": "emulate_linter:linter"}
 
 
-@click.group(cls=Sources)
+@click.group(cls=EmulateGroup)
 def emulate() -> None:
     """Writes streams of made-up changes: a pipeline can be tried without the database.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 
-class Order(Struct, frozen=True, kw_only=True):
+class ConversionOrder(Struct, frozen=True, kw_only=True):
     """The command line's words."""
 
     inputs: tuple[str, ...]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from eventlog.cli.order import Order
+from eventlog.cli.order import ConversionOrder
 from eventlog.cli.targets import refuse_target, target_of
 from eventlog.config.settings import Config, load
 from eventlog.convert.settings import (
@@ -27,7 +27,7 @@ SPARK_FROM = 256_000_000
 """Bytes of input from which on Spark is worth its start."""
 
 
-def conversion_of(order: Order) -> Conversion:
+def conversion_of(order: ConversionOrder) -> Conversion:
     """The conversion; UsageError or ConfigError says what does not go together."""
     _refuse(order)
     config = load(order.config)
@@ -49,7 +49,7 @@ def conversion_of(order: Order) -> Conversion:
     )
 
 
-def worth_spark(order: Order) -> bool:
+def worth_spark(order: ConversionOrder) -> bool:
     """Whether Spark should do it where it can: what was said is for it, or the input is worth its start."""
     if order.resume or order.jobs is not None or order.to_database is not None:
         return False
@@ -59,7 +59,7 @@ def worth_spark(order: Order) -> bool:
     return order.kafka is None and (order.from_database or _size(order) >= SPARK_FROM)
 
 
-def _refuse(order: Order) -> None:
+def _refuse(order: ConversionOrder) -> None:
     if str(order.out) == "-":
         raise UsageError("--out - is no folder; name one for the output.")
     if order.source != "log":
@@ -81,7 +81,7 @@ def _refuse(order: Order) -> None:
         raise UsageError("--resume goes with the local engine: say --engine local.")
 
 
-def _refuse_for_stream(order: Order) -> None:
+def _refuse_for_stream(order: ConversionOrder) -> None:
     """A stream has nothing to mark and nothing to read back, and a queue's numbers of tables mean nothing by themselves."""
     unfit = {
         "--log": order.log,
@@ -100,7 +100,7 @@ def _refuse_for_stream(order: Order) -> None:
         raise UsageError("--from linter needs --schema FILE: the queue has only numbers of tables.")
 
 
-def _stream(order: Order, config: Config) -> StreamInput:
+def _stream(order: ConversionOrder, config: Config) -> StreamInput:
     """The files of a stream, and how they are read: as the configuration says, and the command line over it."""
     places = [path for place in order.inputs for path in _files_at(place)]
     if order.source == "linter":
@@ -139,7 +139,7 @@ def _pair(option: str, text: str) -> tuple[str, str]:
     return name, value
 
 
-def _log(order: Order, config: Config) -> LogInput:
+def _log(order: ConversionOrder, config: Config) -> LogInput:
     return LogInput(
         url=order.inputs[0],
         log=order.log or config.source.log,
@@ -149,13 +149,13 @@ def _log(order: Order, config: Config) -> LogInput:
     )
 
 
-def _files(order: Order) -> FilesInput:
+def _files(order: ConversionOrder) -> FilesInput:
     return FilesInput(
         places=tuple(str(Path(place).absolute()) for place in order.inputs), statuses=order.statuses or ""
     )
 
 
-def _read_back(order: Order) -> DatabaseRows | SnapshotRows | None:
+def _read_back(order: ConversionOrder) -> DatabaseRows | SnapshotRows | None:
     """A database that is converted answers for itself, as it does for the publisher."""
     if order.snapshot is not None:
         return SnapshotRows(folder=order.snapshot.absolute())
@@ -164,7 +164,7 @@ def _read_back(order: Order) -> DatabaseRows | SnapshotRows | None:
     return None
 
 
-def _catalog(order: Order, config: Config, read_back: DatabaseRows | SnapshotRows | None) -> Catalog | None:
+def _catalog(order: ConversionOrder, config: Config, read_back: DatabaseRows | SnapshotRows | None) -> Catalog | None:
     if order.schema is not None:
         try:
             return catalog_from_json(order.schema.read_bytes(), origin=str(order.schema))
@@ -184,7 +184,7 @@ def _catalog(order: Order, config: Config, read_back: DatabaseRows | SnapshotRow
         engine.dispose()
 
 
-def _told_by_rows(order: Order) -> Catalog | None:
+def _told_by_rows(order: ConversionOrder) -> Catalog | None:
     """Without a schema: XDS asks for none, streams describe themselves, and rows in files name keys and columns."""
     if order.target == "xds" or order.source != "log" or order.snapshot is not None:
         return None
@@ -193,7 +193,7 @@ def _told_by_rows(order: Order) -> Catalog | None:
     return catalog_of_files(_files(order))
 
 
-def _options(order: Order, config: Config) -> Options:
+def _options(order: ConversionOrder, config: Config) -> Options:
     """The rules' options; a database's own user is the one it is read as, unless another is named."""
     user = config.source.user
     if user is None and order.from_database:
@@ -209,7 +209,7 @@ def _options(order: Order, config: Config) -> Options:
     )
 
 
-def _size(order: Order) -> int:
+def _size(order: ConversionOrder) -> int:
     from eventlog.convert.inputs import input_files
 
     if order.source != "log":

@@ -10,7 +10,7 @@ import click
 from eventlog.cli.show import say, show_text
 
 if TYPE_CHECKING:
-    from eventlog.sinks.http.receiver import Delivery
+    from eventlog.sinks.http.receiver import ReceivedDocument
 
 DEFAULT_PORT = 8780
 
@@ -47,7 +47,7 @@ def receive(port: int, host: str, answer: str, once: bool, out: Path | None) -> 
         click.echo("The receiver ends.", err=True)
 
 
-def show(delivery: Delivery) -> None:
+def show(delivery: ReceivedDocument) -> None:
     """Prints a document on standard output, and what there is to say about it on standard error."""
     name = "without an id" if delivery.id is None else delivery.id
     again = ", which was taken before" if delivery.repeated else ""

@@ -7,7 +7,7 @@ from typing import Final
 import click
 from msgspec import Struct
 
-from eventlog.admin.refresh import CHUNK, GO_ON, Load, Pace, Refresh, work_on
+from eventlog.admin.refresh import CHUNK, GO_ON, Load, Refresh, RefreshPace, work_on
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.cli.watching import Watching, watching
@@ -31,7 +31,7 @@ class Refreshed(Struct, frozen=True, kw_only=True):
     before: int = 0
 
 
-class Tally:
+class RowTally:
     """How many rows were written."""
 
     rows = 0
@@ -88,7 +88,7 @@ def refresh(
     reading = reading_engine(log.engine, site.config.source.reader)
     with watching() as watch:
         for load in found:
-            work = Refresh(log, load, Pace(chunk=chunk, backlog=backlog), reading=reading)
+            work = Refresh(log, load, RefreshPace(chunk=chunk, backlog=backlog), reading=reading)
             one = _refreshed(work, load, watch, again=again, jobs=jobs)
             done.append(one)
             if not as_json:
@@ -132,7 +132,7 @@ def _possible(jobs: int, log: Log) -> int:
 def _refreshed(work: Refresh, load: Load, watch: Watching, *, again: bool, jobs: int) -> Refreshed:
     stands = work.begin(again=again, jobs=jobs)
     before = sum(stand.rows for stand in stands)
-    tally = Tally()
+    tally = RowTally()
     watch.begin(f"refresh {load.called}", max(sum(stand.total for stand in stands) - before, 0), tally)
 
     def tell(rows: int) -> None:

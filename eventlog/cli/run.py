@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from eventlog.daemon.endpoint import Endpoint
     from eventlog.daemon.logging import Style
-    from eventlog.daemon.vitals import Vitals
+    from eventlog.daemon.vitals import PublisherHealth
     from eventlog.web.server import PageServer
 
 Adopt = Callable[[Config], None]
@@ -56,13 +56,13 @@ def run(
     """
     from eventlog.core.secrets import secrets_in
     from eventlog.daemon.systemd import Systemd
-    from eventlog.daemon.vitals import Vitals
+    from eventlog.daemon.vitals import PublisherHealth
 
     config = _with_folder(site.config, out)
     if config.source.kind == "log":
         site.url  # noqa: B018  # says what is missing before anything is opened
     systemd = Systemd()
-    vitals = Vitals(watched=http is not None, on_move=systemd.alive)
+    vitals = PublisherHealth(watched=http is not None, on_move=systemd.alive)
     secrets = list(secrets_in(config))
     journal = _journal(secrets, log_format, log_level, lasting=not (once or until_empty))
 
@@ -82,7 +82,7 @@ def run(
             return service.run(config)
 
 
-def _some_cycles(config: Config, journal: BoundLogger, vitals: Vitals, *, once: bool) -> int:
+def _some_cycles(config: Config, journal: BoundLogger, vitals: PublisherHealth, *, once: bool) -> int:
     """One cycle, or as many as there is work for."""
     from eventlog.core.errors import OK
     from eventlog.daemon.publisher import Publisher
@@ -106,7 +106,7 @@ def _journal(secrets: Collection[str], style: Style | None, level: str, *, lasti
 
 
 @contextmanager
-def _watched(address: str | None, config: Config, vitals: Vitals, journal: BoundLogger) -> Iterator[Adopt]:
+def _watched(address: str | None, config: Config, vitals: PublisherHealth, journal: BoundLogger) -> Iterator[Adopt]:
     """An address to watch the publisher at, while it runs; what is yielded is told of other configurations."""
     if address is None:
         yield lambda _config: None
@@ -119,7 +119,7 @@ def _watched(address: str | None, config: Config, vitals: Vitals, journal: Bound
         endpoint.close()
 
 
-def _endpoint(address: str, config: Config, vitals: Vitals, journal: BoundLogger) -> Endpoint | PageServer:
+def _endpoint(address: str, config: Config, vitals: PublisherHealth, journal: BoundLogger) -> Endpoint | PageServer:
     """The status page with what programs ask; only the latter without the extra, a log, or a guard where others come."""
     from eventlog.daemon.endpoint import Endpoint, read_address
     from eventlog.web.door import can_be_opened, open_page

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from eventlog.cli.order import Order
+from eventlog.cli.order import ConversionOrder
 from eventlog.config.outputs import DatabaseOutput, FilesOutput, KafkaOutput, StdoutOutput
 from eventlog.config.settings import Config
 from eventlog.convert.settings import MessageFiles, SentMessages, SentTables, TableFiles, Target
@@ -27,7 +27,7 @@ OWN_TASK: Final = "eventlog-convert"
 """Who a conversion is where the position is kept, unless the configuration names a task."""
 
 
-def refuse_target(order: Order) -> None:
+def refuse_target(order: ConversionOrder) -> None:
     """UsageError says which words about the target do not go together."""
     _refuse_sending(order)
     known = FORMATS[order.target]
@@ -38,7 +38,7 @@ def refuse_target(order: Order) -> None:
         raise UsageError("--metadata-topic goes with --to messages.")
 
 
-def _refuse_sending(order: Order) -> None:
+def _refuse_sending(order: ConversionOrder) -> None:
     """What does not go with a database or a Kafka as the destination."""
     if order.to_database is not None and order.target != "change-tables":
         raise UsageError("--to-database goes with --to change-tables.")
@@ -50,7 +50,7 @@ def _refuse_sending(order: Order) -> None:
         raise UsageError("--to-database goes with the local engine: say --engine local.")
 
 
-def target_of(order: Order, config: Config) -> Target:
+def target_of(order: ConversionOrder, config: Config) -> Target:
     """What is written: as the configuration's outputs of this format have it, and the command line over them."""
     if order.target == "change-tables":
         return _tables(order, config)
@@ -61,7 +61,7 @@ def target_of(order: Order, config: Config) -> Target:
     return replace(xds_of(config), batch_size=1)  # parts have a size of their own
 
 
-def _tables(order: Order, config: Config) -> TableFiles | SentTables:
+def _tables(order: ConversionOrder, config: Config) -> TableFiles | SentTables:
     databases = [one for one in config.output if isinstance(one, DatabaseOutput)]
     files = [one for one in config.output if isinstance(one, FilesOutput)]
     sent = [one.change_tables for one in databases]
@@ -74,7 +74,7 @@ def _tables(order: Order, config: Config) -> TableFiles | SentTables:
     return SentTables(settings=settings, into=replace(known, url=order.to_database))
 
 
-def _messages(order: Order, config: Config) -> MessageFiles | SentMessages:
+def _messages(order: ConversionOrder, config: Config) -> MessageFiles | SentMessages:
     kafkas = [one for one in config.output if isinstance(one, KafkaOutput)]
     sent = [one.messages for one in kafkas]
     written = [one.messages for one in config.output if isinstance(one, FilesOutput | StdoutOutput)]

@@ -48,10 +48,10 @@ def track(
 
     Example: eventlog track usr grp --events field --database sqlite:///app.db
     """
-    from eventlog.sql.triggers import Options, Style, track_sql
+    from eventlog.sql.triggers import Style, TriggerOptions, track_sql
     from eventlog.sql.triggers import track as make
 
-    options = Options(
+    options = TriggerOptions(
         style=Style(style), columns=columns, exclude=exclude, children=children, when=when, rows=row_triggers
     )
     engine = site.engine()

@@ -25,7 +25,7 @@ class Counting(Protocol):
     def rows(self) -> int: ...
 
 
-class Lines:
+class ProgressLines:
     """Tells how far a stage is in lines."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Bar:
 class Watching:
     """Looks at a tally again and again while stages begin and end."""
 
-    def __init__(self, shown: Lines | Bar) -> None:
+    def __init__(self, shown: ProgressLines | Bar) -> None:
         self._shown = shown
         self._tally: Counting | None = None
         self._before = 0
@@ -115,9 +115,9 @@ def _look(watch: Watching, done: Event) -> None:
 
 
 @contextmanager
-def _shown() -> Iterator[Lines | Bar]:
+def _shown() -> Iterator[ProgressLines | Bar]:
     if not sys.stderr.isatty():
-        yield Lines()
+        yield ProgressLines()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -19,14 +19,14 @@ CHUNK_BYTES: Final = 4_000_000
 """A chunk holds no more rows and no more bytes than this, and one batch of the input."""
 
 
-class Chunk(Struct, frozen=True, kw_only=True):
+class RowChunk(Struct, frozen=True, kw_only=True):
     """Rows of whole objects; or, of one object that is too large, the pieces, to be taken before the next chunk."""
 
     rows: pa.RecordBatch | None = None
     pieces: Iterator[pa.RecordBatch] | None = None
 
 
-def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
+def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[RowChunk]:
     """The rows (PLACED, in the order of their objects) in chunks."""
     source = iter(batches)
     held: list[pa.RecordBatch] = []
@@ -38,13 +38,13 @@ def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
         objects = integers(rows.column(OBJECT))
         last = bisect_left(objects, objects[-1]) if len(rows) else 0
         if last:
-            yield Chunk(rows=rows.slice(0, last))
+            yield RowChunk(rows=rows.slice(0, last))
             held = [rows.slice(last)]
         elif len(rows):
             held = []
-            yield Chunk(pieces=_pieces(rows, objects[-1], source, held))
+            yield RowChunk(pieces=_pieces(rows, objects[-1], source, held))
     if held:
-        yield Chunk(rows=one_batch(held, PLACED))
+        yield RowChunk(rows=one_batch(held, PLACED))
 
 
 Reread = Callable[[], Iterable[pa.RecordBatch]]

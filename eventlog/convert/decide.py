@@ -26,7 +26,7 @@ from eventlog.core.seams import RowReader
 NO_CONFLICTS = frozenset[int]()
 
 
-class Decided(Struct, frozen=True, kw_only=True):
+class DecidedRows(Struct, frozen=True, kw_only=True):
     """`rendered` (of the form's schema) and `outcomes` (OUTCOMES), in no order; how many rows were dropped as duplicates."""
 
     rendered: pa.RecordBatch
@@ -34,7 +34,7 @@ class Decided(Struct, frozen=True, kw_only=True):
     duplicates: int = 0
 
 
-class Deciding:
+class ConversionRules:
     """The rules and the writer of one conversion. Without a `reader` nobody can answer read-backs."""
 
     def __init__(self, conversion: Conversion, reader: RowReader | None = None) -> None:
@@ -43,7 +43,7 @@ class Deciding:
 
     def results(
         self, batches: Iterable[pa.RecordBatch], keep: Keep, conflicts: frozenset[int] = NO_CONFLICTS
-    ) -> Iterator[Decided]:
+    ) -> Iterator[DecidedRows]:
         """Decides rows (PLACED) that come in the order of (object, record_id), rows without record_id last.
 
         `keep` is used for an object that does not fit into a chunk; `conflicts` are record_ids that stand at several
@@ -55,7 +55,7 @@ class Deciding:
             elif chunk.pieces is not None:
                 yield from self._large(chunk.pieces, keep, conflicts)
 
-    def decided(self, rows: pa.RecordBatch, conflicts: frozenset[int] = NO_CONFLICTS) -> Decided:
+    def decided(self, rows: pa.RecordBatch, conflicts: frozenset[int] = NO_CONFLICTS) -> DecidedRows:
         """Decides rows (PLACED) of whole objects, in the order of (object, record_id)."""
         sifted = sift(rows, conflicts)
         decision = self._round.decide_objects(events_of(sifted.rows))
@@ -64,26 +64,26 @@ class Deciding:
             rendering.take(change)
         outcomes = _outcomes_of(sifted.rows, {**decision.outcomes.others, **outcomes_of(rendering.refused)})
         both = one_batch([outcomes, sifted.outcomes], OUTCOMES) if len(sifted.outcomes) else outcomes
-        return Decided(rendered=rendering.rendered(), outcomes=both, duplicates=sifted.duplicates)
+        return DecidedRows(rendered=rendering.rendered(), outcomes=both, duplicates=sifted.duplicates)
 
-    def _large(self, pieces: Iterable[pa.RecordBatch], keep: Keep, conflicts: frozenset[int]) -> Iterator[Decided]:
+    def _large(self, pieces: Iterable[pa.RecordBatch], keep: Keep, conflicts: frozenset[int]) -> Iterator[DecidedRows]:
         """Decides the pieces of one object."""
-        over: list[Decided] = []
+        over: list[DecidedRows] = []
         with keep(self._sifted(pieces, conflicts, over)) as kept:
             yield from over
             rendering = self._form.rendering(self._round.catalog)
             for outcomes in self._round.decide_pieces(lambda: map(events_of, kept()), rendering.take):
-                yield Decided(rendered=rendering.rendered(), outcomes=_outcomes(outcomes))
+                yield DecidedRows(rendered=rendering.rendered(), outcomes=_outcomes(outcomes))
 
     def _sifted(
-        self, pieces: Iterable[pa.RecordBatch], conflicts: frozenset[int], over: list[Decided]
+        self, pieces: Iterable[pa.RecordBatch], conflicts: frozenset[int], over: list[DecidedRows]
     ) -> Iterator[pa.RecordBatch]:
         """The pieces as the rules get them; what ends before goes into `over`."""
         for piece in uncut(pieces):
             sifted = sift(piece, conflicts)
             if len(sifted.outcomes) or sifted.duplicates:
                 empty = self._form.rendering(self._round.catalog).rendered()
-                over.append(Decided(rendered=empty, outcomes=sifted.outcomes, duplicates=sifted.duplicates))
+                over.append(DecidedRows(rendered=empty, outcomes=sifted.outcomes, duplicates=sifted.duplicates))
             yield sifted.rows
 
 

@@ -19,7 +19,7 @@ from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.tablekey import TableKey
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class SeenColumn(Struct, frozen=True, kw_only=True):
     """A table and a column that rows name together: since which record_id, and the first of the keys there."""
 
     table: str
@@ -34,7 +34,7 @@ def catalog_of_files(files: FilesInput) -> Catalog:
         return Catalog(tables_of(process.submit(seen_in, files).result()))
 
 
-def seen_in(files: FilesInput) -> list[Seen]:
+def seen_in(files: FilesInput) -> list[SeenColumn]:
     """What the rows name, a few words for each batch of them."""
     from eventlog.convert.inputs import units
     from eventlog.convert.readfiles import read
@@ -42,9 +42,9 @@ def seen_in(files: FilesInput) -> list[Seen]:
     return [one for unit in units(files) for batch in read(unit, files.statuses) for one in _seen(batch)]
 
 
-def tables_of(seen: Iterable[Seen]) -> Iterator[Table]:
+def tables_of(seen: Iterable[SeenColumn]) -> Iterator[Table]:
     """The tables, each with the columns that rows name; the order of files and batches is of no account."""
-    tables: dict[str, list[Seen]] = {}
+    tables: dict[str, list[SeenColumn]] = {}
     for one in sorted(seen, key=lambda one: (one.since, one.table, one.column or "")):
         tables.setdefault(one.table.casefold(), []).append(one)
     for rows in tables.values():
@@ -53,7 +53,7 @@ def tables_of(seen: Iterable[Seen]) -> Iterator[Table]:
             yield _table(rows[0].table, key, [one.column for one in rows if one.column])
 
 
-def _seen(batch: Any) -> Iterator[Seen]:
+def _seen(batch: Any) -> Iterator[SeenColumn]:
     import pyarrow as pa
 
     named = pa.Table.from_batches([batch]).group_by(["table_name", "column_name"])
@@ -61,7 +61,7 @@ def _seen(batch: Any) -> Iterator[Seen]:
     for row in found:
         if row["table_name"] and row["record_id_min"] is not None and row["table_key_min"]:
             since, key = row["record_id_min"], row["table_key_min"]
-            yield Seen(table=row["table_name"].strip(" "), column=row["column_name"], since=since, key=key)
+            yield SeenColumn(table=row["table_name"].strip(" "), column=row["column_name"], since=since, key=key)
 
 
 def _key_columns(text: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from eventlog.sql.names import STANDARD
 BLOCK: Final = 1 << 20
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class JsonLine(Struct, frozen=True, kw_only=True):
     """One line; what other keys it has is nobody's business here."""
 
     record_id: Any = None
@@ -34,7 +34,7 @@ class Line(Struct, frozen=True, kw_only=True):
     new_value: Any = None
 
 
-_decoder = msgspec.json.Decoder(Line, float_hook=Decimal)
+_decoder = msgspec.json.Decoder(JsonLine, float_hook=Decimal)
 
 
 def line_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:
@@ -66,14 +66,14 @@ def _line_start(file: IO[bytes], start: int) -> int:
     return start - 1 + len(file.readline())
 
 
-def _decoded(block: bytes, start: int, unit: Unit) -> list[Line]:
+def _decoded(block: bytes, start: int, unit: Unit) -> list[JsonLine]:
     try:
         return _decoder.decode_lines(block)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return list(_one_by_one(block, start, unit))
 
 
-def _one_by_one(block: bytes, start: int, unit: Unit) -> Iterator[Line]:
+def _one_by_one(block: bytes, start: int, unit: Unit) -> Iterator[JsonLine]:
     """The lines again, to name the one that is damaged."""
     for number, line in enumerate(block.splitlines()):
         try:

@@ -52,14 +52,14 @@ class Lay(Struct, frozen=True, kw_only=True):
     folder: str
 
 
-class Laid(Struct, frozen=True, kw_only=True):
+class LaidStretch(Struct, frozen=True, kw_only=True):
     """A stretch in lanes, and the places of the tables that occur in it."""
 
     sheaf: Sheaf
     tables: tuple[int, ...]
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class LanePlan(Struct, frozen=True, kw_only=True):
     """What is sent: changes numbered after `after` to `last`, in lanes. What the conversion amounts to besides."""
 
     after: str
@@ -76,7 +76,7 @@ class SendLane(Struct, frozen=True, kw_only=True):
     name: str
     conversion: Conversion
     lane: int
-    plan: Plan
+    plan: LanePlan
     folder: str
 
 
@@ -85,14 +85,14 @@ def lane_count(changes: int) -> int:
     return min(MOST_LANES, 1 + changes // LANE_CHANGES)
 
 
-def lay(task: Lay) -> Laid:
+def lay(task: Lay) -> LaidStretch:
     """Numbers a stretch and lays it into lanes."""
     tables = set[int]()
     with sheaf(Path(task.folder) / f"{task.name}.arrow", LAID) as writer:
         for rows in gathered(_numbered(task), LAID):
             tables.update(pc.unique(rows.column("table")).to_pylist())
             write_by(writer, rows, _lanes_of(rows, task.lanes))
-    return Laid(sheaf=writer.finished(), tables=tuple(sorted(tables)))
+    return LaidStretch(sheaf=writer.finished(), tables=tuple(sorted(tables)))
 
 
 def reserve(sink: Sink, target: SentMessages, last: str, tables: Iterable[Table]) -> None:
@@ -103,17 +103,17 @@ def reserve(sink: Sink, target: SentMessages, last: str, tables: Iterable[Table]
     sink.write([MessagesDocument(id=last, body=b"", covers={}, messages=tuple(told))], last)
 
 
-def keep_plan(folder: Path, plan: Plan) -> None:
+def keep_plan(folder: Path, plan: LanePlan) -> None:
     """Notes what is sent: from now on the conversion can only be gone on with."""
     write_file(folder / SENDING, msgspec.json.encode(plan))
 
 
-def kept_plan(folder: Path) -> Plan:
+def kept_plan(folder: Path) -> LanePlan:
     """The plan of a conversion that was interrupted while it was sent."""
-    return msgspec.json.decode((folder / SENDING).read_bytes(), type=Plan)
+    return msgspec.json.decode((folder / SENDING).read_bytes(), type=LanePlan)
 
 
-def lane_tasks(conversion: Conversion, plan: Plan, folder: Path) -> list[SendLane]:
+def lane_tasks(conversion: Conversion, plan: LanePlan, folder: Path) -> list[SendLane]:
     """A task for each lane that holds anything."""
     return [
         SendLane(name=f"lane-{lane:02d}", conversion=conversion, lane=lane, plan=plan, folder=str(folder))
@@ -163,7 +163,7 @@ def end_open(settings: KafkaSettings, lanes: Iterable[int]) -> None:
             raise in_words(error_of(failed), settings.servers) from failed
 
 
-def _tables_of(conversion: Conversion, plan: Plan) -> Mapping[int, Table]:
+def _tables_of(conversion: Conversion, plan: LanePlan) -> Mapping[int, Table]:
     return dict(enumerate(conversion.catalog or ())) if plan.tables is None else plan.tables
 
 

@@ -43,14 +43,14 @@ from eventlog.convert.stages import (
     Decide,
     DecidedBucket,
     InTheirOrder,
-    Place,
+    SnapshotFiles,
     Write,
     WriteOutcomes,
     decide,
     place,
     produce,
 )
-from eventlog.convert.streams import Piece, pieces_of, read_piece
+from eventlog.convert.streams import StreamResult, pieces_of, read_piece
 from eventlog.convert.summaries import (
     stream_summary,
     summary_of,
@@ -59,26 +59,26 @@ from eventlog.convert.summaries import (
     with_refused,
 )
 from eventlog.convert.unmarked import order_of
-from eventlog.convert.work import Tally, Workers, workers
+from eventlog.convert.work import SharedTally, Workers, workers
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.schema import Table
 
 
-class Watch(Protocol):
+class ConversionWatch(Protocol):
     """Shows how far a conversion is."""
 
-    def begin(self, stage: str, rows: int | None, tally: Tally) -> None:
+    def begin(self, stage: str, rows: int | None, tally: SharedTally) -> None:
         """A stage begins that gets through so many rows, if that is known; the tally counts on."""
 
 
 class Unwatched:
     """Nobody looks."""
 
-    def begin(self, stage: str, rows: int | None, tally: Tally) -> None: ...
+    def begin(self, stage: str, rows: int | None, tally: SharedTally) -> None: ...
 
 
 def convert(
-    conversion: Conversion, *, jobs: int | None = None, resume: bool = False, watch: Watch | None = None
+    conversion: Conversion, *, jobs: int | None = None, resume: bool = False, watch: ConversionWatch | None = None
 ) -> Summary:
     """Converts, with `jobs` processes (default: as many as this process may use cores).
 
@@ -103,14 +103,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _converted(conversion: Conversion, destination: Destination, jobs: int, watch: Watch) -> Summary:
+def _converted(conversion: Conversion, destination: Destination, jobs: int, watch: ConversionWatch) -> Summary:
     """Makes the output, staged for its commit."""
     cut = units(conversion.input) if isinstance(conversion.input, FilesInput) else []
     order = fingerprint(conversion, cut)
     if not conversion.overwrite:
         refuse_other(order, destination.work)
     kept = destination.begun(order)
-    tally = Tally()
+    tally = SharedTally()
     with workers(jobs, kept, tally) as crew:
         run = _Run(conversion, crew, kept, destination.staged, watch, tally)
         return run.streamed() if isinstance(conversion.input, StreamInput) else run.converted(cut)
@@ -120,7 +120,13 @@ class _Run:
     """One conversion on its way through the stages."""
 
     def __init__(
-        self, conversion: Conversion, crew: Workers, folder: Path, staged: Path, watch: Watch, tally: Tally
+        self,
+        conversion: Conversion,
+        crew: Workers,
+        folder: Path,
+        staged: Path,
+        watch: ConversionWatch,
+        tally: SharedTally,
     ) -> None:
         self._conversion = conversion
         self._crew = crew
@@ -146,7 +152,7 @@ class _Run:
     def streamed(self) -> Summary:
         """Reads the pieces of a stream, and writes what they hold in their order."""
         self._watch.begin("reading", None, self._tally)
-        pieces = until_damage(self._crew.run(read_piece, pieces_of(self._conversion, self._folder), Piece))
+        pieces = until_damage(self._crew.run(read_piece, pieces_of(self._conversion, self._folder), StreamResult))
         return self._written(stream_summary(pieces), pieces, tables_of(pieces))
 
     def _scatter(self, cut: Sequence[Unit], buckets: int) -> list[Scattered]:
@@ -172,7 +178,7 @@ class _Run:
         if not isinstance(source, SnapshotRows) or catalog is None:
             return []
         tasks = [
-            Place(name=file.name, conversion=self._conversion, file=file, buckets=buckets, folder=self._folder)
+            SnapshotFiles(name=file.name, conversion=self._conversion, file=file, buckets=buckets, folder=self._folder)
             for file in snapshot_files(source.folder, catalog)
         ]
         self._watch.begin("placing the snapshot", None, self._tally)

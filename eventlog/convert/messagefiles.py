@@ -13,7 +13,7 @@ from eventlog.qlik.messages.bulk import container_block, container_head
 BLOCK_BYTES: Final = 256_000
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class MessageFile(Struct, frozen=True, kw_only=True):
     """The file of messages of one table, and the schema of a container's messages."""
 
     path: str
@@ -23,11 +23,11 @@ class Place(Struct, frozen=True, kw_only=True):
 class PartFiles:
     """The files of one part, each opened when it gets its first message."""
 
-    def __init__(self, folder: Path, avro: bool, places: Mapping[int, Place]) -> None:
+    def __init__(self, folder: Path, avro: bool, places: Mapping[int, MessageFile]) -> None:
         self.avro = avro
         self._folder = folder
         self._places = places
-        self._open: dict[str, Lines | Container] = {}
+        self._open: dict[str, JsonLinesFile | Container] = {}
 
     def add(self, table: int, value: bytes) -> None:
         """Takes a message of the table."""
@@ -36,7 +36,9 @@ class PartFiles:
         if file is None:
             path = self._folder / place.path
             path.parent.mkdir(exist_ok=True)
-            file = self._open[place.path] = Lines(path) if place.schema is None else Container(path, place.schema)
+            file = self._open[place.path] = (
+                JsonLinesFile(path) if place.schema is None else Container(path, place.schema)
+            )
         file.add(value)
 
     def close(self) -> None:
@@ -46,7 +48,7 @@ class PartFiles:
         self._open = {}
 
 
-class Lines:
+class JsonLinesFile:
     """A file of JSON lines."""
 
     def __init__(self, path: Path) -> None:

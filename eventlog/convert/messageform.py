@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from eventlog.convert.forms import COVERS, STAMP, Parts, Rendering, covered, in_parts, table_numbers
-from eventlog.convert.messagefiles import PartFiles, Place
+from eventlog.convert.messagefiles import MessageFile, PartFiles
 from eventlog.convert.parts import cannot_write
 from eventlog.convert.settings import MessageFiles, SentMessages
 from eventlog.core.errors import ExpressionError
@@ -127,7 +127,7 @@ class MessageForm:
             raise cannot_write(folder, error) from error
         return part + 1 - parts.first // parts.part_events
 
-    def _places(self, part: int) -> dict[int, Place]:
+    def _places(self, part: int) -> dict[int, MessageFile]:
         """Where the messages of each table stand in this part; a topic of several schemas has a container for each."""
         avro = self._settings.encoding == "avro"
         schemas: dict[str, dict[str, int]] = {}
@@ -146,7 +146,7 @@ class MessageForm:
             return
         avro = self._settings.encoding == "avro"
         name = f"part-00000.{'avro' if avro else 'jsonl'}"
-        place = Place(path=f"{self._settings.metadata_topic}/{name}", schema=text_of(ENVELOPE) if avro else None)
+        place = MessageFile(path=f"{self._settings.metadata_topic}/{name}", schema=text_of(ENVELOPE) if avro else None)
         files = PartFiles(folder, avro, {0: place})
         for structure in structures.values():
             files.add(0, structure.told(FIRST_VERSION, sequence_time(sequence)))
@@ -185,10 +185,10 @@ def writer_of(table: Table, settings: MessageSettings) -> TableRenderer | None:
         return None
 
 
-def _place(writer: TableRenderer, part: int, *, avro: bool, numbers: Mapping[str, int]) -> Place:
+def _place(writer: TableRenderer, part: int, *, avro: bool, numbers: Mapping[str, int]) -> MessageFile:
     shape = writer.shape
     if not avro:
-        return Place(path=f"{shape.topic}/part-{part:05d}.jsonl")
+        return MessageFile(path=f"{shape.topic}/part-{part:05d}.jsonl")
     schema = container_schema(shape)
     name = f"part-{part:05d}.avro" if len(numbers) == 1 else f"part-{part:05d}-{numbers[schema]}.avro"
-    return Place(path=f"{shape.topic}/{name}", schema=schema)
+    return MessageFile(path=f"{shape.topic}/{name}", schema=schema)

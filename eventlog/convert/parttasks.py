@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from eventlog.convert.plan import Span, part_spans
+from eventlog.convert.plan import PartSpan, part_spans
 from eventlog.convert.settings import Conversion
 from eventlog.convert.stages import DecidedBucket, Write
 from eventlog.convert.summaries import counted_changes, latest_before
@@ -30,9 +30,9 @@ class PartTasks(Struct, frozen=True, kw_only=True):
     def whole(self) -> Write:
         """All changes as one task."""
         changes = counted_changes(self.decided)
-        return self._task(0, Span(first=0, last=changes.total(), range=min(changes, default=0), skipped=0))
+        return self._task(0, PartSpan(first=0, last=changes.total(), range=min(changes, default=0), skipped=0))
 
-    def _task(self, number: int, span: Span) -> Write:
+    def _task(self, number: int, span: PartSpan) -> Write:
         return Write(
             name=f"parts-{number:06d}",
             conversion=self.conversion,

@@ -26,7 +26,7 @@ SPAN_EVENTS: Final = 50_000
 """Changes that are worth a task of their own when parts are written."""
 
 
-class Span(Struct, frozen=True, kw_only=True):
+class PartSpan(Struct, frozen=True, kw_only=True):
     """Whole parts: changes `first` to `last` of all; the first stands in the range `range` after `skipped` others."""
 
     first: int
@@ -47,14 +47,14 @@ def range_count(rows: int) -> int:
     return min(MOST_RANGES, 1 + rows // RANGE_ROWS)
 
 
-def part_spans(counted: Mapping[int, int], part_events: int) -> Iterator[Span]:
+def part_spans(counted: Mapping[int, int], part_events: int) -> Iterator[PartSpan]:
     """The parts of changes, of which the ranges hold as many as were counted, in spans of whole parts."""
     changes = sum(counted.values())
     width = part_events * max(1, SPAN_EVENTS // part_events)
     starts = _starts(counted)
     for first in range(0, changes, width):
         label, start = max((pair for pair in starts if pair[1] <= first), key=lambda pair: pair[1])
-        yield Span(first=first, last=min(first + width, changes), range=label, skipped=first - start)
+        yield PartSpan(first=first, last=min(first + width, changes), range=label, skipped=first - start)
 
 
 def fingerprint(conversion: Conversion, units: Sequence[Unit]) -> str:

@@ -47,7 +47,7 @@ class Scattered(Struct, frozen=True, kw_only=True):
     sampled: tuple[int, ...] = ()
 
 
-class Numbers:
+class UnitNumbers:
     """What is noted about the record_ids of a unit as they come by."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Numbers:
 def scatter(task: Scatter) -> Scattered:
     """Reads, places and writes the rows of a unit."""
     placing = Placing(task.conversion.catalog)
-    numbers = Numbers()
+    numbers = UnitNumbers()
     with sheaf(Path(task.folder) / f"{task.name}.arrow", PLACED) as writer:
         for rows in gathered(_read(task), ROWS):
             placed = placing.place(rows)

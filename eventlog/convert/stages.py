@@ -17,7 +17,7 @@ from eventlog.convert.chosen import form_of
 from eventlog.convert.chunks import keep_in_file
 from eventlog.convert.columns import OBJECT, OUTCOMES
 from eventlog.convert.conflicts import conflicts_of
-from eventlog.convert.decide import Deciding
+from eventlog.convert.decide import ConversionRules
 from eventlog.convert.events import one_batch
 from eventlog.convert.forms import STAMP, FileForm, Parts
 from eventlog.convert.order import by_range
@@ -37,7 +37,7 @@ KEPT_BYTES: Final = 8_000_000
 """What was decided is written together, so that a range gets some hundreds of changes at a time."""
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class SnapshotFiles(Struct, frozen=True, kw_only=True):
     """The files of one table of the snapshot, to be brought to the buckets."""
 
     name: str
@@ -102,7 +102,7 @@ class WriteOutcomes(Struct, frozen=True, kw_only=True):
     """What was not taken where changes were sent to, and why."""
 
 
-def place(task: Place) -> PlacedTable:
+def place(task: SnapshotFiles) -> PlacedTable:
     """Writes the rows of a table under the buckets of their objects."""
     catalog = task.conversion.catalog
     batches = placed_rows(task.file, catalog) if catalog is not None else iter(())
@@ -131,7 +131,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
         _by_ranges(folder / f"{task.name}-changes.arrow", form_of(task.conversion).schema, task.boundaries) as rendered,
         _by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.boundaries) as ended,
     ):
-        for decided in Deciding(task.conversion, reader).results(ordered, keep_in_file(spool), conflicts):
+        for decided in ConversionRules(task.conversion, reader).results(ordered, keep_in_file(spool), conflicts):
             rendered.take(decided.rendered)
             ended.take(decided.outcomes)
             duplicates += decided.duplicates

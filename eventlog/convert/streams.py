@@ -50,7 +50,7 @@ class ReadPiece(Struct, frozen=True, kw_only=True):
     folder: str
 
 
-class Piece(DecidedBucket, frozen=True, kw_only=True):
+class StreamResult(DecidedBucket, frozen=True, kw_only=True):
     """What came of a piece. `tables` are by their numbers; `notes` say what was odd, `damage` what ended it."""
 
     tables: Mapping[int, Table] = {}
@@ -73,7 +73,7 @@ def pieces_of(conversion: Conversion, folder: str) -> list[ReadPiece]:
     ]
 
 
-def read_piece(task: ReadPiece) -> Piece:
+def read_piece(task: ReadPiece) -> StreamResult:
     """Reads a piece to its end, or to where it is damaged."""
     folder, form = Path(task.folder), form_of(task.conversion, {})
     with (
@@ -82,7 +82,7 @@ def read_piece(task: ReadPiece) -> Piece:
     ):
         reading = _Reading(task, form, rendered, ended)
         reading.run()
-        return Piece(
+        return StreamResult(
             rendered=rendered.finished(),
             ended=ended.finished(),
             outcomes=dict(reading.counted),

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import Summary
 from eventlog.convert.stages import DecidedBucket
-from eventlog.convert.streams import Piece
+from eventlog.convert.streams import StreamResult
 from eventlog.core.schema import Table
 
 PUBLISHED = "S published"
@@ -30,7 +30,7 @@ def summary_of(rows: int, decided: Sequence[DecidedBucket], parts: int = 0) -> S
     return _with_outcomes(summary, outcomes)
 
 
-def stream_summary(pieces: Sequence[Piece], parts: int = 0) -> Summary:
+def stream_summary(pieces: Sequence[StreamResult], parts: int = 0) -> Summary:
     """What the pieces of a stream amount to."""
     rows = sum(sum(piece.ended.rows) for piece in pieces)
     notes = tuple(dict.fromkeys(note for piece in pieces for note in piece.notes))
@@ -46,13 +46,13 @@ def with_refused(summary: Summary, refused: int) -> Summary:
     return _with_outcomes(summary, moved)
 
 
-def until_damage(pieces: Sequence[Piece]) -> list[Piece]:
+def until_damage(pieces: Sequence[StreamResult]) -> list[StreamResult]:
     """The pieces to the first that is damaged: what lies behind it is not converted, however a stream was cut."""
     damaged = [number for number, piece in enumerate(pieces, 1) if piece.damage is not None]
     return list(pieces[: damaged[0]] if damaged else pieces)
 
 
-def tables_of(pieces: Sequence[Piece]) -> dict[int, Table]:
+def tables_of(pieces: Sequence[StreamResult]) -> dict[int, Table]:
     """What the tables of all pieces look like, by their numbers."""
     return {number: table for piece in pieces for number, table in piece.tables.items()}
 

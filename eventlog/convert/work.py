@@ -26,21 +26,21 @@ START: Final = "forkserver"
 PRELOADED: Final = "eventlog.convert.preloaded"
 
 
-class Work(Protocol):
+class FolderWork(Protocol):
     """What is done in a folder."""
 
     @property
     def folder(self) -> str: ...
 
 
-class Task(Work, Protocol):
+class Task(FolderWork, Protocol):
     """What one process does at a time. The name tells it from all others of the conversion."""
 
     @property
     def name(self) -> str: ...
 
 
-class Tally:
+class SharedTally:
     """How many rows all processes together have got through; read by whoever shows it."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ def advance(rows: int) -> None:
 class Workers:
     """Runs tasks in the processes of a pool, or in this one where there is no pool. Results are kept in a folder, for who resumes."""
 
-    def __init__(self, kept: Path, tally: Tally, pool: ProcessPoolExecutor | None) -> None:
+    def __init__(self, kept: Path, tally: SharedTally, pool: ProcessPoolExecutor | None) -> None:
         self._kept = kept
         self._tally = tally
         self._pool = pool
@@ -125,7 +125,7 @@ def foresee_workers() -> None:
 
 
 @contextmanager
-def workers(jobs: int, kept: Path, tally: Tally) -> Iterator[Workers]:
+def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
     """The processes, until the block is left."""
     if jobs == 1:
         yield Workers(kept, tally, None)
@@ -138,7 +138,7 @@ def workers(jobs: int, kept: Path, tally: Tally) -> Iterator[Workers]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def guarded(function: Callable[[Any], Result], task: Work) -> Result:
+def guarded(function: Callable[[Any], Result], task: FolderWork) -> Result:
     """The task's result; what the disk refuses is told as our error, which survives the way between processes."""
     collecting = gc.isenabled()
     gc.disable()  # rows and changes make no cycles, and looking for some takes a tenth of the time

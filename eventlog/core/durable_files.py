@@ -24,7 +24,7 @@ _process = secrets.token_hex(8)
 _part = re.compile(r"\.eventlog-([0-9a-f]+)-\d+\.part").fullmatch
 
 
-class Part(NamedTuple):
+class PartialFile(NamedTuple):
     """A file on its way: written and flushed under a temporary name, waiting for its own."""
 
     temporary: Path
@@ -41,12 +41,12 @@ def write_files(files: Sequence[tuple[Path, bytes]]) -> None:
     show_files(hide_files(files))
 
 
-def hide_files(files: Sequence[tuple[Path, bytes]], writer: str = _process) -> list[Part]:
+def hide_files(files: Sequence[tuple[Path, bytes]], writer: str = _process) -> list[PartialFile]:
     """Writes files that nobody sees yet, durable when it returns, for `show_files` to give them their names.
 
     `writer` stands in their names, so that the next one to write in the folder can tell them from its own.
     """
-    parts = [Part(_temporary_name(target, writer), target) for target, _ in files]
+    parts = [PartialFile(_temporary_name(target, writer), target) for target, _ in files]
     try:
         _write_parts([(part.temporary, content) for part, (_, content) in zip(parts, files, strict=True)])
     except BaseException:
@@ -55,7 +55,7 @@ def hide_files(files: Sequence[tuple[Path, bytes]], writer: str = _process) -> l
     return parts
 
 
-def show_files(parts: Sequence[Part]) -> None:
+def show_files(parts: Sequence[PartialFile]) -> None:
     """Gives hidden files their names in the given order, durable when it returns."""
     try:
         for part in parts:
@@ -67,7 +67,7 @@ def show_files(parts: Sequence[Part]) -> None:
         flush_folder(folder)
 
 
-def discard_files(parts: Iterable[Part]) -> None:
+def discard_files(parts: Iterable[PartialFile]) -> None:
     """Removes hidden files that nobody wants to see any more."""
     _discard(part.temporary for part in parts)
 

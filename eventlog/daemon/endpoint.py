@@ -14,9 +14,9 @@ from msgspec import Struct
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.admission import PATIENCE_SECONDS, is_late, leaving
-from eventlog.daemon.health import Answer, health, ready
+from eventlog.daemon.health import HealthAnswer, health, ready
 from eventlog.daemon.metrics import CONTENT_TYPE, metrics
-from eventlog.daemon.vitals import Vitals
+from eventlog.daemon.vitals import PublisherHealth
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -29,7 +29,7 @@ class _Connection(Struct, frozen=True, eq=False):
     waits_since: float
 
 
-class _Server(ThreadingHTTPServer):
+class _EndpointServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
@@ -68,7 +68,7 @@ class _Server(ThreadingHTTPServer):
         """A connection that breaks off is no news, and who asks writes no line of the journal."""
 
 
-class _Server6(_Server):
+class _Server6(_EndpointServer):
     address_family = socket.AF_INET6
 
 
@@ -80,9 +80,9 @@ def _end(connection: Any) -> None:
 class Endpoint:
     """Answers on one address from a thread of its own until it is closed."""
 
-    def __init__(self, address: str, vitals: Vitals) -> None:
+    def __init__(self, address: str, vitals: PublisherHealth) -> None:
         host, port = read_address(address)
-        kind = _Server6 if ":" in host else _Server
+        kind = _Server6 if ":" in host else _EndpointServer
         try:
             self._server = kind((host, port), _handler_of(vitals))
         except OSError as error:
@@ -115,7 +115,7 @@ def read_address(text: str) -> tuple[str, int]:
     return host.strip("[]") or LOOPBACK, int(port)
 
 
-def _handler_of(vitals: Vitals) -> type[BaseHTTPRequestHandler]:
+def _handler_of(vitals: PublisherHealth) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = PATIENCE_SECONDS
 
@@ -125,7 +125,7 @@ def _handler_of(vitals: Vitals) -> type[BaseHTTPRequestHandler]:
             if path == "/metrics":
                 self._reply(200, metrics(reading), CONTENT_TYPE)
             elif path in ("/health", "/ready"):
-                answer: Answer = health(reading) if path == "/health" else ready(reading)
+                answer: HealthAnswer = health(reading) if path == "/health" else ready(reading)
                 self._reply(answer.status, answer.body, "application/json")
             else:
                 self._reply(404, b"Ask for /metrics, /health or /ready.\n", "text/plain")

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Final
 
 from eventlog.core.rules.times import moment
-from eventlog.daemon.vitals import Vitals
+from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sql.log import Log
 
 EVERY: Final = 15.0
@@ -21,7 +21,7 @@ class Gauge:
         self._log = log
         self._next = 0.0
 
-    def measure(self, vitals: Vitals) -> None:
+    def measure(self, vitals: PublisherHealth) -> None:
         """Takes the figures if they are old."""
         if not vitals.watched or monotonic() < self._next:
             return

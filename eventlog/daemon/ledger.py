@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import Final
 
-from eventlog.delivery.output import Standings, newest, read_standings, write_standings
+from eventlog.delivery.output import OutputStates, newest, read_output_states, write_output_states
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import OUTPUTS, Marks
 
@@ -18,18 +18,18 @@ class Ledger:
 
     def __init__(self, lock: LogLock) -> None:
         self._lock = lock
-        self._former: Standings | None = None
-        self._seen: Standings = {}
+        self._former: OutputStates | None = None
+        self._seen: OutputStates = {}
         self._entered = float("-inf")
 
-    def enter(self, present: Standings, *, now: bool = False) -> None:
+    def enter(self, present: OutputStates, *, now: bool = False) -> None:
         """Enters how they stand, if that is news and it is time for that or must be `now`."""
         if present == self._seen or not (now or monotonic() - self._entered >= EVERY):
             return
         log = self._lock.log
         with log.transaction() as connection:
             if self._former is None:
-                former = read_standings(Marks(log).get(connection, OUTPUTS))
+                former = read_output_states(Marks(log).get(connection, OUTPUTS))
                 self._former = {name: mine for name, mine in former.items() if name in present}
-            self._lock.mark(connection, OUTPUTS, write_standings(newest(self._former, present)), soon=True)
+            self._lock.mark(connection, OUTPUTS, write_output_states(newest(self._former, present)), soon=True)
         self._seen, self._entered = present, monotonic()

@@ -9,7 +9,7 @@ from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from eventlog.daemon.vitals import Reading, State
+from eventlog.daemon.vitals import State, VitalsReading
 from eventlog.version import VERSION
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -18,7 +18,7 @@ Figures = float | None | Mapping[str, float]
 """One figure, which may be unknown; or several by the value of a label."""
 
 
-def metrics(reading: Reading) -> bytes:
+def metrics(reading: VitalsReading) -> bytes:
     """Every figure; one that nobody knows yet is left out."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(reading))
@@ -26,7 +26,7 @@ def metrics(reading: Reading) -> bytes:
 
 
 class _Collector(Collector):
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: VitalsReading) -> None:
         self._reading = reading
 
     def collect(self) -> Iterable[Metric]:
@@ -37,7 +37,7 @@ class _Collector(Collector):
         yield from _gauges(self._reading)
 
 
-def _counters(reading: Reading) -> Iterator[Metric]:
+def _counters(reading: VitalsReading) -> Iterator[Metric]:
     rows = {letter: reading.rows.get(letter, 0) for letter in "SWEF"}
     failures = {blame: reading.failures.get(blame, 0) for blame in ("source", "sink", "other")}
     yield _counter("rows", "Rows settled, by status letter.", rows, "status")
@@ -50,7 +50,7 @@ def _counters(reading: Reading) -> Iterator[Metric]:
     yield _counter("failures", "Cycles that failed, by whose fault it was.", failures, "blame")
 
 
-def _gauges(reading: Reading) -> Iterator[Metric]:
+def _gauges(reading: VitalsReading) -> Iterator[Metric]:
     standby = reading.standby
     yield _gauge("last_cycle_timestamp_seconds", "End of the last cycle.", reading.last_cycle)
     yield _gauge("last_document_timestamp_seconds", "Time of the last document.", reading.last_document)

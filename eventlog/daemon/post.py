@@ -29,8 +29,8 @@ from eventlog.core.secrets import masked
 from eventlog.daemon.gauge import Gauge
 from eventlog.daemon.ledger import Ledger
 from eventlog.daemon.tempo import Tempo
-from eventlog.daemon.vitals import Vitals
-from eventlog.daemon.watch import Watch
+from eventlog.daemon.vitals import PublisherHealth
+from eventlog.daemon.watch import HolderWatch
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Pipeline
 from eventlog.sources.log.lock import LogLock
@@ -78,10 +78,10 @@ class Post(Protocol):
         It asks nobody, unless this publisher may have slept for longer than its lease.
         """
 
-    def stand_by(self, vitals: Vitals, journal: BoundLogger) -> None:
+    def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
         """Another publisher has it: says who, and whether that one does its work."""
 
-    def leave(self, vitals: Vitals) -> None:
+    def leave(self, vitals: PublisherHealth) -> None:
         """Enters the last figures and gives it to whoever waits."""
 
     def drop(self) -> None:
@@ -102,7 +102,7 @@ class Post(Protocol):
     def published(self, journal: BoundLogger) -> None:
         """Documents went out in this cycle."""
 
-    def idle(self, vitals: Vitals) -> None:
+    def idle(self, vitals: PublisherHealth) -> None:
         """Nothing is waiting, or nothing can be delivered: time to take figures."""
 
 
@@ -121,7 +121,7 @@ class LogPost:
         settings = config.publisher
         self.lock = LogLock(Log(self.engine, self._names), settings.lease, alive)
         self.wakeup = Wakeup(self.lock.log, due=settings.handle_future_events) if settings.wake_up else None
-        self._watch = Watch(self.lock, due=settings.handle_future_events)
+        self._watch = HolderWatch(self.lock, due=settings.handle_future_events)
         self._gauge = Gauge(self.lock.log)
         self._tempo = Tempo(self.lock)
         self._ledger = Ledger(self.lock)
@@ -148,13 +148,13 @@ class LogPost:
             self._watch.forget()
         return self.lock.taken
 
-    def stand_by(self, vitals: Vitals, journal: BoundLogger) -> None:
+    def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
         self._watch.look(self.name, vitals, journal)
 
     def confirm(self) -> None:
         self.lock.confirm_lease()
 
-    def leave(self, vitals: Vitals) -> None:
+    def leave(self, vitals: PublisherHealth) -> None:
         if self.lock.taken:
             self._tempo.enter(now=True)
             self._ledger.enter(vitals.reading().outputs, now=True)
@@ -187,7 +187,7 @@ class LogPost:
     def published(self, journal: BoundLogger) -> None:
         run_statements(self.lock.log, self._config.publisher.post_poll_statements, journal)
 
-    def idle(self, vitals: Vitals) -> None:
+    def idle(self, vitals: PublisherHealth) -> None:
         self._gauge.measure(vitals)
         self._tempo.enter()
         self._ledger.enter(vitals.reading().outputs)
@@ -253,10 +253,10 @@ class StreamPost:
         if self._tenure is None:
             raise OccupiedError(f"Another publisher may work on the {self.name}.", hint="This one has let go of it.")
 
-    def stand_by(self, vitals: Vitals, journal: BoundLogger) -> None:
+    def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
         """Who has the claim on a file is the kernel's to know, and what a stream still holds is nobody's."""
 
-    def leave(self, vitals: Vitals) -> None:
+    def leave(self, vitals: PublisherHealth) -> None:
         self._let_go()
 
     def drop(self) -> None:
@@ -280,7 +280,7 @@ class StreamPost:
     def published(self, journal: BoundLogger) -> None:
         """A stream has no database of its own in which statements could be run."""
 
-    def idle(self, vitals: Vitals) -> None:
+    def idle(self, vitals: PublisherHealth) -> None:
         """Nobody knows what a stream still holds."""
 
     def _let_go(self) -> None:

@@ -23,8 +23,8 @@ from eventlog.daemon.health import SILENCE
 from eventlog.daemon.heartbeat import Heartbeat
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.post import Post, post_of
-from eventlog.daemon.rest import Rest
-from eventlog.daemon.vitals import Vitals
+from eventlog.daemon.rest import CycleWait
+from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.delivery.pipeline import Report
 from eventlog.delivery.read_ahead import ReadAhead
@@ -52,11 +52,11 @@ class Publisher:
         engine: Engine | None = None,
         outputs: list[Output] | None = None,
         journal: BoundLogger | None = None,
-        vitals: Vitals | None = None,
+        vitals: PublisherHealth | None = None,
     ) -> None:
         self.config = config
         self.journal = journal or library_journal()
-        self.vitals = vitals or Vitals()
+        self.vitals = vitals or PublisherHealth()
         self.stopped = Flag()
         self._outputs = outputs_of(config) if outputs is None else outputs
         try:
@@ -66,7 +66,7 @@ class Publisher:
             raise
         self.vitals.serves([output.name for output in self._outputs])
         settings = config.publisher
-        self._rest = Rest(settings, self.post.wakeup, self.stopped, self.vitals.moved)
+        self._rest = CycleWait(settings, self.post.wakeup, self.stopped, self.vitals.moved)
         self._heartbeat = Heartbeat(self._outputs, settings.heartbeat_interval * 60)
         self._read_ahead: ReadAhead | None = None
         self._opened: Tenure | None = None

@@ -20,7 +20,7 @@ LOOK_UP: Final = 1.0
 """Seconds after which a wait says that it is alive and looks at the clock on the wall."""
 
 
-class Rest:
+class CycleWait:
     """Waits as the settings say; `pulse` is called while it waits, and `stopped` ends every wait."""
 
     def __init__(

@@ -12,7 +12,7 @@ from eventlog.config.settings import Config
 from eventlog.core.errors import EX_DATA, EX_UNAVAILABLE, OK, ConfigError, InstallError, MachineError
 from eventlog.daemon.publisher import FAILURES, Publisher
 from eventlog.daemon.systemd import Systemd
-from eventlog.daemon.vitals import Vitals
+from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.pipeline import Report
 
 
@@ -26,7 +26,7 @@ class Service:
         self,
         read: Callable[[], Config],
         journal: BoundLogger,
-        vitals: Vitals,
+        vitals: PublisherHealth,
         systemd: Systemd | None = None,
         adopt: Callable[[Config], None] = lambda _config: None,
     ) -> None:

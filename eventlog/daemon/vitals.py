@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import MachineError, SinkError, SourceError
 from eventlog.core.secrets import shown
-from eventlog.delivery.output import Delivery, Standing, stands
+from eventlog.delivery.output import Delivery, OutputState, stands
 from eventlog.delivery.pipeline import Report
 
 State = Literal["starting", "standby", "publishing", "failing", "stopping"]
@@ -34,7 +34,7 @@ class Standby(Struct, frozen=True, kw_only=True):
     stalled_seconds: float = 0.0
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class VitalsReading(Struct, frozen=True, kw_only=True):
     """The vitals at one moment. Times are seconds since 1970, `silent` is the seconds since the loop last moved."""
 
     state: State = "starting"
@@ -52,11 +52,11 @@ class Reading(Struct, frozen=True, kw_only=True):
     waiting: int | None = None
     lag: float | None = None
     silent: float = 0.0
-    outputs: Mapping[str, Standing] = {}
+    outputs: Mapping[str, OutputState] = {}
     standby: Standby | None = None
 
 
-class Vitals:
+class PublisherHealth:
     """Counts in the publisher's thread and is read from others; `watched` says that somebody does.
 
     `on_move` is called when the loop shows that it is alive.
@@ -66,10 +66,10 @@ class Vitals:
         self.watched = watched
         self._on_move = on_move
         self._lock = Lock()
-        self._reading = Reading()
+        self._reading = VitalsReading()
         self._moved = monotonic()
 
-    def reading(self) -> Reading:
+    def reading(self) -> VitalsReading:
         """The vitals now."""
         with self._lock:
             return replace(self._reading, silent=monotonic() - self._moved)
@@ -102,12 +102,12 @@ class Vitals:
     def delivered(self, delivery: Delivery, error: MachineError | None) -> None:
         """An output has had its share of a batch."""
         name, outputs = delivery.output.name, self._reading.outputs
-        self._change(outputs={**outputs, name: stands(outputs.get(name, Standing()), delivery, error, time())})
+        self._change(outputs={**outputs, name: stands(outputs.get(name, OutputState()), delivery, error, time())})
 
     def not_opened(self, name: str, error: MachineError) -> None:
         """An output could not be taken over."""
         outputs = self._reading.outputs
-        standing = replace(outputs.get(name, Standing()), error=shown(str(error)), failed_at=time())
+        standing = replace(outputs.get(name, OutputState()), error=shown(str(error)), failed_at=time())
         self._change(outputs={**outputs, name: standing})
 
     def serves(self, outputs: Collection[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from structlog.stdlib import BoundLogger
 
-from eventlog.daemon.vitals import Standby, Vitals
+from eventlog.daemon.vitals import PublisherHealth, Standby
 from eventlog.sources.log.lock import Holder, LogLock, told_moment
 from eventlog.sources.marks import EPOCH, IN_HAND, Marks
 
@@ -26,7 +26,7 @@ PART: Final = 50
 Trace = tuple[str | None, ...]
 
 
-class Watch:
+class HolderWatch:
     """What one who stands by sees of the holder of a lock; `due` says that only rows whose time has come count."""
 
     def __init__(self, lock: LogLock, *, due: bool = False) -> None:
@@ -44,7 +44,7 @@ class Watch:
         self._next_alarm = 0.0
         self._pause = self._patience
 
-    def look(self, post: str, vitals: Vitals, journal: BoundLogger) -> None:
+    def look(self, post: str, vitals: PublisherHealth, journal: BoundLogger) -> None:
         """Tells what it sees; rows are counted once a lease."""
         if monotonic() >= self._next_count:
             self._measure()

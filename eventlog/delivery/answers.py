@@ -30,7 +30,7 @@ class Strictness(Struct, frozen=True, kw_only=True):
     on_error: Literal["continue", "halt"] = "continue"
 
 
-class Verdicts:
+class Answers:
     """The answers for one output's share of a batch, of whose documents each has a number, from 0.
 
     What stands in `answers`, `done` and `waiting` is true at any moment.

@@ -29,7 +29,7 @@ from eventlog.core.model import Document, Outcome, RowId
 from eventlog.core.seams import Lane
 
 
-class Errand(Struct, frozen=True, kw_only=True):
+class LaneTask(Struct, frozen=True, kw_only=True):
     """A document that somebody is to carry, its number, and the plan that it goes out under."""
 
     number: int
@@ -37,7 +37,7 @@ class Errand(Struct, frozen=True, kw_only=True):
     plan: str
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class LaneAnswer(Struct, frozen=True, kw_only=True):
     """What was said of the document with this number, or what kept it from its receiver."""
 
     number: int
@@ -45,13 +45,13 @@ class Answer(Struct, frozen=True, kw_only=True):
     failure: BaseException | None = None
 
 
-class Crew:
+class LaneThreads:
     """Threads that end with the block; who leaves it by an interruption breaks off what they carry."""
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
         self._lanes = lanes
-        self._errands: SimpleQueue[Errand | None] = SimpleQueue()
-        self._answers: SimpleQueue[Answer] = SimpleQueue()
+        self._errands: SimpleQueue[LaneTask | None] = SimpleQueue()
+        self._answers: SimpleQueue[LaneAnswer] = SimpleQueue()
         self._threads = [
             Thread(target=self._carry, args=(lane,), name=f"eventlog-lane-{number}")
             for number, lane in enumerate(lanes)
@@ -98,7 +98,7 @@ class Crew:
                 if holds(number):
                     turns.answered(number)
                 else:
-                    self._errands.put(Errand(number=number, document=documents[number], plan=plan))
+                    self._errands.put(LaneTask(number=number, document=documents[number], plan=plan))
                     on_the_way += 1
             if not on_the_way:
                 break
@@ -118,9 +118,9 @@ class Crew:
             try:
                 outcomes = lane.write([errand.document], errand.plan)
             except BaseException as failure:  # noqa: BLE001  # whatever it is, it is raised by the one who waits for it
-                self._answers.put(Answer(number=errand.number, failure=failure))
+                self._answers.put(LaneAnswer(number=errand.number, failure=failure))
             else:
-                self._answers.put(Answer(number=errand.number, outcomes=outcomes))
+                self._answers.put(LaneAnswer(number=errand.number, outcomes=outcomes))
 
     def _break_off(self) -> None:
         """Nobody begins anything, and what was begun ends soon."""
@@ -214,14 +214,14 @@ SELDOM: Final = 500_000
 """New values after which garbage is looked for while batches are hand in hand: every dozen of them."""
 
 
-class Pace(Struct, frozen=True, kw_only=True):
+class InterpreterPace(Struct, frozen=True, kw_only=True):
     """How often threads take turns, and after how many new values garbage is looked for."""
 
     turn: float
     thresholds: tuple[int, int, int]
 
     @classmethod
-    def now(cls) -> Pace:
+    def now(cls) -> InterpreterPace:
         """As it is."""
         return cls(turn=sys.getswitchinterval(), thresholds=gc.get_threshold())
 
@@ -230,7 +230,7 @@ class Pace(Struct, frozen=True, kw_only=True):
         sys.setswitchinterval(self.turn)
         gc.set_threshold(*self.thresholds)
 
-    def hastened(self) -> Pace:
+    def hastened(self) -> InterpreterPace:
         """Threads go on soon after a disk or a database has answered, and garbage is looked for less often.
 
         What a batch is made of refers to nothing in circles; looking for them after every 700 values takes a twentieth
@@ -238,11 +238,11 @@ class Pace(Struct, frozen=True, kw_only=True):
         """
         young, *older = self.thresholds
         seldom = max(SELDOM, young) if young else young
-        return Pace(turn=min(TURN, self.turn), thresholds=(seldom, older[0], older[1]))
+        return InterpreterPace(turn=min(TURN, self.turn), thresholds=(seldom, older[0], older[1]))
 
 
 _lock = Lock()
-_before: list[Pace] = []
+_before: list[InterpreterPace] = []
 """What each that hurries found; only the first found how things were, so that one is kept until the last ends."""
 
 
@@ -250,7 +250,7 @@ _before: list[Pace] = []
 def haste() -> Iterator[None]:
     """Hurries until the block ends; the last one that ends leaves things as the first one found them."""
     with _lock:
-        _before.append(Pace.now())
+        _before.append(InterpreterPace.now())
         _before[0].hastened().set()
     try:
         yield

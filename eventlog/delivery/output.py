@@ -22,8 +22,8 @@ from eventlog.core.model import Change, Document, Outcome, Position, Status
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format, Lane, Sink, encode
 from eventlog.core.secrets import masked, shown
-from eventlog.delivery.answers import SEVERITY, Strictness, Verdicts, covered, keep_worse
-from eventlog.delivery.lanes import Crew, Front, Turns
+from eventlog.delivery.answers import SEVERITY, Answers, Strictness, covered, keep_worse
+from eventlog.delivery.lanes import Front, LaneThreads, Turns
 from eventlog.sources.notes import Planned, Positions, Progress, read_positions, write_positions
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Delivery:
         self.output = output
         self.documents = 0
         self.taken: tuple[str, Position] | None = None
-        self._verdicts = Verdicts(former.answers, strictness, [piece.changes for piece in pieces])
+        self._verdicts = Answers(former.answers, strictness, [piece.changes for piece in pieces])
         self._repeated = [(piece, piece.planned) for piece in pieces if piece.planned is not None and piece.changes]
         self._new = [piece for piece in pieces if piece.planned is None]
         self._former = former
@@ -142,7 +142,7 @@ class Delivery:
         lanes = self._lanes()
         size = min(ANSWERED_CHUNK * max(1, len(lanes)), CHUNK) if self.output.answers else CHUNK
         with ExitStack() as crews:
-            crew: Crew | None = None
+            crew: LaneThreads | None = None
             ended = False
             for chunk in self._chunks(catalog, size):
                 if self._verdicts.ended:  # nothing more is sent, so nothing more is planned either
@@ -153,7 +153,7 @@ class Delivery:
                     continue
                 self._plan(chunk, note)
                 if crew is None and len(lanes) > 1 and len(chunk.documents) > 1:
-                    crew = crews.enter_context(Crew(lanes[: len(chunk.documents)]))
+                    crew = crews.enter_context(LaneThreads(lanes[: len(chunk.documents)]))
                 self._deliver(chunk, crew, pulse, confirm)
                 self._planned = self._later(chunk.plan)
 
@@ -222,7 +222,9 @@ class Delivery:
             stage(chunk.documents)
         note()
 
-    def _deliver(self, chunk: Chunk, crew: Crew | None, pulse: Callable[[], None], confirm: Callable[[], None]) -> None:
+    def _deliver(
+        self, chunk: Chunk, crew: LaneThreads | None, pulse: Callable[[], None], confirm: Callable[[], None]
+    ) -> None:
         """Hands over what was planned: side by side, one after the other where each is answered, or all together."""
         if crew is not None:
             self._side_by_side(chunk, crew, pulse, confirm)
@@ -237,7 +239,9 @@ class Delivery:
                 self.taken = self._take(sent, self.output.sink.write(ready, chunk.plan)) or self.taken
             pulse()
 
-    def _side_by_side(self, chunk: Chunk, crew: Crew, pulse: Callable[[], None], confirm: Callable[[], None]) -> None:
+    def _side_by_side(
+        self, chunk: Chunk, crew: LaneThreads, pulse: Callable[[], None], confirm: Callable[[], None]
+    ) -> None:
         """Documents of different objects go at the same time; what was taken is told as far as nothing before it is open."""
         verdicts = self._verdicts
         skipping = verdicts.strictness.on_retry == "object"
@@ -331,7 +335,7 @@ def _called(identity: str, documents: Iterable[Document]) -> list[Document]:
     return found
 
 
-class Standing(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The last document that an output took with its last position, and the last error; times are seconds since 1970."""
 
     document: str = ""
@@ -341,11 +345,11 @@ class Standing(Struct, frozen=True, kw_only=True, omit_defaults=True):
     failed_at: float | None = None
 
 
-Standings = Mapping[str, Standing]
+OutputStates = Mapping[str, OutputState]
 """How the outputs stand, by the names that their notes have."""
 
 
-def stands(former: Standing, delivery: Delivery, error: MachineError | None, now: float) -> Standing:
+def stands(former: OutputState, delivery: Delivery, error: MachineError | None, now: float) -> OutputState:
     """How an output stands after its share of a batch, whether it ended well or not."""
     new = former
     if delivery.taken is not None:
@@ -355,32 +359,32 @@ def stands(former: Standing, delivery: Delivery, error: MachineError | None, now
     return new if wrong is None else replace(new, error=shown(wrong), failed_at=now)
 
 
-def newest(former: Standings, present: Standings) -> dict[str, Standing]:
+def newest(former: OutputStates, present: OutputStates) -> dict[str, OutputState]:
     """How they stand now; what nobody has seen of an output since is as it was."""
-    return {**former, **{name: _over(former.get(name, Standing()), mine) for name, mine in present.items()}}
+    return {**former, **{name: _over(former.get(name, OutputState()), mine) for name, mine in present.items()}}
 
 
-def read_standings(text: str | None) -> dict[str, Standing]:
-    """What `write_standings` wrote; what cannot be read is forgotten, for nothing depends on it.
+def read_output_states(text: str | None) -> dict[str, OutputState]:
+    """What `write_output_states` wrote; what cannot be read is forgotten, for nothing depends on it.
 
     Versions before this one have written passwords of URLs into names and errors.
     """
     try:
-        found = msgspec.json.decode(text or "{}", type=dict[str, Standing])
+        found = msgspec.json.decode(text or "{}", type=dict[str, OutputState])
     except msgspec.DecodeError:
         return {}
     return {masked(name): replace(one, error=one.error and masked(one.error)) for name, one in found.items()}
 
 
-def write_standings(found: Standings) -> str:
+def write_output_states(found: OutputStates) -> str:
     """How the outputs stand, as text."""
     return msgspec.json.encode(found).decode()
 
 
-def _over(former: Standing, present: Standing) -> Standing:
+def _over(former: OutputState, present: OutputState) -> OutputState:
     document = former if present.at is None else present
     failure = former if present.failed_at is None else present
-    return Standing(
+    return OutputState(
         document=document.document,
         position=document.position,
         at=document.at,

@@ -19,7 +19,7 @@ from eventlog.qlik.readings import Reading, reading, shown
 Values = list[Value]
 
 
-class Told(NamedTuple):
+class ChangeValues(NamedTuple):
     """What a change says, by the places of the columns; a tuple, because one is made for every change.
 
     `had` and `has` are the bits of the columns that are known before and after it, `changed` of those it is about.
@@ -55,7 +55,7 @@ class TableValues:
         self._plain = f"{table.key[0]}=" if len(self.key) == 1 else None
         self._plain_read = self._key_reads[table.key[0]] if self._plain else None
 
-    def told(self, change: Change) -> Told:
+    def told(self, change: Change) -> ChangeValues:
         """What the change says; ExpressionError names the column whose value cannot be what the schema says."""
         op = change.op
         if op is Op.MODIFY:
@@ -63,14 +63,14 @@ class TableValues:
         if op is Op.ADD:
             after, has = self.keyed(change.row.key)
             has |= self._filled(after, change.edits, new=True)
-            return Told(None, after, has, 0, has)
+            return ChangeValues(None, after, has, 0, has)
         if op is Op.DELETE:
             before, had = self.keyed(change.row.key)
             had |= self._filled(before, change.edits, new=False)
-            return Told(before, None, self.key_bits or had, had, 0)
-        return Told(None, None, 0, 0, 0)
+            return ChangeValues(before, None, self.key_bits or had, had, 0)
+        return ChangeValues(None, None, 0, 0, 0)
 
-    def _modified(self, change: Change) -> Told:
+    def _modified(self, change: Change) -> ChangeValues:
         after, known = self.keyed(change.row.key)
         before = after.copy()
         had = has = known
@@ -99,7 +99,7 @@ class TableValues:
                 raise named(error, edit.column) from None
             if old != new and new is not ABSENT:
                 changed |= bit
-        return Told(before, after, changed, had, has)
+        return ChangeValues(before, after, changed, had, has)
 
     def _filled(self, row: Values, edits: tuple[Edit, ...], *, new: bool) -> int:
         """Puts the edits' new or old values into the row, and gives the bits of those that were there."""

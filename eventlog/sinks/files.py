@@ -21,7 +21,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.core.durable_files import Part, discard_files, hide_files, make_folder, remove_leftovers, show_files
+from eventlog.core.durable_files import (
+    PartialFile,
+    discard_files,
+    hide_files,
+    make_folder,
+    remove_leftovers,
+    show_files,
+)
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import SinkCapabilities, Tenure
@@ -46,7 +53,7 @@ class Staged(Struct, frozen=True):
     """Documents on their way to the disk, under names that nobody looks at."""
 
     documents: Sequence[Document]
-    parts: Future[list[Part]]
+    parts: Future[list[PartialFile]]
 
     def are(self, documents: Sequence[Document]) -> bool:
         """Whether these are the ones."""
@@ -120,7 +127,7 @@ class FileSink:
         if beside is not None:
             beside.shutdown()
 
-    def _show(self, parts: list[Part]) -> None:
+    def _show(self, parts: list[PartialFile]) -> None:
         """Gives files their names if the folder is still ours."""
         try:
             self._owned.confirm()
@@ -131,7 +138,7 @@ class FileSink:
         finally:
             discard_files(parts)
 
-    def _hidden(self, documents: Sequence[Document]) -> list[Part]:
+    def _hidden(self, documents: Sequence[Document]) -> list[PartialFile]:
         """The documents on the disk, where nobody sees them yet."""
         staged = self._take(documents)
         if staged is None:

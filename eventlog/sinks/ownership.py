@@ -52,7 +52,7 @@ def taken_by_a_later_one(place: str) -> OccupiedError:
     return OccupiedError(f"Somebody else has taken {place} over.", hint="This one writes nothing more there.")
 
 
-class Claim(Struct, frozen=True):
+class FolderClaim(Struct, frozen=True):
     """The file by which somebody has taken a folder over; its name begins with the epoch."""
 
     name: str
@@ -69,7 +69,7 @@ class OwnedFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._claims = folder / OWNERS
-        self._ours: Claim | None = None
+        self._ours: FolderClaim | None = None
 
     def take_over(self, tenure: Tenure | None) -> None:
         """Makes the folder ours; a folder that nobody owns stays so for whoever has no tenure."""
@@ -79,7 +79,7 @@ class OwnedFolder:
             return
         way_out = f"Give it a folder of its own; or delete {self._claims} if that log is gone."
         owner = taken_over(self._read(former), tenure, f"The folder {self.folder}", way_out)
-        self._ours = Claim(f"{owner.epoch:020d}.json", msgspec.json.encode(owner))
+        self._ours = FolderClaim(f"{owner.epoch:020d}.json", msgspec.json.encode(owner))
         if self._ours != former:
             self._write(self._ours)
         self.confirm()
@@ -90,7 +90,7 @@ class OwnedFolder:
         if self._ours is not None and self._latest() != self._ours:
             raise taken_by_a_later_one(f"the folder {self.folder}")
 
-    def _write(self, claim: Claim) -> None:
+    def _write(self, claim: FolderClaim) -> None:
         make_folder(self._claims)
         try:
             write_file(self._claims / claim.name, claim.content)
@@ -99,11 +99,11 @@ class OwnedFolder:
             raise
         flush_folder(self.folder)
 
-    def _latest(self) -> Claim | None:
+    def _latest(self) -> FolderClaim | None:
         """The file of the highest epoch; who has a higher one may remove it while it is looked at."""
         while name := max(self._names(), default=""):
             with suppress(FileNotFoundError):
-                return Claim(name, (self._claims / name).read_bytes())
+                return FolderClaim(name, (self._claims / name).read_bytes())
         return None
 
     def _names(self) -> list[str]:
@@ -121,7 +121,7 @@ class OwnedFolder:
                 with suppress(OSError):
                     (self._claims / name).unlink()
 
-    def _read(self, claim: Claim | None) -> Owner:
+    def _read(self, claim: FolderClaim | None) -> Owner:
         if claim is None:
             return Owner()
         try:

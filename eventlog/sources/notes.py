@@ -78,7 +78,7 @@ class Decided(Struct, frozen=True, kw_only=True, omit_defaults=True):
 Note = TypeVar("Note", Progress, Decided)
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class PlannedPart(Struct, frozen=True, kw_only=True):
     """Events that are decided by themselves, for they are in a `planned` document; those without are in none yet."""
 
     planned: Planned | None = None
@@ -97,7 +97,7 @@ def decided(outcomes: Sequence[Outcome]) -> Decided:
     return Decided(vanished=tuple(vanished), superseded=tuple(superseded))
 
 
-def parts(events: Sequence[Captured], progress: Progress, known: Decided) -> list[Part]:
+def parts(events: Sequence[Captured], progress: Progress, known: Decided) -> list[PlannedPart]:
     """The events that an output still gets: those of each planned document, in its order, then all others."""
     done = known.with_losers(read_positions(progress.done)).union(known.vanished)
     planned = [read_positions(plan.positions) for plan in progress.planned]
@@ -107,8 +107,8 @@ def parts(events: Sequence[Captured], progress: Progress, known: Decided) -> lis
     for event in events:
         if event.position not in done:
             found[place.get(event.position, -1)].append(event)
-    noted = [Part(planned=plan, events=mine) for plan, mine in zip(progress.planned, found, strict=False)]
-    return [part for part in (*noted, Part(events=found[-1])) if part.events]
+    noted = [PlannedPart(planned=plan, events=mine) for plan, mine in zip(progress.planned, found, strict=False)]
+    return [part for part in (*noted, PlannedPart(events=found[-1])) if part.events]
 
 
 def write_note(note: Progress | Decided) -> str:

@@ -9,7 +9,7 @@ from eventlog.core.errors import InstallError
 from eventlog.core.schema import Catalog, Child, Table
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.shapes import ForeignKey, Schema, Shape
+from eventlog.sql.shapes import ForeignKey, Schema, TableShape
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -86,7 +86,7 @@ class Classes:
             self._schemas[name] = Schema(self._connection, name)
         return self._schemas[name]
 
-    def _table(self, schema: Schema, shape: Shape, named: Sequence[str]) -> Table:
+    def _table(self, schema: Schema, shape: TableShape, named: Sequence[str]) -> Table:
         return Table(
             name=shape.name,
             schema=shape.schema,
@@ -95,7 +95,7 @@ class Classes:
             children=tuple(self._children(schema, shape, named)),
         )
 
-    def _children(self, schema: Schema, parent: Shape, named: Sequence[str]) -> Iterable[Child]:
+    def _children(self, schema: Schema, parent: TableShape, named: Sequence[str]) -> Iterable[Child]:
         """Child tables in the order of their names. Of two parents the one whose column stands first owns the table."""
         for name in sorted(schema.referring(parent.name)):
             if name not in named and schema.key(name):
@@ -117,11 +117,11 @@ class Classes:
         raise InstallError(f"There is no table or view {name} in the database.", hint=hint)
 
 
-def _in_order(keys: Iterable[ForeignKey], shape: Shape) -> list[ForeignKey]:
+def _in_order(keys: Iterable[ForeignKey], shape: TableShape) -> list[ForeignKey]:
     places = {column.name: place for place, column in enumerate(shape.columns)}
     return sorted(keys, key=lambda key: places[key.columns[0]])
 
 
-def _child(shape: Shape, link: ForeignKey, parent: Shape) -> Child:
+def _child(shape: TableShape, link: ForeignKey, parent: TableShape) -> Child:
     held = dict(zip(link.referred, link.columns, strict=True))
     return Child(name=shape.name, parent_key=tuple(held[column] for column in parent.key), columns=shape.columns)

@@ -32,7 +32,7 @@ class Roles(Struct, frozen=True, kw_only=True):
     reader: str | None = None
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class CapturedTable(Struct, frozen=True, kw_only=True):
     """A captured table, view or child table, and who owns it where tables have owners."""
 
     schema: str | None
@@ -40,12 +40,12 @@ class Place(Struct, frozen=True, kw_only=True):
     owner: str | None = None
 
 
-class Site(Struct, frozen=True, kw_only=True):
+class RightsScope(Struct, frozen=True, kw_only=True):
     """What rights are about: the log, whether it is there already, and the captured tables."""
 
     names: LogNames
     standing: bool
-    places: tuple[Place, ...]
+    places: tuple[CapturedTable, ...]
 
     @property
     def own(self) -> tuple[str, str, str, str]:
@@ -82,7 +82,7 @@ def give_rights(
     return given
 
 
-def rights(dialect: Dialect, roles: Roles, site: Site) -> Iterator[str]:
+def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[str]:
     """The statements that give these roles the least that they need."""
     if dialect.embedded:
         message = f"{dialect.name} has no roles: who can write the file can do everything."
@@ -119,7 +119,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
     """Writes statements for one database and one site."""
 
     dialect: Dialect
-    site: Site
+    site: RightsScope
 
     def installer(self, role: str) -> Iterator[str]:
         site = self.site
@@ -171,7 +171,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
     def _on_table(self, query: str, role: str, table: str, **holes: str) -> Iterator[str]:
         yield from self._text(query, role, table=self.dialect.qualified(self.site.names.schema, table), **holes)
 
-    def _on_place(self, query: str, role: str, place: Place) -> Iterator[str]:
+    def _on_place(self, query: str, role: str, place: CapturedTable) -> Iterator[str]:
         if place.owner == role:  # nobody can be given himself
             return
         table = self.dialect.qualified(place.schema, place.name)
@@ -185,7 +185,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
 
 def _site(
     connection: Connection, roles: Roles, names: LogNames | None, tables: Sequence[str], schema: str | None
-) -> Site:
+) -> RightsScope:
     """What stands there now. Only an installer can be given rights before there is a log."""
     log = with_schema(connection, names or LogNames())
     standing = has_log(connection, log)
@@ -195,16 +195,16 @@ def _site(
     if tables:
         classes = reflect(connection, tables, schema)
     places = [place for table in classes for place in _places(connection, table)]
-    return Site(names=log, standing=standing, places=tuple(places))
+    return RightsScope(names=log, standing=standing, places=tuple(places))
 
 
-def _places(connection: Connection, table: Table) -> Iterator[Place]:
+def _places(connection: Connection, table: Table) -> Iterator[CapturedTable]:
     for name in (table.name, *(child.name for child in table.children)):
-        place = Place(schema=table.schema, name=name)
+        place = CapturedTable(schema=table.schema, name=name)
         yield replace(place, owner=_owner(connection, place))
 
 
-def _owner(connection: Connection, place: Place) -> str | None:
+def _owner(connection: Connection, place: CapturedTable) -> str | None:
     from sqlalchemy import text
 
     dialect = dialect_of(connection)
@@ -215,7 +215,7 @@ def _owner(connection: Connection, place: Place) -> str | None:
     return None if found is None else str(found)
 
 
-def _refuse_reach(connection: Connection, site: Site, called: str, role: str) -> None:
+def _refuse_reach(connection: Connection, site: RightsScope, called: str, role: str) -> None:
     held = {table: held_rights(connection, site.names, table, role) for table in site.own}
     reached = {table: rights for table, rights in held.items() if rights}
     if reached:

@@ -33,7 +33,7 @@ NO_ROOM: Final = "what was read back with it has filled the batch."
 MENDED: Final = "`eventlog rights --publisher ROLE` gives what a publisher needs; then the rows are published."
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class AskedObjects(Struct, frozen=True, kw_only=True):
     """The objects of one table that are asked for, their keys in the same order, and the columns that hold the keys."""
 
     table: Table
@@ -94,7 +94,7 @@ class SqlRowReader:
         return 1 << max(SHORT_BYTES, self._room.share // objects).bit_length() - 1
 
     def _with_room(
-        self, connection: Connection, asked: Sequence[Asked], wanted: Wanted, large: Mapping[RowId, int]
+        self, connection: Connection, asked: Sequence[AskedObjects], wanted: Wanted, large: Mapping[RowId, int]
     ) -> dict[RowId, ReadBack]:
         """Of the objects with long values as many as there is room for, in the order in which they are wanted."""
         assert self._room is not None
@@ -119,7 +119,7 @@ class SqlRowReader:
                 found |= self._careful(connection, some, wanted, None).found
         return found
 
-    def _careful(self, connection: Connection, asked: Asked, wanted: Wanted, plain: int | None) -> _Part:
+    def _careful(self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None) -> _Part:
         """What is found of the objects; a value that cannot be read keeps no other from being read.
 
         Law: what waiting may cure, and a table that is not as the catalog has it, is for the caller to hear of.
@@ -141,7 +141,7 @@ class SqlRowReader:
             return self._narrowed(connection, asked, wanted, plain, error)
 
     def _narrowed(
-        self, connection: Connection, asked: Asked, wanted: Wanted, plain: int | None, error: Exception
+        self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None, error: Exception
     ) -> _Part:
         """Reads by halves, down to the objects that cannot be read."""
         if len(asked.rows) == 1:
@@ -160,7 +160,7 @@ class SqlRowReader:
             part.large |= one.large
         return part
 
-    def _single(self, connection: Connection, asked: Asked, wanted: Wanted, error: Exception) -> Unreadable:
+    def _single(self, connection: Connection, asked: AskedObjects, wanted: Wanted, error: Exception) -> Unreadable:
         """What of one object can be read, attribute by attribute, and what was said of the others."""
         [row] = asked.rows
         read: dict[str, Cell] = {}
@@ -178,8 +178,8 @@ class SqlRowReader:
         note = f"{asked.table.whole} {shortened(row.key)} cannot be read back: {what}."
         return Unreadable(note=note, row=read)
 
-    def _by_table(self, wanted: Wanted) -> list[Asked]:
-        groups: dict[tuple[str | None, str, tuple[str, ...]], Asked] = {}
+    def _by_table(self, wanted: Wanted) -> list[AskedObjects]:
+        groups: dict[tuple[str | None, str, tuple[str, ...]], AskedObjects] = {}
         for row in wanted:
             parts = _parts(row.key)
             if parts is None:
@@ -191,7 +191,7 @@ class SqlRowReader:
                 if table is None:
                     continue
                 columns = self._key_columns(table, names)
-                group = Asked(table=table, columns=columns, rows=[], keys=[])
+                group = AskedObjects(table=table, columns=columns, rows=[], keys=[])
                 groups[row.schema, row.table, names] = group
             group.rows.append(row)
             group.keys.append(key)
@@ -208,7 +208,7 @@ class SqlRowReader:
         return known
 
     def _read(
-        self, connection: Connection, asked: Asked, wanted: Wanted, plain: int | None, *, nobody: bool = False
+        self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None, *, nobody: bool = False
     ) -> _Part:
         """What is found of the objects; `nobody` asks for none of them, to see whether the database would answer."""
         wishes = {wanted[row] for row in asked.rows}
@@ -228,7 +228,7 @@ class SqlRowReader:
     def _own(
         self,
         connection: Connection,
-        asked: Asked,
+        asked: AskedObjects,
         attributes: Sequence[Attribute],
         plain: int | None,
         large: dict[RowId, int],
@@ -259,7 +259,7 @@ class SqlRowReader:
     def _children(
         self,
         connection: Connection,
-        asked: Asked,
+        asked: AskedObjects,
         child: Child,
         attributes: Sequence[Attribute],
         found: _Rows,
@@ -305,7 +305,7 @@ class SqlRowReader:
         return answers
 
 
-def _of(asked: Asked, places: Sequence[int]) -> Asked:
+def _of(asked: AskedObjects, places: Sequence[int]) -> AskedObjects:
     """Some of the objects."""
     return replace(asked, rows=[asked.rows[place] for place in places], keys=[asked.keys[place] for place in places])
 
@@ -329,13 +329,13 @@ def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
     return tuple(name for name, _ in parts), tuple(value for _, value in parts)
 
 
-def _asked_for(asked: Asked, wishes: set[frozenset[str]]) -> list[Attribute]:
+def _asked_for(asked: AskedObjects, wishes: set[frozenset[str]]) -> list[Attribute]:
     """The attributes that any of the objects wants, in the order of the table."""
     names = frozenset[str]().union(*wishes)
     return [attribute for name, attribute in asked.table.loggable.items() if name in names]
 
 
-def _child_columns(asked: Asked, child: Child) -> tuple[Column, ...]:
+def _child_columns(asked: AskedObjects, child: Child) -> tuple[Column, ...]:
     """The child's columns that hold the key, in the order in which the key names its columns."""
     described = {column.name: column for column in child.columns}
     parents = dict(zip(asked.table.key or child.parent_key, child.parent_key, strict=True))

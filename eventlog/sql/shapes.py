@@ -29,7 +29,7 @@ class ForeignKey(Struct, frozen=True, kw_only=True):
     referred: tuple[str, ...]
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class TableShape(Struct, frozen=True, kw_only=True):
     """One table or view as the database describes it, before it is known what it is to its neighbours."""
 
     schema: str | None
@@ -53,12 +53,12 @@ class Schema:
         self._asked = name
         self.name = self._schema_name(name)
 
-    def shape(self, name: str) -> Shape:
+    def shape(self, name: str) -> TableShape:
         """A table or view of this schema."""
         view = name in self.views
         key = () if view else self._keys.get(name, ())
         foreign = () if view else self._foreign.get(name, ())
-        return Shape(schema=self.name, name=name, columns=self._columns(name), key=key, foreign=foreign, view=view)
+        return TableShape(schema=self.name, name=name, columns=self._columns(name), key=key, foreign=foreign, view=view)
 
     def find(self, name: str) -> str | None:
         """The name of a table or view as the database reports it; upper and lower case count only to tell two apart."""

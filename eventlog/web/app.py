@@ -20,7 +20,7 @@ from structlog.stdlib import BoundLogger
 from eventlog.core.errors import DataError, EventlogError, UsageError
 from eventlog.web import desk, pages
 from eventlog.web.desk import Desk
-from eventlog.web.guard import Asked, Guard, Refused, Visitor
+from eventlog.web.guard import AccessRefused, Guard, RequestFacts, Visitor
 from eventlog.web.reception import Reception
 from eventlog.web.words import address
 
@@ -89,7 +89,7 @@ class App:
     def _guarded(self, answer: Page) -> Callable[[Request], Awaitable[Response]]:
         async def guarded(request: Request) -> Response:
             visitor = self.guard.visitor(asked(request))
-            if isinstance(visitor, Refused):
+            if isinstance(visitor, AccessRefused):
                 return self._refuse(request, visitor)
             try:
                 response = await answer(request, visitor)
@@ -210,8 +210,8 @@ class App:
         response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return response
 
-    def _look(self, visitor: Visitor | None) -> pages.Look:
-        return pages.Look(
+    def _look(self, visitor: Visitor | None) -> pages.Viewer:
+        return pages.Viewer(
             log=self._reception.config.source.log,
             visitor="" if visitor is None else visitor.name,
             acts=visitor is not None and not self.guard.settings.read_only,
@@ -221,7 +221,7 @@ class App:
             proof="" if visitor is None else self.guard.proof(visitor),
         )
 
-    def _refuse(self, request: Request, refused: Refused) -> Response:
+    def _refuse(self, request: Request, refused: AccessRefused) -> Response:
         if refused.login and request.method == "GET" and "text/html" in request.headers.get("accept", ""):
             return _secured(RedirectResponse("/login", status_code=303))
         response = _secured(Response(f"{refused.why}\n", refused.status, media_type="text/plain"))
@@ -238,10 +238,10 @@ class App:
         response.set_cookie(self.guard.cookie, session, httponly=True, samesite="strict", secure=secure)
 
 
-def asked(request: Request) -> Asked:
+def asked(request: Request) -> RequestFacts:
     """A request in the guard's words."""
     headers = {name.lower(): entry for name, entry in request.headers.items()}
-    return Asked(peer=request.client.host if request.client else "", headers=headers, now=time())
+    return RequestFacts(peer=request.client.host if request.client else "", headers=headers, now=time())
 
 
 def _html(body: str, status: int = 200) -> Response:

@@ -27,7 +27,7 @@ Points = Sequence[tuple[float, float]]
 """Moments in seconds since 1970, and values."""
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class GridLine(Struct, frozen=True, kw_only=True):
     """A level line of the grid."""
 
     left: float
@@ -44,7 +44,7 @@ class Label(Struct, frozen=True, kw_only=True):
     anchor: str
 
 
-class Stretch(Struct, frozen=True, kw_only=True):
+class CurvePart(Struct, frozen=True, kw_only=True):
     """Points without a pause between them: a line and the area below it, or one dot."""
 
     line: str = ""
@@ -57,9 +57,9 @@ class Chart(Struct, frozen=True, kw_only=True):
 
     title: str
     said: str
-    lines: tuple[Line, ...]
+    lines: tuple[GridLine, ...]
     labels: tuple[Label, ...]
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[CurvePart, ...]
     width: int = WIDTH
     height: int = HEIGHT
 
@@ -71,7 +71,7 @@ def curve(title: str, unit: str, points: Points, now: float) -> Chart:
     return Chart(
         title=title,
         said=_in_words(unit, points),
-        lines=tuple([Line(left=LEFT, right=WIDTH, y=y) for _, y in heights]),
+        lines=tuple([GridLine(left=LEFT, right=WIDTH, y=y) for _, y in heights]),
         labels=(*(Label(text=short(value), x=LEFT - 6, y=y + 5, anchor="end") for value, y in heights), *_minutes()),
         stretches=tuple([_stretch(stretch, now, top) for stretch in _stretches(points, now)]),
     )
@@ -121,13 +121,13 @@ def _stretches(points: Points, now: float) -> Iterator[list[tuple[float, float]]
         yield stretch
 
 
-def _stretch(points: list[tuple[float, float]], now: float, top: float) -> Stretch:
+def _stretch(points: list[tuple[float, float]], now: float, top: float) -> CurvePart:
     places = [(_x(at, now), _y(value, top)) for at, value in points]
     if len(places) == 1:
-        return Stretch(dot=places[0])
+        return CurvePart(dot=places[0])
     line = " ".join(f"{x},{y}" for x, y in places)
     ground = _y(0.0, top)
-    return Stretch(line=line, area=f"{places[0][0]},{ground} {line} {places[-1][0]},{ground}")
+    return CurvePart(line=line, area=f"{places[0][0]},{ground} {line} {places[-1][0]},{ground}")
 
 
 def _x(at: float, now: float) -> float:

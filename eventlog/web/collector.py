@@ -18,18 +18,18 @@ from eventlog.admin.status import facts
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.rules.times import moment
-from eventlog.delivery.output import newest, read_standings
+from eventlog.delivery.output import newest, read_output_states
 from eventlog.sources.log.backlog import read_rate
 from eventlog.sources.marks import IN_HAND, OUTPUTS, PUBLISHER, Marks, notes_of, read_runs
 from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log
 from eventlog.web.places import named_outputs, with_standings
-from eventlog.web.reading import Loop, Place, Reading, ReasonCount, Sample, kept
+from eventlog.web.reading import Loop, OutputView, PageReading, ReasonCount, Sample, kept
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-    from eventlog.daemon.vitals import Vitals
+    from eventlog.daemon.vitals import PublisherHealth
     from eventlog.sql.names import LogNames
 
 OFTEN: Final = 5.0
@@ -50,7 +50,7 @@ class Collector:
         engine: Engine,
         names: LogNames,
         config: Config,
-        vitals: Vitals | None = None,
+        vitals: PublisherHealth | None = None,
         samples: Sequence[Sample] = (),
     ) -> None:
         self.log = Log(engine, names)
@@ -61,7 +61,7 @@ class Collector:
         self._woken, self._ended = Flag(), Flag()
         self._looked = self._count_at = float("-inf")
         database = shown_url(engine.url)
-        self._reading = Reading(log=self.log.name, database=database, now=time(), samples=samples)
+        self._reading = PageReading(log=self.log.name, database=database, now=time(), samples=samples)
         self.version = 0
         self._thread = Thread(target=self._run, name="eventlog-web-collector", daemon=True)
 
@@ -85,7 +85,7 @@ class Collector:
         """Whether nothing new will come."""
         return self._ended.is_set()
 
-    def reading(self) -> Reading:
+    def reading(self) -> PageReading:
         """How it goes, for somebody who looks."""
         self._looked = monotonic()
         if self._reading.counted is None:
@@ -146,10 +146,10 @@ class Collector:
             )
         )
 
-    def _places(self, marks: Mapping[str, str]) -> tuple[Place, ...]:
+    def _places(self, marks: Mapping[str, str]) -> tuple[OutputView, ...]:
         """The outputs: as the publisher here sees them, else as whoever published last has left word."""
         present = {} if self._vitals is None else self._vitals.reading().outputs
-        standings = newest(read_standings(marks.get(OUTPUTS)), present)
+        standings = newest(read_output_states(marks.get(OUTPUTS)), present)
         return with_standings(self._outputs, standings, notes_of(marks))
 
     def _count(self) -> None:
@@ -164,7 +164,7 @@ class Collector:
         self._publish(replace(self._reading, facts=found, reasons=reasons, states=states, counted=time()))
         self._count_at = monotonic() + max(SELDOM, 20 * (monotonic() - began))
 
-    def _publish(self, reading: Reading) -> None:
+    def _publish(self, reading: PageReading) -> None:
         with self._lock:
             self._reading = reading
             self.version += 1

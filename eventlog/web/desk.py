@@ -13,7 +13,7 @@ from eventlog.admin.rows import LARGEST_NUMBER, LETTERS, PROCESSED, Choice, hold
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, UsageError, shortened
 from eventlog.web.listing import BEYOND, Cursor, Filters, has_number_index, listing, one_row
-from eventlog.web.pages import ACTIONS, Look, row_page, rows_page, said_of
+from eventlog.web.pages import ACTIONS, Viewer, row_page, rows_page, said_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -53,12 +53,12 @@ class Desk:
         self._config = config
         self._numbered = has_number_index(engine, names)
 
-    def rows(self, query: Query, look: Look) -> str:
+    def rows(self, query: Query, look: Viewer) -> str:
         """A page of the list."""
         found = listing(self.collector.log, query.filters, query.cursor, numbered=self._numbered)
         return rows_page(found, query.filters, look, first=query.cursor == Cursor())
 
-    def row(self, number: int, look: Look, done: str) -> str:
+    def row(self, number: int, look: Viewer, done: str) -> str:
         """A row and its explanation; DataError when there is none."""
         found = one_row(self.collector.log, number)
         if found is None:

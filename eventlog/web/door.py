@@ -11,7 +11,7 @@ from eventlog.config.settings import Config
 from eventlog.core.packages import is_there, require
 
 if TYPE_CHECKING:
-    from eventlog.daemon.vitals import Vitals
+    from eventlog.daemon.vitals import PublisherHealth
     from eventlog.web.server import PageServer
 
 
@@ -24,7 +24,7 @@ def can_be_opened() -> bool:
     return all(map(is_there, PACKAGES))
 
 
-def open_page(address: str, config: Config, journal: BoundLogger, vitals: Vitals | None = None) -> PageServer:
+def open_page(address: str, config: Config, journal: BoundLogger, vitals: PublisherHealth | None = None) -> PageServer:
     """The page on an address; ConfigError without the extra, or where everybody could see it."""
     require("The page", *PACKAGES)
     from eventlog.web.reception import Reception

@@ -26,7 +26,7 @@ LASTS: Final = 12 * 3600
 """Seconds that a session lasts."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class RequestFacts(Struct, frozen=True, kw_only=True):
     """What a request says of itself; headers are named in lower case."""
 
     peer: str
@@ -47,7 +47,7 @@ class Visitor(Struct, frozen=True, kw_only=True):
     fresh: bool = False
 
 
-class Refused(Struct, frozen=True, kw_only=True):
+class AccessRefused(Struct, frozen=True, kw_only=True):
     """Why somebody may not, and whether logging in would help."""
 
     status: int
@@ -79,13 +79,13 @@ class Guard:
             new._since = int(now)
         return new
 
-    def visitor(self, asked: Asked) -> Visitor | Refused:
+    def visitor(self, asked: RequestFacts) -> Visitor | AccessRefused:
         """Who asks, or why they may not."""
         settings = self.settings
         if settings.token and self.knows(_bearer(asked)):
             return Visitor(name="bearer", session="", bearer=True)
         if not settings.answers(host_name(asked.host)):
-            return Refused(status=421, why="This page is not there under this name; web.hosts lists its names.")
+            return AccessRefused(status=421, why="This page is not there under this name; web.hosts lists its names.")
         if settings.user_header and settings.believes(asked.peer):
             name = asked.headers.get(settings.user_header.lower(), "").strip()
             if name:
@@ -94,27 +94,31 @@ class Guard:
             session = self._session(asked, "token")
             if session is not None:
                 return Visitor(name="token", session=session)
-            return Refused(status=401, why="This page wants the token of the configuration.", login=True)
+            return AccessRefused(status=401, why="This page wants the token of the configuration.", login=True)
         if settings.user_header:
-            return Refused(status=403, why="This page is seen through its proxy, which says who you are.")
+            return AccessRefused(status=403, why="This page is seen through its proxy, which says who you are.")
         if not (is_local(asked.host) and _is_loopback(asked.peer)):
-            return Refused(status=421, why="Without a token, this page answers its own machine by that machine's name.")
+            return AccessRefused(
+                status=421, why="Without a token, this page answers its own machine by that machine's name."
+            )
         return self._with_session(asked, "this machine")
 
-    def may_act(self, visitor: Visitor, asked: Asked, form: Mapping[str, str]) -> Refused | None:
+    def may_act(self, visitor: Visitor, asked: RequestFacts, form: Mapping[str, str]) -> AccessRefused | None:
         """Whether what was sent comes from a form of ours, and acting is allowed at all."""
         if self.settings.read_only:
-            return Refused(status=403, why="This page is read-only.")
+            return AccessRefused(status=403, why="This page is read-only.")
         return self.may_leave(visitor, asked, form)
 
-    def may_leave(self, visitor: Visitor, asked: Asked, form: Mapping[str, str]) -> Refused | None:
+    def may_leave(self, visitor: Visitor, asked: RequestFacts, form: Mapping[str, str]) -> AccessRefused | None:
         """Whether what was sent comes from a form of ours."""
         if visitor.bearer:
             return None
         if foreign(asked):
-            return Refused(status=403, why="This came from another site and was not done.")
+            return AccessRefused(status=403, why="This came from another site and was not done.")
         if not self._signer("form").verify_signature(_form_of(visitor), form.get("proof", "")):
-            return Refused(status=403, why="This form is too old or not ours. Go back, load the page again, repeat it.")
+            return AccessRefused(
+                status=403, why="This form is too old or not ours. Go back, load the page again, repeat it."
+            )
         return None
 
     def proof(self, visitor: Visitor) -> str:
@@ -144,11 +148,11 @@ class Guard:
         until = _end_of(session)
         return until > now and until - LASTS >= self._since and _begun(session) not in self._ended
 
-    def _with_session(self, asked: Asked, name: str) -> Visitor:
+    def _with_session(self, asked: RequestFacts, name: str) -> Visitor:
         session = self._session(asked, name)
         return Visitor(name=name, session=session or self.new_session(name, asked.now), fresh=session is None)
 
-    def _session(self, asked: Asked, name: str) -> str | None:
+    def _session(self, asked: RequestFacts, name: str) -> str | None:
         """The session of the cookie, if it is one of ours and has not ended."""
         cookie = _cookies(asked).get(self.cookie)
         if cookie is None or not self._signer(f"session of {name}").validate(cookie.value):
@@ -177,7 +181,7 @@ def _end_of(session: str) -> int:
     return int(session.partition(".")[0])
 
 
-def foreign(asked: Asked) -> bool:
+def foreign(asked: RequestFacts) -> bool:
     """Whether a browser says that another site made it send this."""
     if asked.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
@@ -210,12 +214,12 @@ def _is_loopback(address: str) -> bool:
     return (getattr(found, "ipv4_mapped", None) or found).is_loopback
 
 
-def _bearer(asked: Asked) -> str:
+def _bearer(asked: RequestFacts) -> str:
     kind, _, token = asked.headers.get("authorization", "").partition(" ")
     return token.strip() if kind.lower() == "bearer" else ""
 
 
-def _cookies(asked: Asked) -> SimpleCookie:
+def _cookies(asked: RequestFacts) -> SimpleCookie:
     try:
         return SimpleCookie(asked.headers.get("cookie", ""))
     except CookieError:

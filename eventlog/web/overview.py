@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from eventlog.web.chart import Chart, curve
-from eventlog.web.reading import Reading, Sample
+from eventlog.web.reading import PageReading, Sample
 from eventlog.web.words import address, counted, duration
 
 LATE_SECONDS: Final = 300.0
@@ -38,7 +38,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
         return _words[self.kind]
 
 
-def facts_of(reading: Reading) -> Mapping[str, Any]:
+def facts_of(reading: PageReading) -> Mapping[str, Any]:
     """What the template of the live part shows."""
     facts = reading.facts
     return {
@@ -54,7 +54,7 @@ def facts_of(reading: Reading) -> Mapping[str, Any]:
     }
 
 
-def verdict(reading: Reading) -> Verdict:
+def verdict(reading: PageReading) -> Verdict:
     """Whether it flows; the first that is wrong is said."""
     latest, loop, facts = reading.latest, reading.loop, reading.facts
     if reading.trouble:
@@ -79,13 +79,13 @@ def verdict(reading: Reading) -> Verdict:
     return Verdict(kind="good", before="Nothing is stuck.")
 
 
-def _publisher(reading: Reading) -> str:
+def _publisher(reading: PageReading) -> str:
     if reading.loop is not None:
         return reading.loop.state
     return "works elsewhere" if reading.publisher else "none works on this log"
 
 
-def _curves(reading: Reading) -> list[Chart]:
+def _curves(reading: PageReading) -> list[Chart]:
     def points(of: str) -> list[tuple[float, float]]:
         return [(one.at, float(found)) for one in _thinned(reading) if (found := getattr(one, of)) is not None]
 
@@ -96,7 +96,7 @@ def _curves(reading: Reading) -> list[Chart]:
     ]
 
 
-def _thinned(reading: Reading) -> Iterator[Sample]:
+def _thinned(reading: PageReading) -> Iterator[Sample]:
     """As many samples as a chart can show, the last one always."""
     every = max(1, len(reading.samples) // CHART_SAMPLES)
     last = len(reading.samples) - 1

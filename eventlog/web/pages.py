@@ -19,7 +19,7 @@ from eventlog.core.rules.meaning import EXPLANATION, PRECEDENCE
 from eventlog.version import VERSION
 from eventlog.web.listing import BEYOND, Cursor, Filters, Listing
 from eventlog.web.overview import LONGEST_ERROR_CHARACTERS, facts_of
-from eventlog.web.reading import Reading
+from eventlog.web.reading import PageReading
 from eventlog.web.words import address, counted, duration, kind_name, shown
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ ACTIONS: Final = {
 """What can be done with rows, and what it does."""
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class Viewer(Struct, frozen=True, kw_only=True):
     """What a page must know of who looks: the log, their name, whether they may act, and where styles are."""
 
     log: str
@@ -55,17 +55,17 @@ class Look(Struct, frozen=True, kw_only=True):
     proof: str = ""
 
 
-def overview_page(reading: Reading, look: Look) -> str:
+def overview_page(reading: PageReading, look: Viewer) -> str:
     """The first page."""
     return _page("overview.html", "Overview", look, here="Overview", **facts_of(reading))
 
 
-def live(reading: Reading) -> str:
+def live(reading: PageReading) -> str:
     """Everything of the first page that changes while one looks."""
     return environment().get_template("live.html").render(facts_of(reading))
 
 
-def rows_page(found: Listing, filters: Filters, look: Look, *, first: bool) -> str:
+def rows_page(found: Listing, filters: Filters, look: Viewer, *, first: bool) -> str:
     """The log as a list: searched, filtered, a page at a time; by object it is a timeline."""
     letters = [
         ("", "any status"),
@@ -88,7 +88,7 @@ def rows_page(found: Listing, filters: Filters, look: Look, *, first: bool) -> s
     )
 
 
-def row_page(row: LogRow, found: Explanation, look: Look, done: str = "") -> str:
+def row_page(row: LogRow, found: Explanation, look: Viewer, done: str = "") -> str:
     """A row: what was recorded, what it says, what the rules decide and why, its document."""
     near = list(_near(found.rows, row.record_id))
     return _page(
@@ -96,17 +96,17 @@ def row_page(row: LogRow, found: Explanation, look: Look, done: str = "") -> str
     )
 
 
-def confirm_page(action: str, numbers: Sequence[int], look: Look) -> str:
+def confirm_page(action: str, numbers: Sequence[int], look: Viewer) -> str:
     """What will be done with which rows, and the one button that does it."""
     return _page("confirm.html", f"{action.capitalize()}?", look, action=action, numbers=numbers)
 
 
-def message_page(title: str, sentences: str, look: Look) -> str:
+def message_page(title: str, sentences: str, look: Viewer) -> str:
     """A page that says one thing."""
     return _page("message.html", title, look, sentences=sentences)
 
 
-def login_page(look: Look, *, wrong: bool) -> str:
+def login_page(look: Viewer, *, wrong: bool) -> str:
     """The form that asks for the token."""
     return _page("login.html", "Log in", look, wrong=wrong)
 
@@ -154,7 +154,7 @@ def _with(chosen: str, choices: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return choices if chosen in dict(choices) else [*choices, (chosen, chosen)]
 
 
-def _page(template: str, title: str, look: Look, *, here: str = "", **facts: Any) -> str:
+def _page(template: str, title: str, look: Viewer, *, here: str = "", **facts: Any) -> str:
     made = environment().get_template(template)
     return made.render(facts, title=title, look=look, here=here)
 

@@ -14,27 +14,30 @@ from eventlog.config.outputs import KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
 from eventlog.core.secrets import masked
-from eventlog.delivery.output import Standing, Standings
+from eventlog.delivery.output import OutputState, OutputStates
 from eventlog.sources.notes import Progress, read_positions
-from eventlog.web.reading import Place
+from eventlog.web.reading import OutputView
 
 
-def named_outputs(config: Config) -> tuple[Place, ...]:
+def named_outputs(config: Config) -> tuple[OutputView, ...]:
     """Each output, with the name that its notes have."""
     return tuple(
-        Place(name=_name(output), noted=name_of(output), format=str(output.format))
+        OutputView(name=_name(output), noted=name_of(output), format=str(output.format))
         for output in config.output or (StdoutOutput(),)
     )
 
 
-def with_standings(places: Sequence[Place], found: Standings, notes: Mapping[str, str]) -> tuple[Place, ...]:
+def with_standings(
+    places: Sequence[OutputView], found: OutputStates, notes: Mapping[str, str]
+) -> tuple[OutputView, ...]:
     """The outputs with how they stand, and what the notes about the batch in hand say of them."""
     return tuple(
-        _noted(replace(place, standing=found.get(place.noted, Standing())), notes.get(place.noted)) for place in places
+        _noted(replace(place, standing=found.get(place.noted, OutputState())), notes.get(place.noted))
+        for place in places
     )
 
 
-def _noted(place: Place, note: str | None) -> Place:
+def _noted(place: OutputView, note: str | None) -> OutputView:
     if note is None:
         return place
     try:

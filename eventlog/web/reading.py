@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from eventlog.admin.status import Facts
-from eventlog.delivery.output import Standing
+from eventlog.delivery.output import OutputState
 
 HOUR: Final = 3600.0
 """Seconds of which the charts speak."""
@@ -32,13 +32,13 @@ class ReasonCount(Struct, frozen=True, kw_only=True):
     rows: int
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class OutputView(Struct, frozen=True, kw_only=True):
     """An output: what it is called here and by its notes, its format, how it stands, and documents on their way to it."""
 
     name: str
     noted: str
     format: str
-    standing: Standing = Standing()
+    standing: OutputState = OutputState()
     on_the_way: int = 0
 
 
@@ -51,7 +51,7 @@ class Loop(Struct, frozen=True, kw_only=True):
     last_document: float | None
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class PageReading(Struct, frozen=True, kw_only=True):
     """Everything that the first page shows. `facts` and `reasons` are counted seldom, at `counted`; at first not at all."""
 
     log: str
@@ -61,7 +61,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     facts: Facts | None = None
     reasons: Sequence[ReasonCount] = ()
     counted: float | None = None
-    places: Sequence[Place] = ()
+    places: Sequence[OutputView] = ()
     in_hand: str | None = None
     publisher: str | None = None
     loop: Loop | None = None

@@ -19,7 +19,7 @@ from eventlog.web.reading import Sample
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from eventlog.daemon.vitals import Vitals
+    from eventlog.daemon.vitals import PublisherHealth
 
 STATEMENT_SECONDS: Final = 20.0
 """How long the page lets a statement run: nobody waits longer for a page."""
@@ -32,7 +32,7 @@ AGAIN: Final = 5.0
 class Reception:
     """The way to the desk: opened once, by whoever comes first, and tried again as long as the database is away."""
 
-    def __init__(self, config: Config, vitals: Vitals | None = None) -> None:
+    def __init__(self, config: Config, vitals: PublisherHealth | None = None) -> None:
         self.config = self._wanted = config
         self._vitals = vitals
         self._lock = Lock()

@@ -25,7 +25,7 @@ from eventlog.web.guard import Guard, is_open_door
 from eventlog.web.reception import Reception
 
 if TYPE_CHECKING:
-    from eventlog.daemon.vitals import Vitals
+    from eventlog.daemon.vitals import PublisherHealth
 
 START_SECONDS: Final = 10.0
 
@@ -33,7 +33,9 @@ START_SECONDS: Final = 10.0
 class PageServer:
     """Serves the page from threads of its own until it is closed; with vitals, what watches a publisher as well."""
 
-    def __init__(self, address: str, reception: Reception, journal: BoundLogger, vitals: Vitals | None = None) -> None:
+    def __init__(
+        self, address: str, reception: Reception, journal: BoundLogger, vitals: PublisherHealth | None = None
+    ) -> None:
         host, port = read_address(address)
         refuse_open_door(host, reception.config)
         self._reception = reception
@@ -117,7 +119,7 @@ def _listening(host: str, port: int) -> socket.socket:
         raise cannot_listen(host, port, error) from error
 
 
-def _watching(vitals: Vitals | None) -> list[Route]:
+def _watching(vitals: PublisherHealth | None) -> list[Route]:
     """What programs ask, without a token as ever: figures, and whether all is well. It names no row and no value.
 
     It is answered by the server's own thread and never waits for one of those that read the log for visitors.

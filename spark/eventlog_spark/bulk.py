@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 
-class Stretch(Struct, frozen=True, kw_only=True):
+class NumberRange(Struct, frozen=True, kw_only=True):
     """Rows whose numbers lie between two numbers, both of them included, as one snapshot sees them."""
 
     first: int
@@ -101,10 +101,10 @@ class BulkLog:
         connection.exec_driver_sql(f"SELECT set_config('application_name', {name}, false)")
 
 
-def stretches(first: int, last: int, count: int, snapshot: str | None = None) -> list[Stretch]:
+def stretches(first: int, last: int, count: int, snapshot: str | None = None) -> list[NumberRange]:
     """Up to `count` stretches of numbers, equally wide, that cover all from the first to the last."""
     width = max(1, -(-(last - first + 1) // count))
     return [
-        Stretch(first=start, last=min(start + width - 1, last), snapshot=snapshot)
+        NumberRange(first=start, last=min(start + width - 1, last), snapshot=snapshot)
         for start in range(first, last + 1, width)
     ]

@@ -23,15 +23,15 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.conflicts import may_conflict
-from eventlog.convert.lanes import Plan
-from eventlog.convert.local import Unwatched, Watch
+from eventlog.convert.lanes import LanePlan
+from eventlog.convert.local import ConversionWatch, Unwatched
 from eventlog.convert.parttasks import PartTasks
 from eventlog.convert.scatter import Scattered
 from eventlog.convert.sending import SENDING, is_sending, reach, refuse_other
 from eventlog.convert.settings import Conversion, FilesInput, SentMessages, SentTables, SnapshotRows, StreamInput
 from eventlog.convert.sheaf import Sheaf
 from eventlog.convert.stages import DecidedBucket, Write, WriteOutcomes
-from eventlog.convert.streams import Piece, pieces_of
+from eventlog.convert.streams import StreamResult, pieces_of
 from eventlog.convert.summaries import (
     stream_summary,
     summary_of,
@@ -43,8 +43,17 @@ from eventlog.convert.unmarked import order_of
 from eventlog.core.errors import UsageError
 from eventlog.core.schema import Table
 from eventlog_spark.blobs import SCHEMA
-from eventlog_spark.cutting import Cut, Span, boundaries, cut
-from eventlog_spark.deciding import ANSWERS, Answer, Compare, Deciding, compared, decided, produced, read_pieces
+from eventlog_spark.cutting import Cut, RowSpan, boundaries, cut
+from eventlog_spark.deciding import (
+    ANSWERS,
+    BucketResult,
+    BucketRules,
+    Compare,
+    compared,
+    decided,
+    produced,
+    read_pieces,
+)
 from eventlog_spark.faults import arriving
 from eventlog_spark.progress import watched
 from eventlog_spark.sampling import sampled
@@ -59,7 +68,7 @@ MOST_TASKS: Final = 10_000
 EMPTY: Final[Mapping[int, str]] = {}
 
 
-def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Watch | None = None) -> Summary:
+def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: ConversionWatch | None = None) -> Summary:
     """Converts on Spark. The destination must be a folder that the driver and all executors see under one name."""
     conversion = _absolute(conversion)
     if isinstance(conversion.format, SentTables):
@@ -94,7 +103,9 @@ class Folders(Struct, frozen=True, kw_only=True):
 class Run:
     """One conversion on its way through the steps."""
 
-    def __init__(self, conversion: Conversion, folders: Folders, spark: SparkSession, found: Cut, watch: Watch) -> None:
+    def __init__(
+        self, conversion: Conversion, folders: Folders, spark: SparkSession, found: Cut, watch: ConversionWatch
+    ) -> None:
         self._conversion = conversion
         self._staged = folders.staged
         self._folder = folders.work
@@ -128,21 +139,21 @@ class Run:
         """Reads the pieces of a captured stream side by side, and writes what they hold in their order."""
         tasks = pieces_of(self._conversion, self._folder)
         answers = self._collected("reading", len(tasks), partial(read_pieces, tasks))
-        pieces = until_damage([msgspec.json.decode(answer, type=Piece) for answer in answers])
+        pieces = until_damage([msgspec.json.decode(answer, type=StreamResult) for answer in answers])
         return self._written(stream_summary(pieces), pieces, tables_of(pieces))
 
-    def _sampled(self) -> list[Span]:
+    def _sampled(self) -> list[RowSpan]:
         """Where record_ids lie in the pieces that do not say so."""
         found = self._cut.unknown
         answers = self._collected("looking", len(found), partial(sampled, self._conversion, found))
-        return [span for answer in answers for span in msgspec.json.decode(answer, type=list[Span])]
+        return [span for answer in answers for span in msgspec.json.decode(answer, type=list[RowSpan])]
 
-    def _decided(self, places: tuple[int, ...], conflicts: tuple[int, ...]) -> list[Answer]:
+    def _decided(self, places: tuple[int, ...], conflicts: tuple[int, ...]) -> list[BucketResult]:
         """Scatters, shuffles and decides, in one job of Spark's."""
         work = Scattering(
             conversion=self._conversion, pieces=self._cut.pieces, buckets=self._cut.buckets, held=self._cut.held
         )
-        deciding = Deciding(
+        deciding = BucketRules(
             conversion=self._conversion,
             tables=work.tables,
             boundaries=places,
@@ -153,9 +164,9 @@ class Run:
         whole = blobs.repartitionById(work.buckets, "bucket")
         answers = whole.mapInArrow(partial(decided, deciding), ANSWERS)
         with watched(self._spark, self._watch, "deciding", self._cut.rows), arriving():
-            return [msgspec.json.decode(row.content, type=Answer) for row in answers.collect()]
+            return [msgspec.json.decode(row.content, type=BucketResult) for row in answers.collect()]
 
-    def _contested(self, answers: Sequence[Answer], places: tuple[int, ...]) -> tuple[int, ...]:
+    def _contested(self, answers: Sequence[BucketResult], places: tuple[int, ...]) -> tuple[int, ...]:
         """The record_ids that have several outcomes: those of several objects, and of one that contradicts itself."""
         ended = tuple(answer.decided.ended for answer in answers)
         tasks = [Compare(name=f"compare-{label}", ended=ended, label=label) for label in range(len(places) + 1)]
@@ -181,7 +192,7 @@ class Run:
     def _sending(self) -> Sending:
         return Sending(self._conversion, Path(self._folder), self._collected)
 
-    def _sent(self, plan: Plan) -> Summary:
+    def _sent(self, plan: LanePlan) -> Summary:
         """Sends all changes, and writes what became of the events."""
         sent = self._sending().sent(plan)
         self._produced(plan.ended, [], sent.refused)

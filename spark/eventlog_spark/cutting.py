@@ -15,7 +15,7 @@ from eventlog.convert.plan import BUCKET_ROWS, RANGE_ROWS, ROW_BYTES
 from eventlog.convert.readlog import held_rows
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows, StreamInput
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
-from eventlog_spark.bulk import BulkLog, Stretch, stretches
+from eventlog_spark.bulk import BulkLog, NumberRange, stretches
 from eventlog_spark.scattering import Piece, WholeLog, log_options
 from eventlog_spark.snapshot import EXPORT
 
@@ -24,7 +24,7 @@ MOST_RANGES: Final = 4_096
 STRETCH_ROWS: Final = 250_000
 
 
-class Span(Struct, frozen=True, kw_only=True):
+class RowSpan(Struct, frozen=True, kw_only=True):
     """About so many rows that have record_ids from the lowest to the highest."""
 
     rows: int
@@ -37,7 +37,7 @@ class Cut(Struct, frozen=True, kw_only=True):
 
     pieces: tuple[Piece, ...]
     rows: int
-    spans: tuple[Span, ...] = ()
+    spans: tuple[RowSpan, ...] = ()
     held: frozenset[int] = frozenset()
 
     @property
@@ -51,7 +51,7 @@ class Cut(Struct, frozen=True, kw_only=True):
         return tuple(piece for piece in self.pieces if isinstance(piece, Unit) and piece.kind != "parquet")
 
 
-def boundaries(spans: Sequence[Span]) -> tuple[int, ...]:
+def boundaries(spans: Sequence[RowSpan]) -> tuple[int, ...]:
     """Where the output is cut into ranges that are sorted in memory, if record_ids are even within each span."""
     rows = sum(span.rows for span in spans)
     sampled = [number for span in spans for number in _evenly(span)]
@@ -87,21 +87,21 @@ def _log(source: LogInput, tables: Sequence[SnapshotFile]) -> Iterator[Cut]:
         snapshot = str(connection.exec_driver_sql(EXPORT).scalar_one()) if log.copies else None
         ((lowest, highest),) = log.rows(connection, "extent")
         ((rows,),) = log.rows(connection, "chosen_count")
-        spans = [] if lowest is None else [Span(rows=int(rows), lowest=int(lowest), highest=int(highest))]
-        pieces: list[Stretch | WholeLog] = [WholeLog()]
+        spans = [] if lowest is None else [RowSpan(rows=int(rows), lowest=int(lowest), highest=int(highest))]
+        pieces: list[NumberRange | WholeLog] = [WholeLog()]
         if snapshot is not None:
             count = 1 + int(rows) // STRETCH_ROWS
             pieces = [one for span in spans for one in stretches(span.lowest, span.highest, count, snapshot)]
         yield Cut(pieces=(*pieces, *tables), rows=int(rows), spans=tuple(spans), held=held)
 
 
-def _evenly(span: Span) -> Iterator[int]:
+def _evenly(span: RowSpan) -> Iterator[int]:
     count = 1 + span.rows // 1_000
     width = span.highest - span.lowest
     return (span.lowest + width * place // count for place in range(count))
 
 
-def _spans(found: Sequence[Unit]) -> Iterator[Span]:
+def _spans(found: Sequence[Unit]) -> Iterator[RowSpan]:
     """What Parquet says of its row groups."""
     for path in dict.fromkeys(unit.path for unit in found if unit.kind == "parquet"):
         described: Any = parquet.read_metadata(path)
@@ -111,12 +111,12 @@ def _spans(found: Sequence[Unit]) -> Iterator[Span]:
                 yield span
 
 
-def _span(group: Any) -> Span | None:
+def _span(group: Any) -> RowSpan | None:
     for place in range(group.num_columns):
         column = group.column(place)
         if column.path_in_schema.strip().casefold() == "record_id":
             known = column.statistics
             if known is None or not known.has_min_max or not isinstance(known.min, int):
                 return None
-            return Span(rows=group.num_rows, lowest=known.min, highest=known.max)
+            return RowSpan(rows=group.num_rows, lowest=known.min, highest=known.max)
     return None

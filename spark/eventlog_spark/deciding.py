@@ -27,7 +27,7 @@ from eventlog.convert.settings import Conversion
 from eventlog.convert.sheaf import Sheaf, SheafWriter, read_label, sheaf
 from eventlog.convert.snapshot import SnapshotFile
 from eventlog.convert.stages import Decide, DecidedBucket, Write, WriteOutcomes, decide, produce
-from eventlog.convert.streams import Piece, ReadPiece, read_piece
+from eventlog.convert.streams import ReadPiece, StreamResult, read_piece
 from eventlog.convert.work import guarded
 from eventlog_spark.blobs import NOTES, ROWS, TABLES, Blob, unbundled, unpacked
 from eventlog_spark.faults import travelling
@@ -40,7 +40,7 @@ ANSWERS: Final = "content binary"
 _arrow: Final = pa.schema([("content", pa.binary())])
 
 
-class Deciding(Struct, frozen=True, kw_only=True):
+class BucketRules(Struct, frozen=True, kw_only=True):
     """How buckets are decided. `conflicts` are record_ids that stand at several objects."""
 
     conversion: Conversion
@@ -50,7 +50,7 @@ class Deciding(Struct, frozen=True, kw_only=True):
     folder: str
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class BucketResult(Struct, frozen=True, kw_only=True):
     """What came of one bucket, and the notes that came along to it."""
 
     decided: DecidedBucket
@@ -65,7 +65,7 @@ class Compare(Struct, frozen=True, kw_only=True):
     label: int
 
 
-def decided(work: Deciding, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def decided(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Decides the one bucket whose blobs come."""
     with travelling(), _local_folder() as folder, SpooledTemporaryFile(HELD_BYTES, dir=str(folder)) as rows:
         bucket = _Bucket(work, folder, rows)
@@ -91,7 +91,7 @@ def read_pieces(tasks: Sequence[ReadPiece], places: Iterator[pa.RecordBatch]) ->
 class _Bucket:
     """Takes in a bucket's blobs, all of them before the first row is decided."""
 
-    def __init__(self, work: Deciding, folder: Path, rows: IO[bytes]) -> None:
+    def __init__(self, work: BucketRules, folder: Path, rows: IO[bytes]) -> None:
         self._work = work
         self._folder = folder
         self._noted: list[Noted] = []
@@ -115,7 +115,7 @@ class _Bucket:
         self._tables = {kind: writer.finished() for kind, writer in writers.items()}
         return bool(self._rows.tell() or self._noted)
 
-    def answer(self, work: Deciding) -> Answer:
+    def answer(self, work: BucketRules) -> BucketResult:
         """Decides the bucket."""
         task = Decide(
             name=f"bucket-{self._number:05d}-{uuid4().hex}",
@@ -127,7 +127,7 @@ class _Bucket:
             boundaries=work.boundaries,
             folder=work.folder,
         )
-        return Answer(decided=decide(task, self._unpacked()), noted=tuple(self._noted))
+        return BucketResult(decided=decide(task, self._unpacked()), noted=tuple(self._noted))
 
     def _take_table(self, blob: Blob, writers: dict[int, SheafWriter], files: ExitStack) -> None:
         """Keeps rows of the snapshot where the local engine looks for them."""
@@ -171,7 +171,7 @@ def _contested(task: Compare) -> list[int]:
     return [number for number in several.to_pylist() if number is not None]
 
 
-def _read(task: ReadPiece) -> Piece:
+def _read(task: ReadPiece) -> StreamResult:
     return read_piece(replace(task, name=f"{task.name}-{uuid4().hex}"))
 
 

@@ -34,7 +34,7 @@ class Offset(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return made
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class GapLook(Struct, frozen=True, kw_only=True):
     """What was seen: the next numbers, and those that have come in gaps; who was writing before, and after that.
 
     Databases that cannot say who writes give None; then a gap is kept as long as patience lasts.
@@ -61,7 +61,7 @@ def read_offset(written: object) -> Offset:
     return msgspec.convert(written, Offset)
 
 
-def advanced(offset: Offset, look: Look) -> Offset:
+def advanced(offset: Offset, look: GapLook) -> Offset:
     """The offset after a look."""
     kept = [piece for gap in offset.gaps if _open(gap, look) for piece in _without(gap, look.found)]
     upto = look.numbers[-1] if look.numbers else offset.upto
@@ -86,7 +86,7 @@ def left_out(number: int, gaps: Iterable[Gap]) -> bool:
     return any(gap.first <= number <= gap.last for gap in gaps)
 
 
-def _open(gap: Gap, look: Look) -> bool:
+def _open(gap: Gap, look: GapLook) -> bool:
     """Whether somebody may still fill it: who was writing before we looked may have come after we had."""
     if look.before is None:
         return look.now - gap.since < look.patience

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
-from eventlog.convert.local import Unwatched, Watch
-from eventlog.convert.work import Tally
+from eventlog.convert.local import ConversionWatch, Unwatched
+from eventlog.convert.work import SharedTally
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,12 +18,12 @@ LOOK: Final = 0.5
 
 
 @contextmanager
-def watched(spark: SparkSession, watch: Watch, stage: str, rows: int | None) -> Iterator[None]:
+def watched(spark: SparkSession, watch: ConversionWatch, stage: str, rows: int | None) -> Iterator[None]:
     """While the block runs, the tally counts as many of the rows as Spark's finished tasks are of its tasks."""
     if isinstance(watch, Unwatched):
         yield
         return
-    tally, done = Tally(), Event()
+    tally, done = SharedTally(), Event()
     watch.begin(stage, rows, tally)
     looker = Thread(target=_look, args=(spark, tally, rows or 0, done), daemon=True)
     looker.start()
@@ -34,7 +34,7 @@ def watched(spark: SparkSession, watch: Watch, stage: str, rows: int | None) -> 
         looker.join()
 
 
-def _look(spark: SparkSession, tally: Tally, rows: int, done: Event) -> None:
+def _look(spark: SparkSession, tally: SharedTally, rows: int, done: Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     while not done.wait(LOOK):
         stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from eventlog_spark.bulk import BulkLog, Stretch, stretches
+from eventlog_spark.bulk import BulkLog, NumberRange, stretches
 from eventlog_spark.faults import travelling
 from eventlog_spark.reading import batches
 from eventlog_spark.snapshot import hold
@@ -29,11 +29,11 @@ class LogReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with travelling():
-            stretch: Stretch = partition.value
+            stretch: NumberRange = partition.value
             yield from batches(BulkLog(self._options), stretch)
 
 
-def planned(options: LogOptions) -> list[Stretch]:
+def planned(options: LogOptions) -> list[NumberRange]:
     """The stretches to read; an empty log has one without rows, because Spark takes no empty list."""
     log = BulkLog(options)
     snapshot = options.snapshot
@@ -42,5 +42,5 @@ def planned(options: LogOptions) -> list[Stretch]:
     with log.connection(snapshot) as connection:
         ((first, last),) = log.rows(connection, "extent")
     if first is None:
-        return [Stretch(first=1, last=0, snapshot=snapshot)]
+        return [NumberRange(first=1, last=0, snapshot=snapshot)]
     return stretches(int(first), int(last), options.partitions, snapshot)

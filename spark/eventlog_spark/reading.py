@@ -10,7 +10,7 @@ import pyarrow as pa
 from eventlog.core.errors import DataError
 from eventlog.sql.access import in_text
 from eventlog.sql.names import STANDARD
-from eventlog_spark.bulk import BulkLog, Stretch
+from eventlog_spark.bulk import BulkLog, NumberRange
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -24,7 +24,7 @@ TEXTS: Final = pa.schema([(name, pa.string()) for name in STANDARD])
 """The columns as COPY writes them, for logs whose columns may be of any type."""
 
 
-def batches(log: BulkLog, stretch: Stretch, schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:
+def batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:
     """The rows of a stretch; plain queries always give them as ROWS."""
     with log.connection(stretch.snapshot) as connection:
         query = log.query("stretch", first=stretch.first, last=stretch.last)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from eventlog.convert.inputs import UNIT_BYTES, Unit
 from eventlog.convert.plan import ROW_BYTES
 from eventlog.convert.settings import Conversion
-from eventlog_spark.cutting import Span
+from eventlog_spark.cutting import RowSpan
 from eventlog_spark.deciding import answered
 from eventlog_spark.faults import travelling
 from eventlog_spark.scattering import rows_of
@@ -32,11 +32,11 @@ def sampled(
                 yield answered(msgspec.json.encode(list(_spans(conversion, units[place]))))
 
 
-def _spans(conversion: Conversion, unit: Unit) -> Iterator[Span]:
+def _spans(conversion: Conversion, unit: Unit) -> Iterator[RowSpan]:
     rows = rows_of(conversion, unit)
     large = unit.size > UNIT_BYTES
     for batch in rows if large else islice(rows, GLANCE):
         numbers = batch.column("record_id").drop_null()
         if len(numbers):
             weight = len(numbers) if large else max(1, unit.size // ROW_BYTES // GLANCE)
-            yield Span(rows=weight, lowest=pc.min(numbers).as_py(), highest=pc.max(numbers).as_py())
+            yield RowSpan(rows=weight, lowest=pc.min(numbers).as_py(), highest=pc.max(numbers).as_py())

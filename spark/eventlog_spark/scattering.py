@@ -15,12 +15,12 @@ from eventlog.convert.inputs import Unit
 from eventlog.convert.place import Placing, bucket_of
 from eventlog.convert.readfiles import read
 from eventlog.convert.readlog import read_log, without_held
-from eventlog.convert.scatter import Numbers, gathered, write_by
+from eventlog.convert.scatter import UnitNumbers, gathered, write_by
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
 from eventlog.convert.shape import shaped
 from eventlog.convert.snapshot import SnapshotFile, placed_rows
 from eventlog_spark.blobs import NOTES, ROWS, TABLES, Blob, Bundle
-from eventlog_spark.bulk import Stretch
+from eventlog_spark.bulk import NumberRange
 from eventlog_spark.faults import travelling
 from eventlog_spark.options import LogOptions
 
@@ -37,7 +37,7 @@ class WholeLog(Struct, frozen=True, kw_only=True):
     """A log that is read in one piece, because its database has no snapshot that several sessions can share."""
 
 
-Piece = Unit | Stretch | WholeLog | SnapshotFile
+Piece = Unit | NumberRange | WholeLog | SnapshotFile
 
 
 class Noted(Struct, frozen=True, kw_only=True):
@@ -75,9 +75,9 @@ def scattered(work: Scattering, places: Iterator[pa.RecordBatch]) -> Iterator[pa
                     yield from _rows(work, piece)
 
 
-def _rows(work: Scattering, piece: Unit | Stretch | WholeLog) -> Iterator[pa.RecordBatch]:
+def _rows(work: Scattering, piece: Unit | NumberRange | WholeLog) -> Iterator[pa.RecordBatch]:
     placing = Placing(work.conversion.catalog)
-    numbers = Numbers()
+    numbers = UnitNumbers()
     bundle = Bundle(ROWS)
     read = rows_of(work.conversion, piece, work.held)
     for rows in gathered(read, ROWS_SCHEMA, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES):
@@ -103,7 +103,7 @@ def _table(work: Scattering, file: SnapshotFile) -> Iterator[pa.RecordBatch]:
 
 
 def rows_of(
-    conversion: Conversion, piece: Unit | Stretch | WholeLog, held: frozenset[int] = frozenset()
+    conversion: Conversion, piece: Unit | NumberRange | WholeLog, held: frozenset[int] = frozenset()
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a piece of the input, as the local engine reads them."""
     source = conversion.input
@@ -111,7 +111,7 @@ def rows_of(
         assert isinstance(piece, Unit)
         return read(piece, source.statuses)
     assert isinstance(source, LogInput)
-    if isinstance(piece, Stretch):
+    if isinstance(piece, NumberRange):
         return _copied(source, piece, held)
     return read_log(source)
 
@@ -121,7 +121,7 @@ def log_options(source: LogInput) -> LogOptions:
     return LogOptions(url=source.url, log=source.log, columns=source.columns, status=source.statuses)
 
 
-def _copied(source: LogInput, stretch: Stretch, held: frozenset[int]) -> Iterator[pa.RecordBatch]:
+def _copied(source: LogInput, stretch: NumberRange, held: frozenset[int]) -> Iterator[pa.RecordBatch]:
     from eventlog_spark.bulk import BulkLog
     from eventlog_spark.reading import TEXTS, batches
 

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from eventlog.convert.commit import Summary
 from eventlog.convert.inputs import units
 from eventlog.convert.lanes import (
-    Laid,
+    LaidStretch,
+    LanePlan,
     Lay,
-    Plan,
     SendLane,
     end_open,
     keep_plan,
@@ -84,7 +84,7 @@ class Sending:
         buckets: Sequence[DecidedBucket],
         stretches: Sequence[Write],
         tables: dict[int, Table] | None,
-    ) -> Plan:
+    ) -> LanePlan:
         """Numbers all changes and takes the numbers; from then on the conversion can be gone on with."""
         known = dict(enumerate(self._conversion.catalog or ())) if tables is None else tables
         with our_words(NOTHING_YET), closing(sink_of(self._target)) as sink:
@@ -93,7 +93,7 @@ class Sending:
             last = _last(after, summary.changes, buckets)
             places = sorted({place for one in found for place in one.tables})
             reserve(sink, self._target, last, [known[place] for place in places])
-        plan = Plan(
+        plan = LanePlan(
             after=after,
             last=last,
             laid=tuple(one.sheaf for one in found),
@@ -104,7 +104,7 @@ class Sending:
         keep_plan(self._folder, plan)
         return plan
 
-    def taken_up(self) -> Plan:
+    def taken_up(self) -> LanePlan:
         """The plan of a run that was interrupted while it sent; refused where others have written since."""
         plan = kept_plan(self._folder)
         with our_words(ONCE_MORE):
@@ -114,7 +114,7 @@ class Sending:
                     raise something_else(sink.last())
         return plan
 
-    def sent(self, plan: Plan) -> Sent:
+    def sent(self, plan: LanePlan) -> Sent:
         """Sends what is not there yet, all lanes side by side."""
         tasks = lane_tasks(self._conversion, plan, self._folder)
         with our_words(ONCE_MORE):
@@ -123,16 +123,16 @@ class Sending:
         refused = {place: note for one in found for place, note in one.refused.items()}
         return Sent(documents=sum(one.documents for one in found), refused=refused)
 
-    def _laid(self, stretches: Sequence[Write], after: str, changes: int) -> list[Laid]:
+    def _laid(self, stretches: Sequence[Write], after: str, changes: int) -> list[LaidStretch]:
         lanes = lane_count(changes)
         tasks = [
             Lay(name=f"laid-{one.name}", stretch=one, after=after, lanes=lanes, folder=one.folder) for one in stretches
         ]
         answers = self._collected("numbering", len(tasks), partial(laid, tasks), changes)
-        return [msgspec.json.decode(answer, type=Laid) for answer in answers]
+        return [msgspec.json.decode(answer, type=LaidStretch) for answer in answers]
 
 
-def _lay(task: Lay) -> Laid:
+def _lay(task: Lay) -> LaidStretch:
     """Writes under a name of the attempt's own."""
     name = f"{task.name}-{uuid4().hex}"
     return lay(replace(task, name=name, stretch=replace(task.stretch, name=name)))

@@ -35,7 +35,7 @@ FORGET: Final = "SELECT pg_stat_clear_snapshot()"
 READERS: Final = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
 
 
-class Order(Struct, frozen=True, kw_only=True):
+class SnapshotOrder(Struct, frozen=True, kw_only=True):
     """How psycopg connects, and how many seconds without a reader end the snapshot."""
 
     connect: Mapping[str, Any]
@@ -61,7 +61,7 @@ def hold(engine: Engine, patience: float) -> str:
     assert process.stdin is not None
     assert process.stdout is not None
     with process.stdin, process.stdout:
-        process.stdin.write(msgspec.json.encode(Order(connect=connect, patience=patience)) + b"\n")
+        process.stdin.write(msgspec.json.encode(SnapshotOrder(connect=connect, patience=patience)) + b"\n")
         process.stdin.flush()
         answer = process.stdout.readline().decode().strip()
     Thread(target=process.wait, daemon=True).start()  # it outlives us, or is fetched when it has ended
@@ -86,7 +86,7 @@ def main() -> None:
     """Holds the snapshot that is asked for on standard input."""
     import psycopg
 
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=SnapshotOrder)
     try:
         with psycopg.connect(**order.connect) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

@@ -13,7 +13,7 @@ from eventlog.core.errors import ConfigError
 from eventlog.sql.queries import offers
 from eventlog_spark.bulk import BulkLog, stretches
 from eventlog_spark.faults import travelling
-from eventlog_spark.gaps import Look, Offset, Step, advanced, left_out, read_offset, steps
+from eventlog_spark.gaps import GapLook, Offset, Step, advanced, left_out, read_offset, steps
 from eventlog_spark.reading import batches
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class LogStream(DataSourceStreamReader):
         for stretch in stretches(step.first, step.last, count):
             yield Step(first=stretch.first, last=stretch.last, without=step.without)
 
-    def _look(self, before: Offset) -> Look:
+    def _look(self, before: Offset) -> GapLook:
         """Who writes is asked before and after the numbers, each time in a transaction of its own."""
         log = self._log = self._log or BulkLog(self._options)
         writers = self._writers(log)
@@ -69,7 +69,7 @@ class LogStream(DataSourceStreamReader):
         found = [
             number for gap in before.gaps for number in log.numbers("numbers_within", first=gap.first, last=gap.last)
         ]
-        return Look(
+        return GapLook(
             numbers=numbers,
             found=found,
             before=writers,

@@ -10,14 +10,14 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
-from eventlog.admin.check import REFUSED, SILENT, Level, Point, check
+from eventlog.admin.check import REFUSED, SILENT, Point, PointLevel, check
 from eventlog.admin.check.server import local_time, version_point
 from eventlog.admin.check.triggers import mending
 from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
 from eventlog.sql.install import install
 from eventlog.sql.postgresql.dialect import POSTGRESQL
-from eventlog.sql.triggers import Options, State, Style, TriggerState, track
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, TriggerState, track
 from tests.support.logged import USR, run
 from tests.support.servers import mysqls
 
@@ -37,12 +37,12 @@ def config(engine: Engine) -> Config:
 
 def found(engine: Engine, name: str) -> list[Point]:
     """The points of this name that are not well."""
-    return [point for point in check(lambda: config(engine)) if point.name == name and point.level is not Level.OK]
+    return [point for point in check(lambda: config(engine)) if point.name == name and point.level is not PointLevel.OK]
 
 
 def test_where_all_is_well_every_point_is_ok_and_nothing_is_changed(usr: Engine) -> None:
     points = list(check(lambda: config(usr)))
-    assert [point.said for point in points if point.level is not Level.OK] == []
+    assert [point.said for point in points if point.level is not PointLevel.OK] == []
     names = [point.name for point in points]
     assert names[:3] == ["configuration", "connection", "server"]
     assert {"clock", "log", "companions", "rights", "triggers", "rows"} < set(names)
@@ -54,15 +54,15 @@ def test_a_configuration_that_cannot_be_read_is_the_only_point() -> None:
         raise ConfigError("publisher.batch_sise is not a key.", hint="Did you mean batch_size?")
 
     (point,) = check(read)
-    assert (point.name, point.level, point.exit_code) == ("configuration", Level.FAILURE, EX_CONFIG)
+    assert (point.name, point.level, point.exit_code) == ("configuration", PointLevel.FAILURE, EX_CONFIG)
     assert point.mend == "Did you mean batch_size?"
 
 
 def test_a_configuration_without_a_database_fails_and_its_outputs_are_looked_at(tmp_path: Path) -> None:
     points = list(check(lambda: Config(output=(FilesOutput(path=str(tmp_path)),))))
     assert [(point.name, point.level) for point in points] == [
-        ("configuration", Level.FAILURE),
-        ("output 1", Level.OK),
+        ("configuration", PointLevel.FAILURE),
+        ("output 1", PointLevel.OK),
     ]
 
 
@@ -74,7 +74,7 @@ def test_a_database_that_does_not_answer_is_told_without_its_password(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     _, point = check(lambda: Config(source=SourceConfig(url=url)))
-    assert (point.name, point.level, point.exit_code) == ("connection", Level.FAILURE, code)
+    assert (point.name, point.level, point.exit_code) == ("connection", PointLevel.FAILURE, code)
     assert "s3cret" not in point.said
 
 
@@ -83,18 +83,18 @@ def test_who_is_refused_is_told_that_waiting_does_not_help(database: str, reques
     engine: Engine = request.getfixturevalue(database)
     stranger = engine.url.set(username="nobody_knows", password="s3cret").render_as_string(hide_password=False)
     _, refused = check(lambda: Config(source=SourceConfig(url=stranger)))
-    assert (refused.level, refused.exit_code, refused.mend) == (Level.FAILURE, EX_UNAVAILABLE, REFUSED)
+    assert (refused.level, refused.exit_code, refused.mend) == (PointLevel.FAILURE, EX_UNAVAILABLE, REFUSED)
     assert "s3cret" not in refused.said
     away = engine.url.set(port=1).render_as_string(hide_password=False)
     _, silent = check(lambda: Config(source=SourceConfig(url=away)))
-    assert (silent.level, silent.exit_code, silent.mend) == (Level.FAILURE, EX_UNAVAILABLE, SILENT)
+    assert (silent.level, silent.exit_code, silent.mend) == (PointLevel.FAILURE, EX_UNAVAILABLE, SILENT)
 
 
 def test_a_missing_log_ends_the_questions(engine: Engine) -> None:
     if engine.dialect.name == "sqlite":
         run(engine, "CREATE TABLE t (a INTEGER)")  # so that there is a file
     *_, point = check(lambda: config(engine))
-    assert (point.name, point.level, point.exit_code) == ("log", Level.FAILURE, EX_CONFIG)
+    assert (point.name, point.level, point.exit_code) == ("log", PointLevel.FAILURE, EX_CONFIG)
     assert point.mend == "`eventlog install` makes it."
 
 
@@ -108,7 +108,7 @@ def test_a_missing_companion_is_named(usr: Engine) -> None:
     run(usr, "DROP TABLE event_log_mark")
     (point,) = found(usr, "companions")
     assert "event_log_mark" in point.said
-    assert (point.level, point.exit_code) == (Level.FAILURE, EX_CONFIG)
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_clock_that_is_wrong_is_told_with_its_direction(usr: Engine) -> None:
         shift = dt.timedelta(seconds=seconds)
         points = check(lambda: config(usr), lambda shift=shift: local_time() + shift)  # type: ignore[misc]  # a default in a lambda
         (point,) = (point for point in points if point.name == "clock")
-        assert point.level is Level.WARNING
+        assert point.level is PointLevel.WARNING
         assert f"s {side} this machine's" in point.said
 
 
@@ -142,7 +142,7 @@ def test_a_log_without_an_index_of_waiting_rows_is_told_with_the_statement_that_
     name = inspector.get_indexes("event_log")[0]["name"]
     run(usr, f"DROP INDEX {name} ON event_log" if usr.dialect.name == "mysql" else f"DROP INDEX {name}")
     (point,) = found(usr, "index")
-    assert (point.level, point.exit_code) == (Level.WARNING, 0)
+    assert (point.level, point.exit_code) == (PointLevel.WARNING, 0)
     statement = str(point.mend).removeprefix("Let a DBA run: ").removesuffix(";")
     run(usr, statement.replace("CONCURRENTLY ", ""))
     assert found(usr, "index") == []
@@ -174,12 +174,12 @@ def test_a_row_that_waits_for_less_than_ten_polls_is_no_matter(usr: Engine) -> N
 
 
 def test_triggers_that_are_not_current_come_with_the_command_that_mends(usr: Engine) -> None:
-    track(usr, ["usr"], Options(style=Style.FIELD))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
     run(usr, "ALTER TABLE usr ADD COLUMN email VARCHAR(64)")
     points = found(usr, "triggers")
     assert points
     assert all("OUTDATED" in point.said and "--events field" in str(point.mend) for point in points)
-    track(usr, ["usr"], Options(style=Style.FIELD))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
     assert found(usr, "triggers") == []
 
 
@@ -190,13 +190,13 @@ def test_a_log_that_nothing_writes_to_is_told(engine: Engine) -> None:
 
 
 def test_the_mending_command_repeats_what_was_asked_for() -> None:
-    options = Options(style=Style.FIELD, columns=("a", "b"), children=("c",), when="idu > 1", rows=True)
-    state = TriggerState(name="t", table="usr", owner="app.usr", state=State.MISSING)
+    options = TriggerOptions(style=Style.FIELD, columns=("a", "b"), children=("c",), when="idu > 1", rows=True)
+    state = TriggerState(name="t", table="usr", owner="app.usr", state=TriggerCondition.MISSING)
     asked = "eventlog track app.usr --events field --columns a,b --child c --when 'idu > 1' --row-triggers"
     assert mending(state, options) == asked
-    assert mending(replace(state, state=State.STRAY), options) == "eventlog untrack app.usr"
+    assert mending(replace(state, state=TriggerCondition.STRAY), options) == "eventlog untrack app.usr"
 
 
 def test_a_server_older_than_the_tests_is_told() -> None:
-    assert version_point(POSTGRESQL, (13, 0), "PostgreSQL 13.0").level is Level.OK
+    assert version_point(POSTGRESQL, (13, 0), "PostgreSQL 13.0").level is PointLevel.OK
     assert "older than 13" in version_point(POSTGRESQL, (12, 22), "PostgreSQL 12.22").said

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check.index import index_points
-from eventlog.admin.check.point import Level
+from eventlog.admin.check.point import PointLevel
 from eventlog.sql.names import LogNames
 from tests.conformance.event_logs import make_log
 from tests.support.logged import run
@@ -40,8 +40,8 @@ INDEXES = [
 def is_told(engine: Engine) -> bool:
     """Whether a warning says that no index leads there."""
     (point,) = index_points(engine, LOG)
-    assert (point.level is Level.WARNING) == ("Let a DBA run: CREATE INDEX" in str(point.mend))
-    return point.level is Level.WARNING
+    assert (point.level is PointLevel.WARNING) == ("Let a DBA run: CREATE INDEX" in str(point.mend))
+    return point.level is PointLevel.WARNING
 
 
 @pytest.mark.parametrize("index, serves", INDEXES)
@@ -75,6 +75,6 @@ def test_so_it_does_on_sqlite(sqlite: Engine, index: str, serves: bool) -> None:
 def test_the_statement_that_is_offered_makes_one_that_serves(engine: Engine) -> None:
     make_log(engine)
     (point,) = index_points(engine, LOG)
-    assert point.level is Level.WARNING
+    assert point.level is PointLevel.WARNING
     run(engine, str(point.mend).removeprefix("Let a DBA run: ").removesuffix(";").replace("CONCURRENTLY ", ""))
     assert not is_told(engine)

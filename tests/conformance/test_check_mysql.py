@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from eventlog.admin.check import Level, Point, check
+from eventlog.admin.check import Point, PointLevel, check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import EX_CONFIG
 from eventlog.sql.install import install
@@ -44,13 +44,13 @@ def account(admin: Engine) -> Iterator[Engine]:
 def found(engine: Engine, name: str) -> list[Point]:
     """The points of this name that are not well."""
     config = Config(source=SourceConfig(url=url_of(engine)))
-    return [point for point in check(lambda: config) if point.name == name and point.level is not Level.OK]
+    return [point for point in check(lambda: config) if point.name == name and point.level is not PointLevel.OK]
 
 
 def test_a_trigger_that_is_gone_fails_with_the_command_that_mends(usr: Engine) -> None:
     run(usr, "DROP TRIGGER event_log_usr_update")
     (point,) = found(usr, "triggers")
-    assert (point.level, point.exit_code) == (Level.FAILURE, EX_CONFIG)
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_CONFIG)
     assert point.said == "The trigger event_log_usr_update on usr is MISSING."
     assert point.mend == "Run `eventlog track usr --events row-back`."
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
-from eventlog.admin.check import Level, Point, check
+from eventlog.admin.check import Point, PointLevel, check
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
@@ -46,7 +46,7 @@ def taken_in_turn(engine: Engine, log: str) -> list[int]:
 
 def test_the_numbers_of_a_log_that_was_installed_are_in_order(engine: Engine) -> None:
     install(engine)
-    assert [point.level for point in found(engine)] == ([] if engine.dialect.name == "sqlite" else [Level.OK])
+    assert [point.level for point in found(engine)] == ([] if engine.dialect.name == "sqlite" else [PointLevel.OK])
     if engine.dialect.name != "sqlite":  # it has one writer at a time
         numbers = taken_in_turn(engine, "event_log")
         assert numbers == sorted(numbers)
@@ -68,10 +68,10 @@ def test_sessions_that_keep_numbers_in_hand_are_told_with_what_ends_it(postgresq
     numbers = taken_in_turn(postgresql, "theirs")
     assert numbers[2] < numbers[1], "the first session went on with what it had"
     (point,) = found(postgresql, "theirs")
-    assert (point.level, point.exit_code) == (Level.WARNING, 0)
+    assert (point.level, point.exit_code) == (PointLevel.WARNING, 0)
     assert point.said.startswith(f"The sequence {named} numbers the log and gives each session {CACHED} numbers")
     run(postgresql, str(point.mend).partition(";")[0])
-    assert [point.level for point in found(postgresql, "theirs")] == [Level.OK]
+    assert [point.level for point in found(postgresql, "theirs")] == [PointLevel.OK]
     postgresql.dispose()  # writers connect anew
     numbers = taken_in_turn(postgresql, "theirs")
     assert numbers == sorted(numbers)
@@ -98,10 +98,10 @@ def test_triggers_that_number_the_log_are_read(postgresql: Engine, on: str, body
         run(postgresql, f"CREATE TRIGGER {name} BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()")
     install_beside(postgresql)
     (point,) = found(postgresql, "theirs")
-    assert point.level is Level.WARNING
+    assert point.level is PointLevel.WARNING
     assert point.said.startswith("The sequence numbers is drawn from by captured(), which names the log, and gives")
     run(postgresql, "ALTER SEQUENCE numbers CACHE 1")
-    assert [point.level for point in found(postgresql, "theirs")] == [Level.OK]
+    assert [point.level for point in found(postgresql, "theirs")] == [PointLevel.OK]
 
 
 def test_other_sequences_are_no_matter(postgresql: Engine) -> None:
@@ -109,15 +109,15 @@ def test_other_sequences_are_no_matter(postgresql: Engine) -> None:
     run(postgresql, *USR, f"ALTER TABLE usr ADD number INTEGER GENERATED ALWAYS AS IDENTITY (CACHE {CACHED})")
     track(postgresql, ["usr"])
     run(postgresql, f"ALTER TABLE event_log ADD COLUMN own INTEGER GENERATED ALWAYS AS IDENTITY (CACHE {CACHED})")
-    assert [point.level for point in found(postgresql)] == [Level.OK]
+    assert [point.level for point in found(postgresql)] == [PointLevel.OK]
 
 
 def test_where_times_order_the_log_its_numbers_do_not(postgresql: Engine) -> None:
     install(postgresql)
     run(postgresql, f"ALTER TABLE event_log ALTER record_id SET CACHE {CACHED}")
-    assert [point.level for point in found(postgresql)] == [Level.WARNING]
+    assert [point.level for point in found(postgresql)] == [PointLevel.WARNING]
     (point,) = found(postgresql, handle_future_events=True)
-    assert (point.level, point.said) == (Level.OK, "changes are ordered by their times")
+    assert (point.level, point.said) == (PointLevel.OK, "changes are ordered by their times")
 
 
 def test_on_mariadb_a_sequence_keeps_the_order_unless_several_servers_have_it(mariadb: Engine) -> None:
@@ -125,12 +125,12 @@ def test_on_mariadb_a_sequence_keeps_the_order_unless_several_servers_have_it(ma
     install_beside(mariadb)
     numbers = taken_in_turn(mariadb, "theirs")
     assert numbers == sorted(numbers)
-    assert [point.level for point in found(mariadb, "theirs")] == [Level.OK]
+    assert [point.level for point in found(mariadb, "theirs")] == [PointLevel.OK]
     run(mariadb, "SET GLOBAL auto_increment_increment = 2")
     try:
         (point,) = found(mariadb, "theirs")
     finally:
         run(mariadb, "SET GLOBAL auto_increment_increment = 1")
-    assert point.level is Level.WARNING
+    assert point.level is PointLevel.WARNING
     assert "numbers" in point.said
     assert "one server" in str(point.mend)

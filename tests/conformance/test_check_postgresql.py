@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.admin.check import Level, Point, check
+from eventlog.admin.check import Point, PointLevel, check
 from eventlog.admin.check.server import local_time, server_points
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
@@ -47,7 +47,7 @@ def found(engine: Engine, name: str, *, deletes: bool = False) -> list[Point]:
     """The points of this name that are not well."""
     source = SourceConfig(url=engine.url.render_as_string(hide_password=False))
     config = Config(source=source, publisher=PublisherConfig(delete_from_log=deletes))
-    return [point for point in check(lambda: config) if point.name == name and point.level is not Level.OK]
+    return [point for point in check(lambda: config) if point.name == name and point.level is not PointLevel.OK]
 
 
 def test_every_right_that_a_publisher_lacks_is_told_with_the_command_that_gives_it(usr: Engine) -> None:
@@ -96,7 +96,7 @@ def test_a_trigger_that_is_gone_or_asleep_fails(usr: Engine) -> None:
         "The trigger event_log_usr_update on usr is MISSING.",
     }
     for point in told.values():
-        assert (point.level, point.exit_code) == (Level.FAILURE, EX_CONFIG)
+        assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_CONFIG)
         assert point.mend == "Run `eventlog track public.usr --events row-back`."
     track(usr, ["public.usr"])
     assert found(usr, "triggers") == []
@@ -113,7 +113,7 @@ def test_sessions_whose_triggers_are_silent_are_told(usr: Engine) -> None:
     with role(usr, "check_replica"):
         run(usr, f"ALTER ROLE check_replica IN DATABASE {usr.url.database} SET session_replication_role = 'replica'")
         (point,) = found(usr, "writing")
-    assert point.level is Level.WARNING
+    assert point.level is PointLevel.WARNING
     assert f"of check_replica in {usr.url.database} run with session_replication_role=replica" in point.said
 
 
@@ -123,7 +123,7 @@ def test_a_user_whose_transactions_only_read_is_told(usr: Engine) -> None:
         give_rights(usr, Roles(publisher="check_reader"))
         (point,) = found(reader, "writing")
         assert "default_transaction_read_only" in point.said
-        assert (point.level, point.exit_code) == (Level.FAILURE, EX_UNAVAILABLE)
+        assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
         assert found(reader, "rights")
 
 
@@ -131,7 +131,7 @@ def test_a_standby_is_told() -> None:
     with standby() as engine:
         (point,) = found(engine, "writing")
     assert point.said == "The server is a standby that only reads."
-    assert (point.level, point.exit_code) == (Level.FAILURE, EX_UNAVAILABLE)
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
 
 
 @contextmanager
@@ -162,7 +162,7 @@ def test_a_forgotten_transaction_is_told(usr: Engine) -> None:
     with usr.connect() as forgotten:
         pid = forgotten.execute(text("SELECT pg_backend_pid()")).scalar_one()
         points = {point.name: point for point in server_points(usr, local_time, long=0)}
-    assert points["transactions"].level is Level.WARNING
+    assert points["transactions"].level is PointLevel.WARNING
     assert f"Process {pid} of postgres has had a transaction open" in points["transactions"].said
 
 
@@ -170,7 +170,7 @@ def test_sessions_that_cannot_be_seen_are_counted(usr: Engine) -> None:
     with role(usr, "check_blind") as blind, usr.connect() as open_one:
         open_one.execute(text("SELECT 1"))
         points = {point.name: point for point in server_points(blind, local_time)}
-    assert points["transactions"].level is Level.OK
+    assert points["transactions"].level is PointLevel.OK
     assert "hidden from this one" in points["transactions"].said
 
 
@@ -179,7 +179,7 @@ def test_changes_that_another_server_sends_are_told_because_they_fire_no_trigger
     options = "connect = false, slot_name = NONE, enabled = false, create_slot = false"
     run(usr, f"CREATE SUBSCRIPTION from_elsewhere CONNECTION 'dbname=x' PUBLICATION p WITH ({options})")
     (point,) = found(usr, "writing")
-    assert point.level is Level.WARNING
+    assert point.level is PointLevel.WARNING
     assert point.said == "What the subscription from_elsewhere repeats from another server fires no triggers."
     with role(usr, "check_blind") as blind:
         give_rights(usr, Roles(publisher="check_blind"))

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import USR, Logged, left_by, run
 
 PHONE = "usr_phone.phoneno"
@@ -23,7 +23,7 @@ def usr(engine: Engine) -> Engine:
 
 
 def followed(engine: Engine, style: Style) -> Engine:
-    track(engine, ["usr"], Options(style=style))
+    track(engine, ["usr"], TriggerOptions(style=style))
     return engine
 
 
@@ -86,7 +86,7 @@ def test_children_of_compound_keys_follow_the_order_of_the_parents_key(engine: E
         "CREATE TABLE pair_tag (pa INTEGER, tag VARCHAR(9), pb VARCHAR(9), FOREIGN KEY (pb, pa) REFERENCES pair (b, a))",
         "INSERT INTO pair VALUES (7, ' q')",
     )
-    track(engine, ["pair"], Options(style=Style.FIELD))
+    track(engine, ["pair"], TriggerOptions(style=Style.FIELD))
     found = left_by(engine, "INSERT INTO pair_tag VALUES (7, 'new', ' q')")
     assert found == [(1, 'b=" q"+a=7', "pair_tag.tag", None, "new")]
 
@@ -101,7 +101,7 @@ def test_a_relation_is_a_column_of_its_first_table(engine: Engine) -> None:
         "INSERT INTO usr (idu) VALUES (1)",
         "INSERT INTO grp VALUES (5)",
     )
-    track(engine, ["usr", "grp"], Options(style=Style.FIELD))
+    track(engine, ["usr", "grp"], TriggerOptions(style=Style.FIELD))
     found = left_by(engine, "INSERT INTO usr_mbr_of VALUES (1, 5)")
     assert found == [(1, "idu=1", "usr_mbr_of.idg", None, "5")]
 
@@ -110,13 +110,13 @@ def test_a_child_may_be_named_and_may_have_a_key_of_its_own(engine: Engine) -> N
     install(engine)
     fax = "CREATE TABLE usr_fax (id INTEGER NOT NULL PRIMARY KEY, idu INTEGER, no VARCHAR(9), FOREIGN KEY (idu) REFERENCES usr (idu))"
     run(engine, USR[0], fax, "INSERT INTO usr (idu) VALUES (1)")
-    track(engine, ["usr"], Options(style=Style.FIELD, children=("usr_fax",), exclude=("usr_fax.id",)))
+    track(engine, ["usr"], TriggerOptions(style=Style.FIELD, children=("usr_fax",), exclude=("usr_fax.id",)))
     assert left_by(engine, "INSERT INTO usr_fax VALUES (3, 1, '55')") == [(1, "idu=1", "usr_fax.no", None, "55")]
 
 
 def test_a_condition_on_the_parent_is_asked_for_its_children_too(usr: Engine) -> None:
     run(usr, "UPDATE usr SET age = 30 WHERE idu = 2")
-    track(usr, ["usr"], Options(style=Style.FIELD, when="age > 18"))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD, when="age > 18"))
     changes = (
         "INSERT INTO usr_phone VALUES (1, '5')",
         "INSERT INTO usr_phone VALUES (2, '6')",
@@ -132,7 +132,7 @@ def test_a_parent_may_be_called_as_a_row_is_called_in_a_trigger(engine: Engine, 
     table = dialect_of(engine).quoted(name)
     kid = f"CREATE TABLE kid (idu INTEGER, {table} VARCHAR(9), FOREIGN KEY (idu) REFERENCES {table} (idu))"
     run(engine, f"CREATE TABLE {table} (idu INTEGER NOT NULL PRIMARY KEY)", kid, f"INSERT INTO {table} VALUES (1), (2)")
-    track(engine, [name], Options(style=Style.FIELD, rows=rows, when="idu < 3"))
+    track(engine, [name], TriggerOptions(style=Style.FIELD, rows=rows, when="idu < 3"))
     changes = ("INSERT INTO kid VALUES (1, 'x')", "INSERT INTO kid VALUES (2, 'y')", "DELETE FROM kid WHERE idu = 1")
     assert left_by(engine, *changes) == [
         (1, "idu=1", f"kid.{name}", None, "x"),

@@ -13,7 +13,7 @@ from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install, revisions, uninstall, uninstall_sql, upgrade, upgrade_sql
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import USR, run
 
 ROW: dict[str, object] = {"table_key": "idu=1", "event_type": 6, "table_name": "usr"}
@@ -127,7 +127,7 @@ def run_script(engine: Engine, script: str) -> None:
 def test_the_printed_statements_take_off_all_that_uninstalling_would(engine: Engine) -> None:
     install(engine)
     run(engine, *USR)
-    track(engine, ["usr"], Options(style=Style.FIELD))
+    track(engine, ["usr"], TriggerOptions(style=Style.FIELD))
     write(engine, ROW)
     with pytest.raises(InstallError, match=r"1 row\(s\) of event_log still wait"):
         uninstall_sql(engine)

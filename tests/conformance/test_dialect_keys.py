@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 from eventlog.core.tablekey import SPECIAL, format_parts, parse
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, State, Style, track, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import logged, run
 
 # The control characters stay out: NUL ends a text in some databases, and others refuse it.
@@ -34,7 +34,7 @@ def keyed(engine: Engine) -> Engine:
         "CREATE TABLE words (w VARCHAR(60) NOT NULL, n INTEGER NOT NULL, x INTEGER, PRIMARY KEY (w, n))",
         f"CREATE TABLE things (id INTEGER NOT NULL PRIMARY KEY, t VARCHAR(60), b {binary})",
     )
-    track(engine, ["words", "things"], Options(style=Style.FIELD))
+    track(engine, ["words", "things"], TriggerOptions(style=Style.FIELD))
     return engine
 
 
@@ -86,7 +86,7 @@ def test_names_that_need_quotes_are_quoted_in_sql_and_not_in_the_log(engine: Eng
     quoted = dialect_of(engine).quoted
     table, key, column = quoted(f"Order {name}"), quoted("Select"), quoted(name)
     run(engine, f"CREATE TABLE {table} ({key} INTEGER NOT NULL PRIMARY KEY, {column} VARCHAR(9))")
-    track(engine, [f"Order {name}"], Options(style=Style.FIELD, when=f"{table}.{column} <> '5%'"))
+    track(engine, [f"Order {name}"], TriggerOptions(style=Style.FIELD, when=f"{table}.{column} <> '5%'"))
     run(engine, f"INSERT INTO {table} VALUES (1, 'a'), (2, '5%')")
     assert logged(engine) == [(1, "Select=1", name, None, "a")]
-    assert {state.state for state in trigger_states(engine)} == {State.CURRENT}
+    assert {state.state for state in trigger_states(engine)} == {TriggerCondition.CURRENT}

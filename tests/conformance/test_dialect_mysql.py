@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, State, Style, track, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import USR, Logged, left_by, logged, run
 from tests.support.servers import mysqls
 
@@ -48,7 +48,7 @@ def test_no_mode_and_no_time_zone_changes_what_is_logged(server: Engine, modes: 
         "CREATE TABLE t (k CHAR(9) NOT NULL PRIMARY KEY, at TIMESTAMP(6) NULL, day DATE, on_ BOOLEAN, b BLOB, plain DATETIME)",
     )
     with session(server, modes, zone) as installer:
-        track(installer, ["t"], Options(style=Style.FIELD))
+        track(installer, ["t"], TriggerOptions(style=Style.FIELD))
     with session(server, modes, zone) as writer, writer.begin() as connection:
         connection.exec_driver_sql(
             "INSERT INTO t VALUES (%s, FROM_UNIXTIME(1742727439.25), '2025-03-23', TRUE, %s, '2025-03-23 10:57:19')",
@@ -70,7 +70,7 @@ def test_moments_of_an_hour_that_comes_twice_are_told_apart(server: Engine, mome
     with session(server, zone="+00:00") as clock, clock.begin() as connection:
         connection.exec_driver_sql(f"INSERT INTO t VALUES (1, FROM_UNIXTIME({moment}))")
         expected = connection.exec_driver_sql("SELECT CONCAT(at, '.000000000') FROM t").scalar()
-    track(server, ["t"], Options(style=Style.FIELD))
+    track(server, ["t"], TriggerOptions(style=Style.FIELD))
     # The key changes, so that the moment stays as it is: MySQL copies moments from table to table by the wall clock.
     assert left_by(server, "UPDATE t SET k = 2") == [(4, "k=1", None, None, None), (1, "k=2", "at", None, expected)]
 
@@ -114,7 +114,7 @@ TYPES = [
 @pytest.mark.parametrize("type_, literal, text", TYPES)
 def test_a_value_of_each_type_has_its_text(server: Engine, type_: str, literal: str, text: str) -> None:
     run(server, f"CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v {type_})")
-    track(server, ["t"], Options(style=Style.FIELD))
+    track(server, ["t"], TriggerOptions(style=Style.FIELD))
     run(server, f"INSERT INTO t VALUES (1, {literal})", "UPDATE t SET v = NULL")
     assert logged(server) == [(1, "k=1", "v", None, text), (2, "k=1", "v", text, None)]
 
@@ -123,7 +123,7 @@ def test_a_value_of_each_type_has_its_text(server: Engine, type_: str, literal: 
 def test_types_of_mariadb_alone(mariadb: Engine, type_: str, text: str) -> None:
     install(mariadb)
     run(mariadb, f"CREATE TABLE t (k {type_} NOT NULL PRIMARY KEY, v {type_})")
-    track(mariadb, ["t"], Options(style=Style.FIELD))
+    track(mariadb, ["t"], TriggerOptions(style=Style.FIELD))
     run(mariadb, f"INSERT INTO t VALUES ('{text}', '{text}')")
     assert logged(mariadb) == [(1, f"k={text}", "v", None, text)]
 
@@ -135,15 +135,15 @@ CONDITIONS = ["v <> 'it''s \\'", "v <> 'ä😀 :x %s %%'", "v <> '' AND v <> '''
 def test_a_trigger_is_known_again_whatever_texts_stand_in_it(server: Engine, condition: str) -> None:
     run(server, "CREATE TABLE t (k VARCHAR(9) NOT NULL PRIMARY KEY, v VARCHAR(9))")
     with session(server) as usual:
-        made = track(usual, ["t"], Options(style=Style.FIELD, when=condition))
-    assert {state.state for state in made} == {State.CURRENT}
+        made = track(usual, ["t"], TriggerOptions(style=Style.FIELD, when=condition))
+    assert {state.state for state in made} == {TriggerCondition.CURRENT}
     assert left_by(server, "INSERT INTO t VALUES ('it''s', 'a')") == [(1, 'k="it\'s"', "v", None, "a")]
     marker = _marker_of(server, "event_log_t_insert")
     run(server, "DROP TRIGGER event_log_t_insert")
     run(
         server, f"CREATE TRIGGER event_log_t_insert AFTER INSERT ON t FOR EACH ROW BEGIN DO '{marker}'; SET @a = 1; END"
     )
-    assert State.OUTDATED in {state.state for state in trigger_states(server)}
+    assert TriggerCondition.OUTDATED in {state.state for state in trigger_states(server)}
 
 
 def _marker_of(engine: Engine, trigger: str) -> str:
@@ -156,7 +156,7 @@ def _marker_of(engine: Engine, trigger: str) -> str:
 
 def test_zero_dates_are_told_and_harm_no_writer(server: Engine) -> None:
     run(server, "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, d DATE, m DATETIME, s TIMESTAMP NULL)")
-    track(server, ["t"], Options(style=Style.FIELD))
+    track(server, ["t"], TriggerOptions(style=Style.FIELD))
     with session(server) as lenient:
         run(lenient, "INSERT INTO t VALUES (1, 0, 0, 0)")
     zero = "0000-00-00 00:00:00.000000000"
@@ -169,7 +169,7 @@ def test_generated_columns_are_columns_like_others(server: Engine) -> None:
         server,
         "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, a INTEGER, v INTEGER AS (a + 1) VIRTUAL, s INTEGER AS (a + 2) STORED)",
     )
-    track(server, ["t"], Options(style=Style.FIELD))
+    track(server, ["t"], TriggerOptions(style=Style.FIELD))
     found = left_by(server, "INSERT INTO t (k, a) VALUES (1, 1)", "UPDATE t SET a = 5")
     assert [(row[2], row[4]) for row in found] == [
         ("a", "1"),
@@ -184,7 +184,7 @@ def test_generated_columns_are_columns_like_others(server: Engine) -> None:
 def test_what_a_collation_takes_for_equal_is_a_change_all_the_same(server: Engine) -> None:
     words = "VARCHAR(9) COLLATE utf8mb4_general_ci"
     run(server, f"CREATE TABLE t (k {words} NOT NULL PRIMARY KEY, v {words})", "INSERT INTO t VALUES ('a', 'é')")
-    track(server, ["t"], Options(style=Style.FIELD))
+    track(server, ["t"], TriggerOptions(style=Style.FIELD))
     changes = ("UPDATE t SET v = 'e'", "UPDATE t SET v = 'e '", "UPDATE t SET v = 'e '", "UPDATE t SET k = 'A'")
     assert left_by(server, *changes) == [
         (2, "k=a", "v", "é", "e"),
@@ -211,13 +211,13 @@ REPLACED: dict[str, list[Logged]] = {
 @pytest.mark.parametrize("statement, rows", REPLACED.items(), ids=["replace", "changed", "same", "ignored"])
 def test_inserts_that_meet_a_row_tell_what_they_did(server: Engine, statement: str, rows: list[Logged]) -> None:
     run(server, *USR, JACK)
-    track(server, ["usr"], Options(style=Style.FIELD))
+    track(server, ["usr"], TriggerOptions(style=Style.FIELD))
     assert left_by(server, statement) == rows
 
 
 def test_cascades_fire_no_triggers_and_the_parent_tells_enough(server: Engine) -> None:
     run(server, *USR, JACK, "INSERT INTO usr_phone VALUES (1, '22')")
-    track(server, ["usr"], Options(style=Style.FIELD))
+    track(server, ["usr"], TriggerOptions(style=Style.FIELD))
     assert left_by(server, "DELETE FROM usr") == [(4, "idu=1", None, None, None)]
 
 

@@ -18,7 +18,7 @@ from eventlog.sql.install import install, uninstall
 from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
-from eventlog.sql.triggers import Options, State, Style, track, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.conformance.test_rowreader_mysql import found
 from tests.support.logged import USR, left_by, logged, run
 
@@ -52,7 +52,7 @@ def test_a_log_comes_and_goes_where_every_table_must_have_a_key(mysql: Engine, s
 def test_a_key_that_the_server_made_is_a_key(log: Engine) -> None:
     with sessions(log, "sql_generate_invisible_primary_key = ON") as engine:
         run(engine, "CREATE TABLE t (v VARCHAR(9))")
-    track(log, ["t"], Options(style=Style.FIELD))
+    track(log, ["t"], TriggerOptions(style=Style.FIELD))
     assert left_by(log, "INSERT INTO t VALUES ('a')", "UPDATE t SET v = 'b'") == [
         (1, "my_row_id=1", "v", None, "a"),
         (2, "my_row_id=1", "v", "a", "b"),
@@ -63,20 +63,20 @@ def test_a_child_whose_key_the_server_made_is_named_to_be_one(log: Engine) -> No
     with sessions(log, "sql_generate_invisible_primary_key = ON") as engine:
         run(engine, *USR)
     assert reflect(log, ["usr"]).tables[0].children == ()
-    track(log, ["usr"], Options(style=Style.FIELD, children=("usr_phone",)))
+    track(log, ["usr"], TriggerOptions(style=Style.FIELD, children=("usr_phone",)))
     added = left_by(log, "INSERT INTO usr (idu) VALUES (1)", "INSERT INTO usr_phone (idu, phoneno) VALUES (1, '22')")
     assert (1, "idu=1", "usr_phone.phoneno", None, "22") in added
 
 
 def test_a_column_that_is_invisible_is_captured(log: Engine) -> None:
     run(log, "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v VARCHAR(9) INVISIBLE)")
-    track(log, ["t"], Options(style=Style.FIELD))
+    track(log, ["t"], TriggerOptions(style=Style.FIELD))
     assert left_by(log, "INSERT INTO t (k, v) VALUES (1, 'a')") == [(1, "k=1", "v", None, "a")]
 
 
 def test_json_is_logged_as_the_server_keeps_it(log: Engine) -> None:
     run(log, "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v JSON)")
-    track(log, ["t"], Options(style=Style.FIELD))
+    track(log, ["t"], TriggerOptions(style=Style.FIELD))
     kept = '{"a": [1, null, "ä"], "b": 1}'
     run(log, 'INSERT INTO t VALUES (1, \'{"b":1, "a":[1,null,"ä"]}\')', "UPDATE t SET v = JSON_SET(v, '$.b', 1)")
     run(log, "UPDATE t SET v = JSON_SET(v, '$.b', 2)")
@@ -89,7 +89,7 @@ def test_a_vector_is_base64_and_keeps_no_other_table_from_being_read(log: Engine
         "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v VECTOR(3))",
         "CREATE TABLE plain (k INTEGER NOT NULL PRIMARY KEY, v INTEGER)",
     )
-    track(log, ["t", "plain"], Options(style=Style.FIELD))
+    track(log, ["t", "plain"], TriggerOptions(style=Style.FIELD))
     one, two = "AACAPwAAAEAAAEBA", "AACAPwAAAEAAAIBA"
     changes = (
         "INSERT INTO t VALUES (1, TO_VECTOR('[1,2,3]'))",
@@ -136,6 +136,6 @@ def test_a_log_may_have_a_name_that_newer_servers_reserve(mysql: Engine) -> None
     run(engine, "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY)")
     track(engine, ["t"], names=names)
     run(engine, "INSERT INTO t VALUES (1)")
-    assert {state.state for state in trigger_states(engine, names)} == {State.CURRENT}
+    assert {state.state for state in trigger_states(engine, names)} == {TriggerCondition.CURRENT}
     assert logged(engine, names) == [(5, "k=1", None, None, None)]
     engine.dispose()

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import left_by, run
 from tests.support.servers import databases
 
@@ -35,7 +35,7 @@ def test_zeros_that_the_server_puts_before_a_number_are_not_logged(
     server: Engine, type_: str, literal: str, text: str
 ) -> None:
     run(server, f"CREATE TABLE t (k {type_} NOT NULL PRIMARY KEY, v {type_})")
-    track(server, ["t"], Options(style=Style.FIELD))
+    track(server, ["t"], TriggerOptions(style=Style.FIELD))
     changes = (f"INSERT INTO t VALUES ({literal}, {literal})", f"UPDATE t SET k = {literal}, v = NULL")
     assert left_by(server, *changes) == [(1, f"k={text}", "v", None, text), (2, f"k={text}", "v", text, None)]
 

@@ -9,7 +9,7 @@ from sqlalchemy import Engine, create_engine, text
 
 from eventlog.sql.install import install, uninstall
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Options, State, Style, track, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import USR, Logged, left_by, logged, run
 
 FILL = "INSERT INTO usr SELECT i, 'f' || i, CASE WHEN i % 2 = 0 THEN 'l' || i END, i FROM generate_series(1, 5) AS i"
@@ -67,12 +67,12 @@ def test_the_log_says_what_the_table_says(usr: Engine, statement: str, rows: boo
         run(usr, "ALTER TABLE usr DROP CONSTRAINT usr_pkey CASCADE", "ALTER TABLE usr ADD PRIMARY KEY (idu)")
     run(usr, FILL)
     before = standing(usr)
-    track(usr, ["usr"], Options(style=Style.FIELD, rows=rows))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD, rows=rows))
     assert replayed(left_by(usr, statement), before) == standing(usr)
 
 
 def test_truncate_is_a_delete_of_every_row_and_every_value_of_a_child(usr: Engine) -> None:
-    track(usr, ["usr"], Options(style=Style.FIELD))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
     run(usr, FILL, "INSERT INTO usr_phone VALUES (1, 'a'), (2, NULL)")
     assert left_by(usr, "TRUNCATE usr_phone") == [(2, "idu=1", "usr_phone.phoneno", "a", None)]
     assert sorted(left_by(usr, "TRUNCATE usr CASCADE")) == [
@@ -82,7 +82,7 @@ def test_truncate_is_a_delete_of_every_row_and_every_value_of_a_child(usr: Engin
 
 @pytest.mark.parametrize("style", [Style.ROW_BACK, Style.FIELD])
 def test_plans_kept_from_single_rows_do_not_slow_a_bulk_statement(usr: Engine, style: Style) -> None:
-    track(usr, ["usr"], Options(style=style))
+    track(usr, ["usr"], TriggerOptions(style=style))
     many = "INSERT INTO usr SELECT i, 'f' || i, 'l', i FROM generate_series(1, 20000) AS i"
     with usr.connect() as connection:
         connection.execute(text("INSERT INTO usr VALUES (0, 'zero')"))
@@ -97,7 +97,7 @@ def test_plans_kept_from_single_rows_do_not_slow_a_bulk_statement(usr: Engine, s
 
 
 def test_children_are_looked_up_by_key_also_when_the_plan_was_made_for_few(usr: Engine) -> None:
-    track(usr, ["usr"], Options(style=Style.FIELD))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
     with usr.connect() as connection:
         connection.execute(text("INSERT INTO usr (idu) VALUES (0)"))
         for _ in range(8):
@@ -117,7 +117,7 @@ def test_texts_do_not_depend_on_the_session(postgresql: Engine) -> None:
     install(postgresql)
     types = "d date, s timestamp, z timestamptz, f float8, i interval, b bytea, o boolean, n numeric, j jsonb, a date[], r real"
     run(postgresql, f"CREATE TABLE t (k timestamptz, {types}, PRIMARY KEY (k, d))")
-    track(postgresql, ["t"], Options(style=Style.FIELD))
+    track(postgresql, ["t"], TriggerOptions(style=Style.FIELD))
     values = (
         "INSERT INTO t VALUES ('2025-03-23 10:57:19.25+00', '2025-03-01', '2025-03-23 10:57:19.25', '2025-03-23 10:57:19Z',"
         " 0.1::float8 + 0.2::float8, '1 day 2 hours', '\\xaaaa', true, 1.50, '{\"a\": 1}', '{2025-03-01}', 0.1)"
@@ -154,7 +154,7 @@ def test_texts_do_not_depend_on_the_session(postgresql: Engine) -> None:
 def test_dates_beyond_the_calendars_form_are_logged_too(postgresql: Engine) -> None:
     install(postgresql)
     run(postgresql, "CREATE TABLE t (id INTEGER PRIMARY KEY, d date, s timestamp, z timestamptz)")
-    track(postgresql, ["t"], Options(style=Style.FIELD))
+    track(postgresql, ["t"], TriggerOptions(style=Style.FIELD))
     rows = left_by(postgresql, "INSERT INTO t VALUES (1, 'infinity', '-infinity', '0044-03-15 12:00:00+00 BC')")
     assert [row[4] for row in rows] == ["infinity", "-infinity", "0044-03-15 12:00:00 BC"]
 
@@ -166,7 +166,7 @@ def test_types_whose_equality_is_not_that_of_their_texts_are_compared_as_text(po
         "CREATE TABLE t (n numeric PRIMARY KEY, j json, p point, m varchar(9))",
         "INSERT INTO t VALUES (1.0, '{}', '(1,2)', 'a')",
     )
-    track(postgresql, ["t"], Options(style=Style.FIELD))
+    track(postgresql, ["t"], TriggerOptions(style=Style.FIELD))
     assert left_by(postgresql, "UPDATE t SET j = '{}', p = '(1,2)'") == []
     assert left_by(postgresql, "UPDATE t SET j = '[]', p = '(1,3)'") == [
         (2, "n=1.0", "j", "{}", "[]"),
@@ -210,7 +210,7 @@ def test_partitioned_tables_and_copy(postgresql: Engine) -> None:
         "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (10)",
         "CREATE TABLE t2 PARTITION OF t FOR VALUES FROM (10) TO (20)",
     )
-    track(postgresql, ["t"], Options(style=Style.FIELD))
+    track(postgresql, ["t"], TriggerOptions(style=Style.FIELD))
     raw = postgresql.raw_connection()
     with raw.cursor().copy("COPY t FROM STDIN") as copy:
         copy.write_row((1, "a"))
@@ -219,7 +219,7 @@ def test_partitioned_tables_and_copy(postgresql: Engine) -> None:
     assert logged(postgresql) == [(1, "id=1", "x", None, "a")]
     moved = left_by(postgresql, "UPDATE t SET id = 11")
     assert sorted(moved, key=str) == [(1, "id=11", "x", None, "a"), (4, "id=1", None, None, None)]
-    track(postgresql, ["t"], Options(style=Style.FIELD, rows=True))
+    track(postgresql, ["t"], TriggerOptions(style=Style.FIELD, rows=True))
     assert left_by(postgresql, "UPDATE t2 SET x = 'b'") == [(2, "id=11", "x", "a", "b")]
 
 
@@ -234,16 +234,16 @@ def test_tables_and_logs_in_schemas_of_their_own(postgresql: Engine) -> None:
     with postgresql.connect() as connection:
         found = connection.execute(text("SELECT table_name FROM indirect.event_log ORDER BY record_id")).scalars().all()
     assert found == ["usr", "shop.usr"]
-    assert {state.state for state in trigger_states(postgresql, names)} == {State.CURRENT}
+    assert {state.state for state in trigger_states(postgresql, names)} == {TriggerCondition.CURRENT}
 
 
 def test_a_disabled_trigger_is_told_and_tracked_again(usr: Engine) -> None:
     track(usr, ["usr"])
     run(usr, "ALTER TABLE usr DISABLE TRIGGER event_log_usr_insert")
     states = {state.name: state.state for state in trigger_states(usr)}
-    assert states.pop("event_log_usr_insert") is State.DISABLED
-    assert set(states.values()) == {State.CURRENT}
-    assert {state.state for state in track(usr, ["usr"])} == {State.CURRENT}
+    assert states.pop("event_log_usr_insert") is TriggerCondition.DISABLED
+    assert set(states.values()) == {TriggerCondition.CURRENT}
+    assert {state.state for state in track(usr, ["usr"])} == {TriggerCondition.CURRENT}
 
 
 def test_a_function_that_somebody_edited_is_outdated(usr: Engine) -> None:
@@ -253,7 +253,7 @@ def test_a_function_that_somebody_edited_is_outdated(usr: Engine) -> None:
         "CREATE OR REPLACE FUNCTION event_log_usr_insert() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
     )
     states = {state.name: state.state for state in trigger_states(usr)}
-    assert states["event_log_usr_insert"] is State.OUTDATED
+    assert states["event_log_usr_insert"] is TriggerCondition.OUTDATED
 
 
 def test_names_longer_than_the_database_takes_are_shortened(postgresql: Engine) -> None:

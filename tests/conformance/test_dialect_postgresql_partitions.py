@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.sql.install import install
 from eventlog.sql.reflect import reflect
-from eventlog.sql.triggers import Options, State, Style, track, track_sql, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, track_sql, trigger_states
 from tests.support.logged import Logged, left_by, run
 
 both = pytest.mark.parametrize("rows", [False, True], ids=["statement", "row"])
@@ -33,7 +33,7 @@ def table(postgresql: Engine) -> Engine:
 
 
 def followed(engine: Engine, style: Style, rows: bool) -> Engine:
-    track(engine, ["t"], Options(style=style, rows=rows))
+    track(engine, ["t"], TriggerOptions(style=style, rows=rows))
     return engine
 
 
@@ -65,7 +65,7 @@ def test_tracking_it_twice_is_once_and_the_triggers_say_what_they_are(table: Eng
     made = track(table, ["t"])
     assert track_sql(table, ["t"]) == ""
     assert trigger_states(table) == made
-    assert {state.state for state in made} == {State.CURRENT}
+    assert {state.state for state in made} == {TriggerCondition.CURRENT}
 
 
 def test_a_child_table_may_be_the_one_that_has_partitions(table: Engine) -> None:
@@ -76,7 +76,7 @@ def test_a_child_table_may_be_the_one_that_has_partitions(table: Engine) -> None
         "CREATE TABLE usr_tag_1 PARTITION OF usr_tag FOR VALUES IN ('x', 'y')",
         "INSERT INTO usr VALUES (1)",
     )
-    track(table, ["usr"], Options(style=Style.FIELD))
+    track(table, ["usr"], TriggerOptions(style=Style.FIELD))
     assert left_by(table, "INSERT INTO usr_tag VALUES (1, 'x')") == [(1, "idu=1", "usr_tag.tag", None, "x")]
     assert left_by(table, "UPDATE usr_tag_1 SET tag = 'y'") == [
         (2, "idu=1", "usr_tag.tag", "x", None),
@@ -86,7 +86,7 @@ def test_a_child_table_may_be_the_one_that_has_partitions(table: Engine) -> None
 
 def test_the_parent_of_a_child_table_may_have_partitions(table: Engine) -> None:
     run(table, "CREATE TABLE word (id INTEGER, region TEXT, w TEXT, FOREIGN KEY (id, region) REFERENCES t)", FIRST)
-    track(table, ["t"], Options(style=Style.FIELD))
+    track(table, ["t"], TriggerOptions(style=Style.FIELD))
     assert left_by(table, "INSERT INTO word VALUES (1, 'a', 'z')") == [(1, "id=1+region=a", "word.w", None, "z")]
 
 
@@ -105,9 +105,9 @@ def test_what_is_attached_is_captured_from_then_on_and_what_is_detached_no_longe
     assert left_by(table, FIRST, "UPDATE t SET region = 'c' WHERE id = 1")[1:] == moved(
         Style.FIELD, "id=1+region=a", "id=1+region=c", "x"
     )
-    assert {state.state for state in trigger_states(table)} == {State.CURRENT}
+    assert {state.state for state in trigger_states(table)} == {TriggerCondition.CURRENT}
     assert left_by(table, "ALTER TABLE t DETACH PARTITION tc", "UPDATE tc SET x = 'v'", "DROP TABLE tc") == []
-    assert {state.state for state in trigger_states(table)} == {State.CURRENT}
+    assert {state.state for state in trigger_states(table)} == {TriggerCondition.CURRENT}
 
 
 @both

@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.core.errors import InstallError
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import USR, left_by, logged, run
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
@@ -37,7 +37,7 @@ def test_a_merge_is_the_inserts_updates_and_deletes_that_it_makes(usr: Engine, r
     if version(usr) < 15:
         pytest.skip("MERGE came with PostgreSQL 15")
     run(usr, JACK, "INSERT INTO usr VALUES (3, 'Joe')")
-    track(usr, ["usr"], Options(style=Style.FIELD, rows=rows))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD, rows=rows))
     assert sorted(left_by(usr, MERGE), key=str) == [
         (1, "idu=2", "fname", None, "Ida"),
         (2, "idu=1", "fname", "Jack", "John"),
@@ -48,7 +48,7 @@ def test_a_merge_is_the_inserts_updates_and_deletes_that_it_makes(usr: Engine, r
 @both
 def test_one_upsert_tells_what_came_and_what_changed(usr: Engine, rows: bool) -> None:
     run(usr, JACK)
-    track(usr, ["usr"], Options(style=Style.FIELD, rows=rows))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD, rows=rows))
     upsert = "INSERT INTO usr VALUES (1, 'John'), (2, 'Ida') ON CONFLICT (idu) DO UPDATE SET fname = excluded.fname"
     assert sorted(left_by(usr, upsert), key=str) == [
         (1, "idu=2", "fname", None, "Ida"),
@@ -58,7 +58,7 @@ def test_one_upsert_tells_what_came_and_what_changed(usr: Engine, rows: bool) ->
 
 @both
 def test_copy_is_an_insert_of_its_rows(usr: Engine, rows: bool) -> None:
-    track(usr, ["usr"], Options(style=Style.FIELD, rows=rows))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD, rows=rows))
     raw = usr.raw_connection()
     with raw.cursor().copy("COPY usr (idu, fname) FROM STDIN") as copy:
         copy.write("1\tJack\n2\t\\N\n")
@@ -72,7 +72,7 @@ def test_identities_serials_and_defaults_are_told_as_they_became(postgresql: Eng
     install(postgresql)
     number = "k INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
     run(postgresql, f"CREATE TABLE t ({number}, n SERIAL, at DATE DEFAULT '2025-03-23', s TEXT)")
-    track(postgresql, ["t"], Options(style=Style.FIELD, rows=rows))
+    track(postgresql, ["t"], TriggerOptions(style=Style.FIELD, rows=rows))
     assert left_by(postgresql, "INSERT INTO t (s) VALUES ('x')") == [
         (1, "k=1", "n", None, "1"),
         (1, "k=1", "at", None, "2025-03-23"),
@@ -86,7 +86,7 @@ def test_a_key_that_cascades_takes_the_values_of_its_children_along(postgresql: 
     foreign = "FOREIGN KEY (idu) REFERENCES usr (idu) ON UPDATE CASCADE ON DELETE CASCADE"
     run(postgresql, USR[0], f"CREATE TABLE usr_phone (idu INTEGER, phoneno VARCHAR(32), {foreign})", JACK)
     run(postgresql, "INSERT INTO usr_phone VALUES (1, '22')")
-    track(postgresql, ["usr"], Options(style=Style.FIELD, rows=rows))
+    track(postgresql, ["usr"], TriggerOptions(style=Style.FIELD, rows=rows))
     found = left_by(postgresql, "UPDATE usr SET idu = 2")
     assert {(4, "idu=1", None, None, None), (1, "idu=2", "fname", None, "Jack")} < set(found)
     assert (1, "idu=2", "usr_phone.phoneno", None, "22") in found
@@ -97,7 +97,7 @@ def test_a_partition_that_is_added_later_is_captured_with_the_table(postgresql: 
     install(postgresql)
     run(postgresql, "CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT) PARTITION BY RANGE (id)")
     for rows in (False, True):
-        track(postgresql, ["t"], Options(style=Style.FIELD, rows=rows))
+        track(postgresql, ["t"], TriggerOptions(style=Style.FIELD, rows=rows))
         low = 10 * rows
         run(postgresql, f"CREATE TABLE t{low} PARTITION OF t FOR VALUES FROM ({low}) TO ({low + 10})")
         assert left_by(postgresql, f"INSERT INTO t VALUES ({low}, 'a')") == [(1, f"id={low}", "x", None, "a")]
@@ -106,13 +106,13 @@ def test_a_partition_that_is_added_later_is_captured_with_the_table(postgresql: 
 @pytest.mark.parametrize("style", Style)
 def test_truncate_tells_the_rows_in_every_style(usr: Engine, style: Style) -> None:
     run(usr, JACK)
-    track(usr, ["usr"], Options(style=style))
+    track(usr, ["usr"], TriggerOptions(style=style))
     assert left_by(usr, "TRUNCATE usr CASCADE") == [(4, "idu=1", None, None, None)]
 
 
 @both
 def test_sessions_that_only_repeat_others_are_not_captured_twice(usr: Engine, rows: bool) -> None:
-    track(usr, ["usr"], Options(rows=rows))
+    track(usr, ["usr"], TriggerOptions(rows=rows))
     assert left_by(usr, "SET LOCAL session_replication_role = replica", JACK) == []
 
 
@@ -124,8 +124,8 @@ def test_a_condition_that_a_trigger_would_misread_is_refused_before_it_fails_a_w
     run(postgresql, f'CREATE TABLE t (k INTEGER PRIMARY KEY, "{name}" INTEGER)')
     for rows in (False, True):
         with pytest.raises(InstallError, match=f'"{name}" is ambiguous.*with the table'):
-            track(postgresql, ["t"], Options(when=f'"{name}" > 5', rows=rows))
-        track(postgresql, ["t"], Options(when=f't."{name}" > 5', rows=rows))
+            track(postgresql, ["t"], TriggerOptions(when=f'"{name}" > 5', rows=rows))
+        track(postgresql, ["t"], TriggerOptions(when=f't."{name}" > 5', rows=rows))
         found = left_by(postgresql, "INSERT INTO t VALUES (1, 5), (2, 6)", "DELETE FROM t")
         assert [row[:2] for row in found] == [(5, "k=2"), (4, "k=2")]
 
@@ -144,7 +144,7 @@ def test_whoever_writes_to_the_row_again_after_a_change_is_heard_by_the_order_of
     usr: Engine, rows: bool, name: str, first: int
 ) -> None:
     run(usr, TOUCH, f"CREATE TRIGGER {name} AFTER INSERT ON usr FOR EACH ROW EXECUTE FUNCTION touch()")
-    track(usr, ["usr"], Options(style=Style.FIELD, rows=rows))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD, rows=rows))
     found = left_by(usr, "INSERT INTO usr (idu, fname) VALUES (1, 'a')")
     assert [row[0] for row in found] == sorted([1, 2], reverse=first == 2)
     assert set(found) == {(1, "idu=1", "fname", None, "a"), (2, "idu=1", "age", None, "1")}
@@ -158,7 +158,7 @@ def test_what_triggers_before_a_change_make_of_it_is_what_is_told(usr: Engine, r
         f"CREATE FUNCTION loud() RETURNS trigger LANGUAGE plpgsql AS '{loud}'",
         "CREATE TRIGGER z_loud BEFORE INSERT OR UPDATE ON usr FOR EACH ROW EXECUTE FUNCTION loud()",
     )
-    track(usr, ["usr"], Options(style=Style.FIELD, rows=rows))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD, rows=rows))
     found = left_by(usr, "INSERT INTO usr (idu, fname) VALUES (1, 'a')", "UPDATE usr SET fname = 'b'")
     assert found == [(1, "idu=1", "fname", None, "A"), (2, "idu=1", "fname", "A", "B")]
 
@@ -166,7 +166,7 @@ def test_what_triggers_before_a_change_make_of_it_is_what_is_told(usr: Engine, r
 def test_a_parent_sees_what_is_done_to_its_heirs_through_it(postgresql: Engine) -> None:
     install(postgresql)
     run(postgresql, "CREATE TABLE p (id INTEGER PRIMARY KEY, x TEXT)", "CREATE TABLE c (y TEXT) INHERITS (p)")
-    track(postgresql, ["p"], Options(style=Style.FIELD))
+    track(postgresql, ["p"], TriggerOptions(style=Style.FIELD))
     assert left_by(postgresql, "INSERT INTO c VALUES (1, 'a', 'b')", "UPDATE c SET x = 'z'") == []
     assert left_by(postgresql, "UPDATE p SET x = 'q'", "DELETE FROM p") == [
         (2, "id=1", "x", "z", "q"),
@@ -177,7 +177,7 @@ def test_a_parent_sees_what_is_done_to_its_heirs_through_it(postgresql: Engine) 
 def test_an_heir_sees_what_is_done_to_it_through_its_parent(postgresql: Engine) -> None:
     install(postgresql)
     run(postgresql, "CREATE TABLE p (id INTEGER, x TEXT)", "CREATE TABLE c (PRIMARY KEY (id)) INHERITS (p)")
-    track(postgresql, ["c"], Options(style=Style.FIELD))
+    track(postgresql, ["c"], TriggerOptions(style=Style.FIELD))
     assert left_by(postgresql, "INSERT INTO c VALUES (1, 'a')", "UPDATE p SET x = 'q'", "DELETE FROM p") == [
         (1, "id=1", "x", None, "a"),
         (2, "id=1", "x", "a", "q"),

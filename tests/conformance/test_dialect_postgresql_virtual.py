@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.sql.install import install
 from eventlog.sql.reflect import reflect_table
-from eventlog.sql.triggers import Options, State, Style, track, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import left_by, run
 
 both = pytest.mark.parametrize("rows", [False, True], ids=["statement", "row"])
@@ -27,7 +27,7 @@ def table(postgresql: Engine) -> Engine:
 
 @both
 def test_it_is_a_column_like_others(table: Engine, rows: bool) -> None:
-    track(table, ["t"], Options(style=Style.FIELD, rows=rows))
+    track(table, ["t"], TriggerOptions(style=Style.FIELD, rows=rows))
     assert left_by(table, "INSERT INTO t (k, a) VALUES (1, 1)", "INSERT INTO t (k) VALUES (2)") == [
         (1, "k=1", "a", None, "1"),
         (1, "k=1", "V %", None, "2"),
@@ -44,7 +44,7 @@ def test_it_is_a_column_like_others(table: Engine, rows: bool) -> None:
 @both
 @pytest.mark.parametrize("style", [Style.ROW_BACK, Style.FIELD_BACK])
 def test_a_change_of_what_it_is_computed_from_is_one_of_it(table: Engine, rows: bool, style: Style) -> None:
-    track(table, ["t"], Options(style=style, rows=rows, columns=("V %",), when='"V %" < 9'))
+    track(table, ["t"], TriggerOptions(style=style, rows=rows, columns=("V %",), when='"V %" < 9'))
     changes = (
         "INSERT INTO t (k, a) VALUES (1, 1), (2, 20)",
         "UPDATE t SET a = 2, s = 'x'",
@@ -67,7 +67,7 @@ def test_a_child_table_and_a_table_of_nothing_else_may_have_one(table: Engine) -
         "CREATE TABLE c (k INTEGER PRIMARY KEY, v INTEGER GENERATED ALWAYS AS (k + 1) VIRTUAL)",
         "INSERT INTO t (k) VALUES (1)",
     )
-    track(table, ["t", "c"], Options(style=Style.FIELD))
+    track(table, ["t", "c"], TriggerOptions(style=Style.FIELD))
     assert left_by(table, "INSERT INTO word VALUES (1, 'x')", "INSERT INTO c VALUES (1)") == [
         (1, "k=1", "word.w", None, "x"),
         (1, "k=1", "word.loud", None, "X"),
@@ -79,6 +79,8 @@ def test_the_catalog_tells_its_formula_and_another_one_makes_triggers_outdated(t
     [column] = [column for column in reflect_table(table, "t").columns if column.formula]
     assert (column.name, column.type) == ("V %", "INTEGER")
     track(table, ["t"])
-    assert {state.state for state in trigger_states(table)} == {State.CURRENT}
+    assert {state.state for state in trigger_states(table)} == {TriggerCondition.CURRENT}
     run(table, 'ALTER TABLE t ALTER COLUMN "V %" SET EXPRESSION AS (a + 2)')
-    assert {state.state for state in trigger_states(table) if state.name.endswith("update")} == {State.OUTDATED}
+    assert {state.state for state in trigger_states(table) if state.name.endswith("update")} == {
+        TriggerCondition.OUTDATED
+    }

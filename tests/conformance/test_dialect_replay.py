@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import USR, Logged, logged, run
 from tests.support.servers import databases
 
@@ -99,7 +99,7 @@ def replayed(rows: list[Logged]) -> Held:
 @pytest.mark.parametrize("style", [Style.FIELD, Style.ROW_BACK])
 def test_the_log_says_what_the_table_says(usr: tuple[Engine, bool], style: Style, transactions: Work) -> None:
     engine, with_row_triggers = usr
-    track(engine, ["usr"], Options(style=style, rows=with_row_triggers))
+    track(engine, ["usr"], TriggerOptions(style=style, rows=with_row_triggers))
     run(engine, "DELETE FROM usr")
     run(engine, "DELETE FROM event_log")
     done(engine, transactions)
@@ -111,7 +111,7 @@ def test_the_log_says_what_the_table_says(usr: tuple[Engine, bool], style: Style
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_row_changes_without_being_told(usr: tuple[Engine, bool], first: Work, then: Work) -> None:
     engine, with_row_triggers = usr
-    track(engine, ["usr"], Options(rows=with_row_triggers))
+    track(engine, ["usr"], TriggerOptions(rows=with_row_triggers))
     run(engine, "DELETE FROM usr")
     done(engine, first)
     before = standing(engine)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import USR, left_by, logged, run
 
 
@@ -14,7 +14,7 @@ from tests.support.logged import USR, left_by, logged, run
 def usr(sqlite: Engine) -> Engine:
     install(sqlite)
     run(sqlite, *USR, "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)")
-    track(sqlite, ["usr"], Options(style=Style.FIELD))
+    track(sqlite, ["usr"], TriggerOptions(style=Style.FIELD))
     return sqlite
 
 
@@ -42,7 +42,7 @@ def test_replace_tells_only_what_came_where_they_are_not(usr: Engine) -> None:
 def test_columns_that_are_computed_when_they_are_read_are_columns_like_others(sqlite: Engine) -> None:
     install(sqlite)
     run(sqlite, "CREATE TABLE t (k INTEGER PRIMARY KEY, a INTEGER, v INTEGER AS (coalesce(a, 0) + 1) VIRTUAL)")
-    track(sqlite, ["t"], Options(style=Style.FIELD))
+    track(sqlite, ["t"], TriggerOptions(style=Style.FIELD))
     found = left_by(sqlite, "INSERT INTO t (k) VALUES (1)", "UPDATE t SET a = 5")
     assert [row[2:] for row in found] == [("v", None, "1"), ("a", None, "5"), ("v", "1", "6")]
 
@@ -50,7 +50,7 @@ def test_columns_that_are_computed_when_they_are_read_are_columns_like_others(sq
 def test_values_are_written_by_what_they_are(sqlite: Engine) -> None:
     install(sqlite)
     run(sqlite, "CREATE TABLE t (k NOT NULL PRIMARY KEY, r REAL, n NUMERIC, s DATETIME, b BLOB) WITHOUT ROWID")
-    track(sqlite, ["t"], Options(style=Style.FIELD))
+    track(sqlite, ["t"], TriggerOptions(style=Style.FIELD))
     found = left_by(
         sqlite,
         "INSERT INTO t VALUES ('a=b', 0.1 + 0.2, 7.0, '2025-03-23T10:57:19.25', 'text')",

@@ -9,7 +9,16 @@ from eventlog.core.errors import InstallError, UsageError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install, uninstall
 from eventlog.sql.names import OLD_ORDER, STANDARD, LogNames
-from eventlog.sql.triggers import Options, State, Style, track, track_sql, tracked, trigger_states, untrack
+from eventlog.sql.triggers import (
+    Style,
+    TriggerCondition,
+    TriggerOptions,
+    track,
+    track_sql,
+    tracked,
+    trigger_states,
+    untrack,
+)
 from eventlog.sql.triggers.track import located
 from tests.support.logged import USR, left_by, logged, run
 
@@ -21,13 +30,13 @@ def usr(engine: Engine) -> Engine:
     return engine
 
 
-def found_states(engine: Engine, names: LogNames | None = None) -> set[State]:
+def found_states(engine: Engine, names: LogNames | None = None) -> set[TriggerCondition]:
     return {state.state for state in trigger_states(engine, names)}
 
 
 def test_tracking_makes_triggers_that_are_current_and_twice_is_once(usr: Engine) -> None:
     made = track(usr, ["usr"])
-    assert {state.state for state in made} == {State.CURRENT}
+    assert {state.state for state in made} == {TriggerCondition.CURRENT}
     assert {state.table for state in made} == {"usr", "usr_phone"}
     assert {state.style for state in made} == {Style.ROW_BACK}
     assert track_sql(usr, ["usr"]) == ""
@@ -37,7 +46,7 @@ def test_tracking_makes_triggers_that_are_current_and_twice_is_once(usr: Engine)
 
 def test_tracking_anew_replaces_what_was_asked_before(usr: Engine) -> None:
     track(usr, ["usr"])
-    track(usr, ["usr"], Options(style=Style.FIELD_BACK, columns=("fname",)))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD_BACK, columns=("fname",)))
     states = trigger_states(usr)
     assert {state.style for state in states} == {Style.FIELD_BACK}
     assert {state.table for state in states} == {"usr"}
@@ -45,12 +54,12 @@ def test_tracking_anew_replaces_what_was_asked_before(usr: Engine) -> None:
 
 
 def test_a_new_column_makes_triggers_outdated_until_they_are_tracked_again(usr: Engine) -> None:
-    options = Options(style=Style.FIELD, exclude=("age",), when="1 = 1 OR fname = '/* */ : %'")
+    options = TriggerOptions(style=Style.FIELD, exclude=("age",), when="1 = 1 OR fname = '/* */ : %'")
     track(usr, ["usr"], options)
     run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
-    assert State.OUTDATED in found_states(usr)
+    assert TriggerCondition.OUTDATED in found_states(usr)
     track(usr, ["usr"], options)
-    assert found_states(usr) == {State.CURRENT}
+    assert found_states(usr) == {TriggerCondition.CURRENT}
     assert left_by(usr, "INSERT INTO usr (idu, mail) VALUES (1, 'm')") == [(1, "idu=1", "mail", None, "m")]
 
 
@@ -58,16 +67,16 @@ def test_a_trigger_that_somebody_took_off_is_missing(usr: Engine) -> None:
     track(usr, ["usr"])
     on_table = " ON usr" if dialect_of(usr).comments_on_triggers else ""
     run(usr, f"DROP TRIGGER event_log_usr_insert{on_table}")
-    missing = [state for state in trigger_states(usr) if state.state is State.MISSING]
+    missing = [state for state in trigger_states(usr) if state.state is TriggerCondition.MISSING]
     assert [(state.name, state.table) for state in missing] == [("event_log_usr_insert", "usr")]
     track(usr, ["usr"])
-    assert found_states(usr) == {State.CURRENT}
+    assert found_states(usr) == {TriggerCondition.CURRENT}
 
 
 def test_triggers_of_a_child_that_is_none_any_more_are_strays_and_go(usr: Engine) -> None:
     track(usr, ["usr"])
     run(usr, "ALTER TABLE usr RENAME TO person")
-    assert found_states(usr) == {State.STRAY}
+    assert found_states(usr) == {TriggerCondition.STRAY}
     untrack(usr, ["usr"])
     assert trigger_states(usr) == []
 
@@ -101,13 +110,13 @@ def test_two_logs_track_one_table_side_by_side(usr: Engine) -> None:
     other = LogNames(table="Own Log", columns=(*STANDARD[:7], "col", "before", "select"))
     install(usr, other, OLD_ORDER)
     track(usr, ["usr"])
-    track(usr, ["usr"], Options(style=Style.FIELD), other)
-    assert (found_states(usr), found_states(usr, other)) == ({State.CURRENT}, {State.CURRENT})
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD), other)
+    assert (found_states(usr), found_states(usr, other)) == ({TriggerCondition.CURRENT}, {TriggerCondition.CURRENT})
     run(usr, "INSERT INTO usr VALUES (1, 'a', NULL, NULL)")
     assert logged(usr) == [(5, "idu=1", None, None, None)]
     assert logged(usr, other) == [(1, "idu=1", "fname", None, "a")]
     untrack(usr, ["usr"], other)
-    assert (found_states(usr), trigger_states(usr, other)) == ({State.CURRENT}, [])
+    assert (found_states(usr), trigger_states(usr, other)) == ({TriggerCondition.CURRENT}, [])
 
 
 def test_an_adopted_log_is_written_to_by_its_own_names(engine: Engine) -> None:
@@ -117,7 +126,7 @@ def test_an_adopted_log_is_written_to_by_its_own_names(engine: Engine) -> None:
     run(engine, f"CREATE TABLE theirs (id {key}, st CHAR(1), kind INTEGER, at TIMESTAMP NULL, {texts})", *USR)
     names = LogNames(table="theirs", columns=("id", "st", "kind", "at", "who", "tab", "k", "c", "o", "n"))
     install(engine, names)
-    track(engine, ["usr"], Options(style=Style.FIELD), names)
+    track(engine, ["usr"], TriggerOptions(style=Style.FIELD), names)
     run(engine, "INSERT INTO usr VALUES (1, 'a', NULL, NULL)")
     assert logged(engine, names) == [(1, "idu=1", "fname", None, "a")]
 
@@ -151,7 +160,7 @@ def test_what_cannot_be_captured_is_refused_with_a_sentence(usr: Engine) -> None
         with pytest.raises(InstallError, match=words):
             track(usr, [table])
     with pytest.raises(UsageError, match="usr has no column nope"):
-        track(usr, ["usr"], Options(columns=("nope",)))
+        track(usr, ["usr"], TriggerOptions(columns=("nope",)))
     with pytest.raises(UsageError, match="Which table"):
         track(usr, [])
     assert trigger_states(usr) == []
@@ -160,7 +169,7 @@ def test_what_cannot_be_captured_is_refused_with_a_sentence(usr: Engine) -> None
 def test_a_condition_with_a_mistake_is_refused_before_it_fails_a_writer(usr: Engine) -> None:
     for condition in ("nope = 1", "age >", "1 = 1) OR ("):
         with pytest.raises(InstallError, match="cannot be asked of usr"):
-            track(usr, ["usr"], Options(when=condition))
+            track(usr, ["usr"], TriggerOptions(when=condition))
     assert trigger_states(usr) == []
 
 
@@ -185,4 +194,4 @@ def test_a_script_makes_what_tracking_would(usr: Engine) -> None:
     parts = [part.strip() for part in statements if part.strip()]
     assert trigger_states(usr) == []
     run(usr, *parts)
-    assert found_states(usr) == {State.CURRENT}
+    assert found_states(usr) == {TriggerCondition.CURRENT}

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import USR, Logged, left_by, logged, run
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
@@ -22,7 +22,7 @@ def usr(engine: Engine) -> Engine:
 def followed(engine: Engine, style: Style, *before: str, **options: object) -> Engine:
     """The tables with what stood there before they were tracked."""
     run(engine, *before)
-    track(engine, ["usr"], Options(style=style, **options))  # type: ignore[arg-type]  # each test says options of its own
+    track(engine, ["usr"], TriggerOptions(style=style, **options))  # type: ignore[arg-type]  # each test says options of its own
     return engine
 
 
@@ -159,7 +159,7 @@ def test_compound_keys_stand_in_the_order_of_the_key(usr: Engine) -> None:
 
 def test_a_table_that_is_all_key_tells_its_key_as_a_field(usr: Engine) -> None:
     run(usr, "CREATE TABLE tag (word VARCHAR(9) NOT NULL PRIMARY KEY)")
-    track(usr, ["tag"], Options(style=Style.FIELD))
+    track(usr, ["tag"], TriggerOptions(style=Style.FIELD))
     found = left_by(usr, "INSERT INTO tag VALUES ('red')", "UPDATE tag SET word = 'blue'", "DELETE FROM tag")
     assert sorted(found, key=str) == sorted(
         [
@@ -174,7 +174,7 @@ def test_a_table_that_is_all_key_tells_its_key_as_a_field(usr: Engine) -> None:
 
 def test_a_transaction_over_several_tables_is_told_in_the_order_of_its_statements(usr: Engine) -> None:
     run(usr, "CREATE TABLE grp (idg INTEGER NOT NULL PRIMARY KEY, name VARCHAR(9))")
-    track(usr, ["usr", "grp"], Options(style=Style.FIELD))
+    track(usr, ["usr", "grp"], TriggerOptions(style=Style.FIELD))
     found = left_by(
         usr,
         JACK,
@@ -214,7 +214,7 @@ def test_computed_columns_are_columns_like_others(usr: Engine) -> None:
         usr,
         "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, a INTEGER, s INTEGER GENERATED ALWAYS AS (a + 2) STORED)",
     )
-    track(usr, ["t"], Options(style=Style.FIELD))
+    track(usr, ["t"], TriggerOptions(style=Style.FIELD))
     found = left_by(usr, "INSERT INTO t (k, a) VALUES (1, 1)", "UPDATE t SET a = 5")
     assert [(row[0], row[2], row[3], row[4]) for row in found] == [
         (1, "a", None, "1"),

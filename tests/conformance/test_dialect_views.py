@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, State, Style, track, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import left_by, run
 
 TABLE = "CREATE TABLE emp (id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(64))"
@@ -61,8 +61,8 @@ def view(request: pytest.FixtureRequest) -> Engine:
 
 def test_changes_through_the_view_are_logged_under_its_name_and_written(view: Engine) -> None:
     run(view, *WRITERS[dialect_of(view).name])
-    track(view, ["view_emp"], Options(style=Style.FIELD))
-    assert {state.state for state in trigger_states(view)} == {State.CURRENT}
+    track(view, ["view_emp"], TriggerOptions(style=Style.FIELD))
+    assert {state.state for state in trigger_states(view)} == {TriggerCondition.CURRENT}
     inserted = left_by(view, "INSERT INTO view_emp VALUES (1, 'a')")
     assert inserted == [(1, "pk_id=1", "name", None, "a")]
     assert left_by(view, "UPDATE view_emp SET sv_name = 'b'") == [(2, "pk_id=1", "name", "a", "b")]
@@ -90,7 +90,7 @@ def test_prefixes_say_what_a_column_is_and_the_log_calls_it_without_them(view: E
         f"CREATE VIEW view_usr AS SELECT {meanings} FROM person",
         *PERSON_WRITERS[dialect_of(view).name],
     )
-    track(view, ["view_usr"], Options(style=Style.FIELD))
+    track(view, ["view_usr"], TriggerOptions(style=Style.FIELD))
     assert left_by(view, "INSERT INTO view_usr VALUES (1, 'Jack', 2, '22')") == [
         (1, "pk_idu=1", "fname", None, "Jack"),
         (1, "pk_idu=1", "fk_manager", None, "2"),

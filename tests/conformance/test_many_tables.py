@@ -13,11 +13,11 @@ import pytest
 from sqlalchemy import Engine, inspect
 from sqlalchemy.engine import Inspector
 
-from eventlog.admin.check import Level, check
+from eventlog.admin.check import PointLevel, check
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
-from eventlog.sql.triggers import State, track, trigger_states, untrack
+from eventlog.sql.triggers import TriggerCondition, track, trigger_states, untrack
 from tests.support.logged import run
 
 FEW, MANY = 2, 9
@@ -66,9 +66,9 @@ def test_the_catalog_is_asked_as_often_for_many_tables_as_for_few(
         with asking(counted, asked["track"]):
             track(engine, tables)
         with asking(counted, asked["triggers"]):
-            assert {state.state for state in trigger_states(engine)} == {State.CURRENT}
+            assert {state.state for state in trigger_states(engine)} == {TriggerCondition.CURRENT}
         with asking(counted, asked["check"]):
-            assert not [point for point in check(lambda: config) if point.level is Level.FAILURE]
+            assert not [point for point in check(lambda: config) if point.level is PointLevel.FAILURE]
         with asking(counted, asked["publisher"]), Publisher(config) as publisher:
             publisher.run_once()
         with asking(counted, asked["untrack"]):

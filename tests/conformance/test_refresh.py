@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
-from eventlog.admin.refresh import Load, Pace, Refresh, Stand, loads
+from eventlog.admin.refresh import Load, Refresh, RefreshPace, Stand, loads
 from eventlog.core.errors import DataError, InstallError, UsageError
 from eventlog.core.tablekey import parse
 from eventlog.sources.marks import Marks
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
-from eventlog.sql.triggers import Options, located, track, untrack
+from eventlog.sql.triggers import TriggerOptions, located, track, untrack
 from tests.conformance.test_dialect_keys import any_text
 from tests.support.logged import run
 
@@ -54,7 +54,7 @@ def site(engine: Engine, *ddl: str, **options: Any) -> Log:
     """A log, and the table t, which is tracked."""
     install(engine)
     run(engine, *ddl)
-    track(engine, ["t"], Options(**options))
+    track(engine, ["t"], TriggerOptions(**options))
     with engine.connect() as connection:
         return Log(engine, located(connection, None))
 
@@ -86,7 +86,7 @@ def marks(log: Log) -> dict[str, str]:
 
 
 def whole(log: Log, chunk: int = 3, where: str | None = None) -> Stand:
-    work = Refresh(log, load_of(log, where=where), Pace(chunk=chunk))
+    work = Refresh(log, load_of(log, where=where), RefreshPace(chunk=chunk))
     return list(work.steps(work.begin()))[-1]
 
 
@@ -97,7 +97,7 @@ def test_each_row_is_asked_for_once_under_the_key_that_triggers_write(engine: En
         log = Log(engine, located(connection, None))
     for type_, values in (COMMON | own).items():
         run(engine, f"CREATE TABLE t (k {type_} NOT NULL PRIMARY KEY, v INTEGER)")
-        track(engine, ["t"], Options())
+        track(engine, ["t"], TriggerOptions())
         insert(engine, [{"k": value, "v": 1} for value in values])
         for chunk in (1, 2, 100):
             assert whole(log, chunk).rows == len(values), type_
@@ -145,11 +145,11 @@ def numbered(engine: Engine, count: int = 10, **options: Any) -> Log:
 
 def test_it_goes_on_where_it_was_broken_off(engine: Engine) -> None:
     log = numbered(engine)
-    first = Refresh(log, load_of(log), Pace(chunk=3))
+    first = Refresh(log, load_of(log), RefreshPace(chunk=3))
     list(islice(first.steps(first.begin()), 2))
     assert len(marks(log)) == 1
     insert(engine, [{"k": -1, "v": 0}, {"k": 11, "v": 0}])
-    second = Refresh(log, load_of(log), Pace(chunk=4))
+    second = Refresh(log, load_of(log), RefreshPace(chunk=4))
     [stand] = second.begin()
     assert (stand.after, stand.rows, stand.total) == ("k=6", 6, 10)
     assert [one.rows for one in second.steps([stand])] == [10, 11]
@@ -159,7 +159,7 @@ def test_it_goes_on_where_it_was_broken_off(engine: Engine) -> None:
 
 def test_a_stretch_that_fails_leaves_nothing_behind(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     log = numbered(engine)
-    work = Refresh(log, load_of(log), Pace(chunk=3))
+    work = Refresh(log, load_of(log), RefreshPace(chunk=3))
     steps = work.steps(work.begin())
     next(steps)
     with monkeypatch.context() as patch:
@@ -167,14 +167,14 @@ def test_a_stretch_that_fails_leaves_nothing_behind(engine: Engine, monkeypatch:
         with pytest.raises(ZeroDivisionError):
             next(steps)
     assert len(keys(log)) == 3
-    again = Refresh(log, load_of(log), Pace(chunk=3))
+    again = Refresh(log, load_of(log), RefreshPace(chunk=3))
     list(again.steps(again.begin()))
     assert keys(log) == [f"k={number}" for number in range(1, 11)]
 
 
 def test_it_begins_anew_when_asked_or_when_other_rows_are_meant(engine: Engine) -> None:
     log = numbered(engine)
-    first = Refresh(log, load_of(log), Pace(chunk=3))
+    first = Refresh(log, load_of(log), RefreshPace(chunk=3))
     next(first.steps(first.begin()))
     assert first.begin(again=True) == (Stand(total=10),)
     assert Refresh(log, load_of(log, where="k < 3")).begin() == (Stand(where="k < 3", total=2),)
@@ -202,7 +202,7 @@ def test_it_waits_while_too_many_rows_wait(engine: Engine) -> None:
         told.append(len(keys(log)))
         run(engine, "UPDATE event_log SET status = 'S'")
 
-    work = Refresh(log, load_of(log), Pace(chunk=2, backlog=3), pause=publish)
+    work = Refresh(log, load_of(log), RefreshPace(chunk=2, backlog=3), pause=publish)
     assert list(work.steps(work.begin()))[-1].rows == 9
     assert told == [4, 8]
 
@@ -212,7 +212,7 @@ def test_rows_of_one_object_in_a_view_are_one(sqlite: Engine) -> None:
     run(sqlite, "CREATE VIEW view_t AS SELECT v AS pk_v, k AS mv_k FROM t UNION ALL SELECT NULL, 7")
     load = load_of(log, "view_t")
     assert not load.tracked
-    work = Refresh(log, load, Pace(chunk=4))
+    work = Refresh(log, load, RefreshPace(chunk=4))
     list(work.steps(work.begin()))
     assert sorted(set(keys(log))) == ["pk_v=0", "pk_v=1", "pk_v=2"]
 

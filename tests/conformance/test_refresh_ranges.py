@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
-from eventlog.admin.refresh import Pace, Refresh, Stand, work_on
+from eventlog.admin.refresh import Refresh, RefreshPace, Stand, work_on
 from eventlog.admin.refresh.ranges import Stands
 from eventlog.core.errors import SourceError
 from eventlog.sql.dialect import dialect_of
@@ -30,7 +30,7 @@ COLLATED = {
 
 
 def refresh(log: Log, chunk: int = 1, where: str | None = None) -> Refresh:
-    return Refresh(log, load_of(log, where=where), Pace(chunk=chunk))
+    return Refresh(log, load_of(log, where=where), RefreshPace(chunk=chunk))
 
 
 def jobs_for(log: Log, jobs: int) -> int:
@@ -231,7 +231,7 @@ def test_the_backlog_is_kept_by_all_jobs_together(request: pytest.FixtureRequest
         waited.append(LogTable(engine).ask("SELECT count(*) FROM event_log WHERE status = 'N'")[0][0])
         run(engine, "UPDATE event_log SET status = 'S'")
 
-    work = Refresh(log, load_of(log), Pace(chunk=2, backlog=5), pause=publish)
+    work = Refresh(log, load_of(log), RefreshPace(chunk=2, backlog=5), pause=publish)
     assert finish(log, work, work.begin(jobs=4), 4) == 40
     assert max(waited) in (5, 6)
     assert sorted(keys(log)) == sorted(f"k={number}" for number in range(1, 41))

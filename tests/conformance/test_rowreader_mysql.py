@@ -14,7 +14,7 @@ from eventlog.core.tablekey import TableKey
 from eventlog.sql.install import install
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
-from eventlog.sql.triggers import State, track
+from eventlog.sql.triggers import TriggerCondition, track
 from tests.support.logged import logged, run
 from tests.support.servers import mysqls
 
@@ -125,7 +125,7 @@ def test_the_other_name_of_the_dialect_works_as_well(mariadb: Engine) -> None:
     engine = create_engine(mariadb.url.set(drivername="mariadb+pymysql"))
     install(engine)
     made(engine, "INTEGER", "7")
-    assert {state.state for state in track(engine, ["t"])} == {State.CURRENT}
+    assert {state.state for state in track(engine, ["t"])} == {TriggerCondition.CURRENT}
     run(engine, "UPDATE t SET v = 5")
     assert found(engine, "7") == [5]
     assert [row[:2] for row in logged(engine)] == [(6, "k=7")]

@@ -12,7 +12,7 @@ from typing import Any
 from eventlog.core.model import Value
 from eventlog.sources.gbase.layout import CapturedLayout, ColumnType, ValueForm, read_layout
 from eventlog.sources.gbase.records import COMMON, FIELDS, ROWS, CdcRecord, RecordFrame, frames
-from eventlog.sources.gbase.rows import RowReader
+from eventlog.sources.gbase.rows import GBaseRowReader
 from eventlog.sources.gbase.values import TextRules
 from tests.gbase_client import OtherReader, Told
 
@@ -52,7 +52,7 @@ def read_by_us(frame: RecordFrame, layouts: dict[int, CapturedLayout], texts: Te
             layout = layouts[label] = read_layout(frame.data, frame.header_size)
             told["columns"] = [column.name for column in layout.columns]
     if kind in ROWS:
-        read = RowReader(layouts[label], texts or TextRules(), "auto")
+        read = GBaseRowReader(layouts[label], texts or TextRules(), "auto")
         told["values"] = plain(layouts[label], read(frame.data, frame.header_size))
     return told
 

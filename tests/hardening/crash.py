@@ -53,7 +53,7 @@ def prepare(engine: Engine, style: str) -> None:
     """A log and tracked tables."""
     from eventlog.sql.install import install
     from eventlog.sql.names import LogNames
-    from eventlog.sql.triggers import Options, Style, track
+    from eventlog.sql.triggers import Style, TriggerOptions, track
 
     with engine.begin() as connection:
         if engine.dialect.name == "sqlite":
@@ -61,7 +61,7 @@ def prepare(engine: Engine, style: str) -> None:
         for statement in TABLES:
             connection.execute(text(statement))
     install(engine, LogNames())
-    track(engine, ["usr", "item"], Options(style=Style(style)), LogNames())
+    track(engine, ["usr", "item"], TriggerOptions(style=Style(style)), LogNames())
 
 
 def configure(engine: Engine, folder: Path, aim: Target, url: str = "") -> Path:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Options, Style, track, trigger_states, untrack
+from eventlog.sql.triggers import Style, TriggerOptions, track, trigger_states, untrack
 from tests.hardening.contending import DEADLOCK, Received
 from tests.hardening.crash import prepare, waiting
 from tests.hardening.replaying import account_for_log, replay_xds, tables
@@ -94,7 +94,7 @@ def named(engine: Engine, column: str) -> int:
 
 
 def tracked(engine: Engine, style: str, *exclude: str) -> None:
-    track(engine, ["usr"], Options(style=Style(style), exclude=exclude), LogNames())
+    track(engine, ["usr"], TriggerOptions(style=Style(style), exclude=exclude), LogNames())
 
 
 @contextmanager

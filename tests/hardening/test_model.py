@@ -26,7 +26,7 @@ from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import account_for_log, written_key
 from tests.hardening.valued import Values, replay_values
@@ -89,7 +89,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule(table=st.sampled_from(sorted(CHILDREN)), style=styles)
     def track(self, table: str, style: str) -> None:
-        track(self.engine, [table], Options(style=Style(style), children=(CHILDREN[table],)), LogNames())
+        track(self.engine, [table], TriggerOptions(style=Style(style), children=(CHILDREN[table],)), LogNames())
 
     @rule(idu=users, note=values)
     def roll_back(self, idu: int, note: str | None) -> None:

@@ -26,7 +26,7 @@ from eventlog.sinks.kafka.settings import KafkaSettings, client_options
 from eventlog.sql.access import verbatim
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Options, track
+from eventlog.sql.triggers import TriggerOptions, track
 from tests.acceptance.command import eventlog
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, site, url_of
@@ -109,7 +109,7 @@ def published_under(engine: Engine, folder: Path, name: str) -> tuple[str, int]:
     quoted = '"' + name.replace('"', '""') + '"'
     with engine.begin() as connection:
         connection.execute(verbatim(f"CREATE TABLE {quoted} (id INTEGER NOT NULL PRIMARY KEY, {quoted} VARCHAR(40))"))
-    track(engine, [name], Options(), LogNames())
+    track(engine, [name], TriggerOptions(), LogNames())
     with engine.begin() as connection:
         connection.execute(verbatim(f"INSERT INTO {quoted} VALUES (1, 'x')"))
     assert list(log.statuses().values()) == ["N"]
@@ -246,7 +246,7 @@ def test_a_hostile_search_path_gets_nothing_of_the_owner(postgresql: Engine) -> 
     install(postgresql, LogNames())
     log = LogTable(postgresql)
     log.run("CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(40), lname VARCHAR(40))")
-    track(postgresql, ["usr"], Options(), LogNames())
+    track(postgresql, ["usr"], TriggerOptions(), LogNames())
     log.run("CREATE TABLE public.caught (who TEXT)")
     log.run("DROP ROLE IF EXISTS mallory")
     log.run("CREATE ROLE mallory")

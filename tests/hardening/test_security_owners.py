@@ -24,7 +24,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.rows import SqlRowReader
-from eventlog.sql.triggers import Options, State, Style, track, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.conformance.event_logs import LogTable
 from tests.support.logged import Logged, logged, run
 
@@ -155,7 +155,7 @@ def test_a_cast_of_the_owners_runs_with_no_rights_but_the_writers(
         table, style = f"app.usr_{number}", [Style.ROW_BACK, Style.FIELD][number % 2]
         if not owned:
             run(stage.admin, f"ALTER TABLE {table} OWNER TO CURRENT_USER")
-        track(stage.admin, [table], Options(style=style, rows=rows), LOG)
+        track(stage.admin, [table], TriggerOptions(style=style, rows=rows), LOG)
     run(stage.owner, *cast_traps(kind))
     for number, value in enumerate(TYPES.values()):
         write(stage.writer, changes(f"app.usr_{number}", value))
@@ -176,7 +176,7 @@ def test_a_key_of_the_owners_type_runs_nothing_with_other_rights(stage: Stage, r
         "CREATE TABLE app.usr (idu app.mood PRIMARY KEY, fname VARCHAR(40))",
         "CREATE TABLE app.usr_phone (idu app.mood REFERENCES app.usr ON DELETE CASCADE, phoneno VARCHAR(32))",
     )
-    track(stage.admin, ["app.usr"], Options(style=Style.FIELD, rows=rows), LOG)
+    track(stage.admin, ["app.usr"], TriggerOptions(style=Style.FIELD, rows=rows), LOG)
     stage.own(*cast_traps("AS ASSIGNMENT"))
     write(
         stage.owner,
@@ -211,7 +211,7 @@ def test_a_column_that_gets_the_owners_type_later_runs_nothing_with_other_rights
     stage: Stage, style: Style, rows: bool
 ) -> None:
     stage.own("CREATE TABLE app.usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40), kind VARCHAR(10))")
-    track(stage.admin, ["app.usr"], Options(style=style, rows=rows), LOG)
+    track(stage.admin, ["app.usr"], TriggerOptions(style=style, rows=rows), LOG)
     write(stage.writer, ["INSERT INTO app.usr VALUES (1, 'Ann', 'low')"])
     stage.own(
         *cast_traps("AS IMPLICIT"),
@@ -223,8 +223,8 @@ def test_a_column_that_gets_the_owners_type_later_runs_nothing_with_other_rights
         with pytest.raises(DBAPIError, match="a type of somebody's own making") if guarded else nullcontext():
             run(stage.writer, statement)
     assert stage.caught() == set()
-    assert {one.state for one in trigger_states(stage.admin, LOG)} & {State.OUTDATED}
-    track(stage.admin, ["app.usr"], Options(style=style, rows=rows), LOG)
+    assert {one.state for one in trigger_states(stage.admin, LOG)} & {TriggerCondition.OUTDATED}
+    track(stage.admin, ["app.usr"], TriggerOptions(style=style, rows=rows), LOG)
     write(stage.writer, ["UPDATE app.usr SET kind = 'high'"])
     assert stage.caught() == set()
     assert len(stage.logged()) >= 2
@@ -232,7 +232,7 @@ def test_a_column_that_gets_the_owners_type_later_runs_nothing_with_other_rights
 
 def test_the_types_of_the_database_may_still_change_under_the_triggers(stage: Stage) -> None:
     stage.own("CREATE TABLE app.usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40))")
-    track(stage.admin, ["app.usr"], Options(style=Style.FIELD), LOG)
+    track(stage.admin, ["app.usr"], TriggerOptions(style=Style.FIELD), LOG)
     stage.own("ALTER TABLE app.usr ALTER idu TYPE bigint, ALTER fname TYPE text")
     run(stage.writer, "INSERT INTO app.usr VALUES (1, 'Ann')")
     assert stage.logged() == [(1, "idu=1", "fname", None, "Ann")]
@@ -263,8 +263,8 @@ def test_planning_a_query_of_the_owners_table_runs_nothing_with_other_rights(
             for trap in PLANNED[:4]
         ),
     )
-    track(stage.admin, ["app.usr"], Options(style=style, rows=rows, when="fname <> 'nobody'"), LOG)
-    track(stage.admin, ["app.usr"], Options(style=style, rows=rows), LOG)
+    track(stage.admin, ["app.usr"], TriggerOptions(style=style, rows=rows, when="fname <> 'nobody'"), LOG)
+    track(stage.admin, ["app.usr"], TriggerOptions(style=style, rows=rows), LOG)
     write(
         stage.writer,
         [
@@ -287,7 +287,7 @@ def test_a_policy_on_the_parent_loses_nothing_and_runs_nothing_with_other_rights
         "CREATE TABLE app.usr_phone (idu INTEGER REFERENCES app.usr ON DELETE CASCADE, phoneno VARCHAR(32))",
         "INSERT INTO app.usr VALUES (1, 'Ann')",
     )
-    track(stage.admin, ["app.usr"], Options(style=Style.FIELD), LOG)
+    track(stage.admin, ["app.usr"], TriggerOptions(style=Style.FIELD), LOG)
     stage.own(*PLANNED[4:])
     write(stage.writer, ["INSERT INTO app.usr_phone VALUES (1, '555')", "DELETE FROM app.usr_phone"])
     assert stage.caught() == set()
@@ -301,7 +301,7 @@ def test_a_policy_on_the_parent_loses_nothing_and_runs_nothing_with_other_rights
 def test_a_condition_is_asked_with_the_writers_rights(stage: Stage, condition: str) -> None:
     stage.own("CREATE TABLE app.usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40), kind app.mood)")
     stage.own(*cast_traps("AS IMPLICIT"))
-    track(stage.admin, ["app.usr"], Options(style=Style.FIELD, when=condition), LOG)
+    track(stage.admin, ["app.usr"], TriggerOptions(style=Style.FIELD, when=condition), LOG)
     write(stage.writer, changes("app.usr", "'low'")[:2])
     assert stage.caught() == set()
     assert (1, "idu=1", "kind", None, "low") in stage.logged()
@@ -309,7 +309,7 @@ def test_a_condition_is_asked_with_the_writers_rights(stage: Stage, condition: s
 
 def test_what_the_reading_trigger_hands_over_is_not_for_a_writer_to_say(stage: Stage) -> None:
     stage.own("CREATE TABLE app.usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40))")
-    track(stage.admin, ["app.usr"], Options(style=Style.FIELD, when="fname = 'Ann'"), LOG)
+    track(stage.admin, ["app.usr"], TriggerOptions(style=Style.FIELD, when="fname = 'Ann'"), LOG)
     forged = '[[["idu=9", 1, "fname", null, "forged"]]]'
     run(
         stage.writer,
@@ -335,7 +335,7 @@ def publishing(stage: Stage) -> Iterator[Publishing]:
     names = (f"publisher_{number}", f"reader_{number}")
     run(stage.admin, *(f"CREATE ROLE {name} LOGIN" for name in names))
     stage.own(*READ)
-    track(stage.admin, ["app.usr"], Options(), LOG)
+    track(stage.admin, ["app.usr"], TriggerOptions(), LOG)
     give_rights(stage.admin, Roles(publisher=names[0], reader=names[1]), LOG)
     urls = [stage.admin.url.set(username=name).render_as_string(hide_password=False) for name in names]
     try:
@@ -438,7 +438,7 @@ def test_a_type_of_the_owners_is_read_back_without_its_casts(stage: Stage) -> No
 
 def test_an_owner_who_changes_is_told(stage: Stage, tmp_path: Path) -> None:
     run(stage.admin, "CREATE TABLE app.usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40))")
-    track(stage.admin, ["app.usr"], Options(), LOG)
+    track(stage.admin, ["app.usr"], TriggerOptions(), LOG)
     source = SourceConfig(
         url=stage.admin.url.render_as_string(hide_password=False), log="capture.event_log", schema="app"
     )
@@ -447,14 +447,14 @@ def test_an_owner_who_changes_is_told(stage: Stage, tmp_path: Path) -> None:
     run(stage.admin, f"ALTER TABLE app.usr OWNER TO {stage.owner.url.username}")
     said = [point.said for point in check(lambda: config) if point.name == "owners"]
     assert any(one.startswith("app.usr belongs to mallory") for one in said)
-    track(stage.admin, ["app.usr"], Options(), LOG)
+    track(stage.admin, ["app.usr"], TriggerOptions(), LOG)
     said = [point.said for point in check(lambda: config) if point.name == "owners"]
     assert not any(one.startswith("app.usr belongs to mallory") for one in said)
 
 
 def test_a_login_without_rights_reaches_nothing(stage: Stage) -> None:
     stage.own(*READ)
-    track(stage.admin, ["app.usr"], Options(), LOG)
+    track(stage.admin, ["app.usr"], TriggerOptions(), LOG)
     run(
         stage.admin,
         f"CREATE SCHEMA strangers AUTHORIZATION {stage.writer.url.username}",

@@ -19,8 +19,8 @@ from eventlog.sources.log.source import LogSource
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.rows import SqlRowReader
-from eventlog.sql.triggers import Options as TrackOptions
 from eventlog.sql.triggers import Style, track
+from eventlog.sql.triggers import TriggerOptions as TrackOptions
 from tests.integration.publishing import url_of
 from tests.support.sinks import opened
 

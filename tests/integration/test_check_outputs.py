@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.admin.check import Level, Point
+from eventlog.admin.check import Point, PointLevel
 from eventlog.admin.check.outputs import output_points
 from eventlog.config.settings import Config, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
@@ -25,13 +25,13 @@ def of(output: OutputConfig) -> Point:
 
 
 def test_a_folder_that_stands_is_ok_and_stays_as_it_is(tmp_path: Path) -> None:
-    assert of(FilesOutput(path=str(tmp_path))).level is Level.OK
+    assert of(FilesOutput(path=str(tmp_path))).level is PointLevel.OK
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_still_to_be_made_is_a_warning(tmp_path: Path) -> None:
     point = of(FilesOutput(path=str(tmp_path / "mount" / "out")))
-    assert (point.level, point.exit_code) == (Level.WARNING, 0)
+    assert (point.level, point.exit_code) == (PointLevel.WARNING, 0)
     assert not (tmp_path / "mount").exists()
 
 
@@ -39,7 +39,7 @@ def test_a_folder_that_is_still_to_be_made_is_a_warning(tmp_path: Path) -> None:
 def test_a_file_where_the_folder_should_be_fails(tmp_path: Path, below: str) -> None:
     (tmp_path / "taken").touch()
     point = of(FilesOutput(path=f"{tmp_path}/taken{below}"))
-    assert (point.level, point.exit_code) == (Level.FAILURE, EX_CONFIG)
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_CONFIG)
     assert f"{tmp_path}/taken is something else" in point.said
 
 
@@ -48,7 +48,7 @@ def test_a_folder_that_may_not_be_written_fails(tmp_path: Path, monkeypatch: pyt
     if os.geteuid() == 0:  # whom the system lets write everywhere
         monkeypatch.setattr(os, "access", lambda path, mode: mode & ~(Path(path).stat().st_mode >> 6) == 0)
     point = of(FilesOutput(path=str(tmp_path)))
-    assert (point.level, point.exit_code) == (Level.FAILURE, EX_CONFIG)
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_CONFIG)
     assert "cannot be written" in point.said
 
 
@@ -69,14 +69,14 @@ def _take_one(open_port: socket.socket) -> None:
 
 def test_an_address_where_somebody_listens_is_ok() -> None:
     with listener() as port:
-        assert of(HttpOutput(url=f"http://127.0.0.1:{port}/in?token=s3cret")).level is Level.OK
+        assert of(HttpOutput(url=f"http://127.0.0.1:{port}/in?token=s3cret")).level is PointLevel.OK
 
 
 def test_an_address_where_nobody_listens_fails_and_shows_no_secret() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     point = of(HttpOutput(url=f"http://127.0.0.1:{port}/in?token=s3cret"))
-    assert (point.level, point.exit_code) == (Level.FAILURE, EX_UNAVAILABLE)
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
     assert f"http://127.0.0.1:{port} cannot be reached" in point.said
     assert "s3cret" not in point.said
 
@@ -84,11 +84,11 @@ def test_an_address_where_nobody_listens_fails_and_shows_no_secret() -> None:
 def test_an_https_address_that_speaks_no_tls_fails() -> None:
     with listener() as port:
         point = of(HttpOutput(url=f"https://127.0.0.1:{port}/in", connect_timeout=5))
-    assert (point.level, point.exit_code) == (Level.FAILURE, EX_UNAVAILABLE)
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
 
 
 def test_standard_output_is_always_there() -> None:
-    assert of(StdoutOutput()).level is Level.OK
+    assert of(StdoutOutput()).level is PointLevel.OK
 
 
 def test_the_command_ends_with_the_code_of_the_first_failure(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from eventlog.core.errors import EX_TRY_AGAIN, SourceError
 from eventlog.sql import dialect
 from eventlog.sql.install import install, uninstall
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Options, State, Style, track, trigger_states, untrack
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states, untrack
 from tests.support.logged import USR, logged, run
 from tests.support.servers import databases
 
@@ -30,7 +30,7 @@ def usr(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engi
 @pytest.mark.parametrize(
     "change",
     [
-        lambda engine: track(engine, ["usr"], Options(style=Style.FIELD)),
+        lambda engine: track(engine, ["usr"], TriggerOptions(style=Style.FIELD)),
         lambda engine: untrack(engine, ["usr"]),
         lambda engine: uninstall(engine, LogNames(), purge=True),
     ],
@@ -43,7 +43,7 @@ def test_a_table_that_is_in_use_is_not_waited_for_for_ever(usr: Engine, change: 
             change(usr)
         assert (told.value.may_pass, told.value.exit_code) == (True, EX_TRY_AGAIN)
         writer.commit()
-    assert {state.state for state in trigger_states(usr)} == {State.CURRENT}
+    assert {state.state for state in trigger_states(usr)} == {TriggerCondition.CURRENT}
     run(usr, "INSERT INTO usr (idu) VALUES (2)")
     assert [row[:2] for row in logged(usr)] == [(5, "idu=1"), (5, "idu=2")]
     change(usr)
@@ -53,6 +53,6 @@ def test_a_session_waits_for_locks_as_before_when_it_is_done(usr: Engine) -> Non
     asked = {"postgresql": "SHOW lock_timeout", "mysql": "SELECT @@lock_wait_timeout = @@GLOBAL.lock_wait_timeout"}
     with usr.connect() as connection:
         before = connection.execute(text(asked[usr.dialect.name])).scalar()
-    track(usr, ["usr"], Options(style=Style.FIELD_BACK))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD_BACK))
     with usr.connect() as connection:
         assert connection.execute(text(asked[usr.dialect.name])).scalar() == before

@@ -23,7 +23,7 @@ from eventlog.sources.gbase.emulator import GBASE, INFORMIX, RecordDialect, reco
 from eventlog.sources.gbase.files import chunks_of
 from eventlog.sources.gbase.layout import CapturedLayout, ColumnType, ValueForm, layout_of
 from eventlog.sources.gbase.records import ROWS, CdcRecord, RecordFrame
-from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, RowReader
+from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, GBaseRowReader
 from eventlog.sources.gbase.values import TextRules
 from tests.gbase_client import OtherReader, classpath
 from tests.gbase_client.comparing import NAMES, read_by_both, split
@@ -197,7 +197,7 @@ def test_the_driver_reads_intervals_alike(driver: OtherReader, data: st.DataObje
     end = f"fraction({data.draw(st.integers(1, 5))})" if last == "fraction" else last
     layout = layout_of(7, f"c1 interval {first}({digits}) to {end}")
     row = row_record(CdcRecord.INSERT, 9, 3, layout, data.draw(rows(layout)), INFORMIX)
-    own = RowReader(layout, TextRules(), "auto")(row, 36)["c1"]
+    own = GBaseRowReader(layout, TextRules(), "auto")(row, 36)["c1"]
     other = driver.tell(table_record(layout), row)["value"]
     assert (other and other.strip()) == own
 
@@ -207,7 +207,7 @@ def of_bytes(client: OtherReader, text: str, value: str) -> tuple[Any, Any]:
     layout, data = layout_of(7, f"c1 {text}"), bytes.fromhex(value)
     sizes = struct.pack(f">{len(layout.varying)}I", *[len(data)] * len(layout.varying))
     row = record(CdcRecord.INSERT, 9, 3, 7, 0, sizes=sizes, payload=data)
-    own = RowReader(layout, TextRules(), "auto")(row, FIXED_HEADER_BYTES + len(sizes))["c1"]
+    own = GBaseRowReader(layout, TextRules(), "auto")(row, FIXED_HEADER_BYTES + len(sizes))["c1"]
     table, other = client.read([table_record(layout), row])
     return own, other["values"]["c1"] if "values" in other else table.get("failed", other.get("failed"))
 
@@ -273,5 +273,5 @@ def test_the_client_fails_where_a_read_cuts_a_record(client: OtherReader) -> Non
 def test_the_driver_takes_an_intervals_field_without_digits_for_one_of_none(driver: OtherReader) -> None:
     layout = layout_of(7, "c1 interval hour to second")
     row = row_record(CdcRecord.INSERT, 9, 3, layout, {"c1": "-1:02:03"}, INFORMIX)
-    assert RowReader(layout, TextRules(), "auto")(row, FIXED_HEADER_BYTES) == {"c1": "-1:02:03"}
+    assert GBaseRowReader(layout, TextRules(), "auto")(row, FIXED_HEADER_BYTES) == {"c1": "-1:02:03"}
     assert driver.tell(table_record(layout), row) == {"value": " 0:00:00"}

@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from eventlog.config.settings import Config, HttpOutput, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
 from eventlog.daemon import Publisher
-from eventlog.sinks.http.receiver import Delivery, Receiver
+from eventlog.sinks.http.receiver import ReceivedDocument, Receiver
 from eventlog.xds.read import Level, read_statuses
 from tests.conformance.event_logs import LogTable, installed
 
@@ -46,17 +46,17 @@ def post(url: str, body: bytes, identity: str | None = "7", **headers: str) -> t
 
 @pytest.mark.parametrize("level", list(Level))
 def test_every_event_is_answered_with_the_chosen_status(level: Level) -> None:
-    came: list[Delivery] = []
+    came: list[ReceivedDocument] = []
     receiver = Receiver(came.append, answer=level)
     with receiving(receiver):
         status, reply = post(receiver.url, DOCUMENT)
     assert status == 200
     assert [(found.level, found.event_id) for found in read_statuses(reply)] == [(level, "1-2")]
-    assert came == [Delivery(id="7", body=DOCUMENT, events=("1-2",))]
+    assert came == [ReceivedDocument(id="7", body=DOCUMENT, events=("1-2",))]
 
 
 def test_a_document_that_was_taken_is_recognised_and_one_that_was_not_is_new() -> None:
-    came: list[Delivery] = []
+    came: list[ReceivedDocument] = []
     taking, refusing = Receiver(came.append), Receiver(came.append, answer=Level.RETRY)
     for receiver in (taking, refusing):
         with receiving(receiver):
@@ -67,7 +67,7 @@ def test_a_document_that_was_taken_is_recognised_and_one_that_was_not_is_new() -
 
 
 def test_the_same_document_under_another_plan_is_no_repeat() -> None:
-    came: list[Delivery] = []
+    came: list[ReceivedDocument] = []
     receiver = Receiver(came.append)
     with receiving(receiver):
         for plan in ("a", "a", "b", "b"):
@@ -76,7 +76,7 @@ def test_the_same_document_under_another_plan_is_no_repeat() -> None:
 
 
 def test_a_publisher_that_was_replaced_is_refused_and_those_of_other_logs_are_not() -> None:
-    came: list[Delivery] = []
+    came: list[ReceivedDocument] = []
     receiver = Receiver(came.append)
     sent = [("ours", "5", 200), ("ours", "4", 409), ("theirs", "4", 200), ("ours", "5", 200), ("ours", "x", 409)]
     with receiving(receiver):
@@ -87,7 +87,7 @@ def test_a_publisher_that_was_replaced_is_refused_and_those_of_other_logs_are_no
 
 
 def test_with_a_folder_documents_are_kept_once_and_known_after_a_restart(tmp_path: Path) -> None:
-    came: list[Delivery] = []
+    came: list[ReceivedDocument] = []
     for _ in range(2):
         receiver = Receiver(came.append, folder=tmp_path)
         with receiving(receiver):
@@ -98,7 +98,7 @@ def test_with_a_folder_documents_are_kept_once_and_known_after_a_restart(tmp_pat
 
 @pytest.mark.parametrize("body", [b"", b"nonsense", b"<nds/>", b"<!DOCTYPE nds><nds><input/></nds>"])
 def test_what_is_no_document_is_refused_with_a_sentence(body: bytes) -> None:
-    came: list[Delivery] = []
+    came: list[ReceivedDocument] = []
     receiver = Receiver(came.append)
     with receiving(receiver):
         status, said = post(receiver.url, body)
@@ -160,7 +160,7 @@ def publisher(log: LogTable, url: str, batch_size: int = 2) -> Publisher:
 def test_the_answer_decides_about_the_rows(log: LogTable, level: Level, letters: str, reasons: set[str]) -> None:
     for number in (1, 2, 3):
         log.write(number, f"idu={number}")
-    came: list[Delivery] = []
+    came: list[ReceivedDocument] = []
     receiver = Receiver(came.append, answer=level)
     with receiving(receiver), publisher(log, receiver.url) as publishing:
         report = publishing.run_once()
@@ -175,7 +175,7 @@ def test_after_a_lost_answer_the_same_documents_come_again_and_are_recognised(
 ) -> None:
     for number in (1, 2):
         log.write(number, f"idu={number}")
-    came: list[Delivery] = []
+    came: list[ReceivedDocument] = []
     receiver = Receiver(came.append)
     with receiving(receiver), publisher(log, receiver.url, 1) as publishing:
         with monkeypatch.context() as crash:

@@ -19,7 +19,7 @@ from eventlog.sql.access import transaction
 from eventlog.sql.install import install, install_sql, uninstall_sql
 from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
-from eventlog.sql.triggers import Options, State, Style, track, track_sql, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, track_sql, trigger_states
 from tests.integration.publishing import until
 from tests.support.logged import USR, left_by, logged, run
 from tests.support.servers import absent, mysqls
@@ -77,7 +77,7 @@ def account(usr: Engine) -> Iterator[Engine]:
     run(usr, f"DROP USER `{name}`@`%`")
 
 
-def states(engine: Engine) -> list[State]:
+def states(engine: Engine) -> list[TriggerCondition]:
     return [state.state for state in trigger_states(engine)]
 
 
@@ -101,7 +101,9 @@ def test_the_perpetrator_is_the_writer_without_the_host_and_needs_no_right_on_th
 def test_an_installer_with_the_least_rights_replaces_triggers(usr: Engine, account: Engine) -> None:
     give_rights(usr, Roles(installer=f"{account.url.username}@%"), tables=["usr"])
     track(account, ["usr"])
-    assert {state.state for state in track(account, ["usr"], Options(style=Style.FIELD))} == {State.CURRENT}
+    assert {state.state for state in track(account, ["usr"], TriggerOptions(style=Style.FIELD))} == {
+        TriggerCondition.CURRENT
+    }
     run(usr, JACK)
     assert [row[0] for row in logged(usr)] == [1, 1]
 
@@ -109,11 +111,11 @@ def test_an_installer_with_the_least_rights_replaces_triggers(usr: Engine, accou
 def test_triggers_of_others_on_the_same_table_are_left_alone(usr: Engine) -> None:
     run(usr, "CREATE TRIGGER theirs AFTER INSERT ON usr FOR EACH ROW SET @theirs = NEW.idu")
     track(usr, ["usr"])
-    track(usr, ["usr"], Options(style=Style.FIELD_BACK))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD_BACK))
     with usr.begin() as connection:
         connection.exec_driver_sql(JACK)
         assert connection.exec_driver_sql("SELECT @theirs").scalar() == 1
-    assert states(usr) == [State.CURRENT] * 6  # the child table's three, too
+    assert states(usr) == [TriggerCondition.CURRENT] * 6  # the child table's three, too
 
 
 def test_scripts_run_by_the_shell_make_a_log_and_current_triggers_and_take_them_off(
@@ -124,8 +126,8 @@ def test_scripts_run_by_the_shell_make_a_log_and_current_triggers_and_take_them_
 
     by_shell(install_sql("mysql://"))
     run(server, *USR)
-    by_shell(track_sql(server, ["usr"], Options(style=Style.FIELD, when="fname <> 'it''s \\\\'")))
-    assert states(server) == [State.CURRENT] * 6
+    by_shell(track_sql(server, ["usr"], TriggerOptions(style=Style.FIELD, when="fname <> 'it''s \\\\'")))
+    assert states(server) == [TriggerCondition.CURRENT] * 6
     run(server, JACK)
     assert [row[2] for row in logged(server)] == ["fname", "lname"]
     by_shell(uninstall_sql(server, purge=True))
@@ -152,7 +154,7 @@ def test_no_change_is_lost_while_triggers_are_replaced(usr: Engine) -> None:
     writer = Thread(target=write)
     writer.start()
     for style in (Style.FIELD_BACK, Style.ROW_BACK) * 8:
-        track(usr, ["usr"], Options(style=style))
+        track(usr, ["usr"], TriggerOptions(style=style))
     done.set()
     writer.join()
     assert failures == []
@@ -214,7 +216,7 @@ def test_a_log_of_another_database_is_named_in_full(usr: Engine) -> None:
     names = LogNames(table="event_log", schema=str(usr.url.database))
     track(usr, [f"{other}.t"], names=names)
     assert left_by(usr, f"INSERT INTO {other}.t VALUES (1)") == [(5, "k=1", None, None, None)]
-    assert {state.state for state in trigger_states(usr, names)} == {State.CURRENT}
+    assert {state.state for state in trigger_states(usr, names)} == {TriggerCondition.CURRENT}
     assert trigger_states(usr) == []
 
 
@@ -228,7 +230,7 @@ def test_the_log_of_the_same_name_in_another_database_is_another_log(usr: Engine
     track(other, ["usr"])
     run(other, JACK)
     other.dispose()
-    assert states(usr) == [State.CURRENT] * 6
+    assert states(usr) == [TriggerCondition.CURRENT] * 6
     assert logged(usr) == []
 
 

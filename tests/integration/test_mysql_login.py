@@ -9,7 +9,7 @@ import pytest
 from pymysql import _auth
 from sqlalchemy import Engine
 
-from eventlog.admin.check import Level, check
+from eventlog.admin.check import PointLevel, check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import ConfigError, InstallError, SourceError
 from eventlog.sql.connect import connect
@@ -17,7 +17,7 @@ from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
-from eventlog.sql.triggers import Options, State, Style, track, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import USR, left_by, run
 from tests.support.servers import absent
 
@@ -66,7 +66,7 @@ def test_what_the_driver_lacks_for_a_login_is_told(
     ):
         connect(url).connect()
     *_, point = check(lambda: Config(source=SourceConfig(url=url)))
-    assert (point.name, point.level) == ("connection", Level.FAILURE)
+    assert (point.name, point.level) == ("connection", PointLevel.FAILURE)
 
 
 def test_a_server_that_its_administrators_have_to_themselves_is_tried_again(mysql: Engine, account: str) -> None:
@@ -96,7 +96,7 @@ def distrusted(mysql: Engine, account: str) -> Iterator[Engine]:
     run(mysql, "SET GLOBAL log_bin_trust_function_creators = 1")
 
 
-def tracking(engine: Engine) -> Level:
+def tracking(engine: Engine) -> PointLevel:
     """What `eventlog check` says about making triggers."""
     url = engine.url.render_as_string(hide_password=False)
     return {point.name: point.level for point in check(lambda: Config(source=SourceConfig(url=url)))}["tracking"]
@@ -105,14 +105,14 @@ def tracking(engine: Engine) -> Level:
 def test_who_may_make_no_triggers_because_of_the_binary_log_loses_none(mysql: Engine, distrusted: Engine) -> None:
     track(mysql, ["usr"])
     with pytest.raises(InstallError, match=r"without the right SUPER.*log_bin_trust_function_creators to 1"):
-        track(distrusted, ["usr"], Options(style=Style.FIELD))
-    assert {state.state for state in trigger_states(mysql)} == {State.CURRENT}
+        track(distrusted, ["usr"], TriggerOptions(style=Style.FIELD))
+    assert {state.state for state in trigger_states(mysql)} == {TriggerCondition.CURRENT}
     assert left_by(mysql, "INSERT INTO usr (idu) VALUES (1)") == [(5, "idu=1", None, None, None)]
-    assert (tracking(distrusted), tracking(mysql)) == (Level.WARNING, Level.OK)
+    assert (tracking(distrusted), tracking(mysql)) == (PointLevel.WARNING, PointLevel.OK)
 
 
 @pytest.mark.parametrize("mended", ["GRANT SUPER ON *.* TO {}", "SET GLOBAL log_bin_trust_function_creators = 1"])
 def test_each_of_the_ways_out_is_one(mysql: Engine, distrusted: Engine, mended: str) -> None:
     run(mysql, mended.format(distrusted.url.username))
-    assert tracking(distrusted) is Level.OK
-    assert {state.state for state in track(distrusted, ["usr"])} == {State.CURRENT}
+    assert tracking(distrusted) is PointLevel.OK
+    assert {state.state for state in track(distrusted, ["usr"])} == {TriggerCondition.CURRENT}

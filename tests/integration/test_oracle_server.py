@@ -20,8 +20,8 @@ from eventlog.sql.install import install, revisions, uninstall
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect, reflect_table
 from eventlog.sql.rows import SqlRowReader
-from eventlog.sql.triggers.installed import State
-from eventlog.sql.triggers.plan import Options, Style
+from eventlog.sql.triggers.installed import TriggerCondition
+from eventlog.sql.triggers.plan import Style, TriggerOptions
 from eventlog.sql.triggers.track import track, trigger_states
 
 pytestmark = pytest.mark.xdist_group("oracle")
@@ -110,7 +110,7 @@ def test_the_log_refuses_what_no_valid_writer_writes(usr: Engine) -> None:
 
 
 def test_triggers_log_fields(usr: Engine) -> None:
-    track(usr, ["usr"], Options(style=Style.FIELD))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
     assert logged(usr, *CHANGES) == FIELDS
 
 
@@ -122,13 +122,13 @@ def test_triggers_log_rows_to_read_back(usr: Engine) -> None:
 
 
 def test_deleting_a_parent_deletes_its_children_and_fails_nobody(usr: Engine) -> None:
-    track(usr, ["usr"], Options(style=Style.FIELD, when="idu < 100"))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD, when="idu < 100"))
     rows = logged(usr, "INSERT INTO usr (idu) VALUES (1)", "INSERT INTO usr_phone VALUES (1, '2')", "DELETE FROM usr")
     assert rows[-1] == (4, "IDU=1", None, None, None)
 
 
 def test_the_session_of_the_writer_decides_nothing(usr: Engine) -> None:
-    track(usr, ["usr"], Options(style=Style.FIELD, columns=("FNAME", "SHARES", "BORN")))
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD, columns=("FNAME", "SHARES", "BORN")))
     with usr.begin() as connection:
         for setting in ("NLS_COMP = LINGUISTIC", "NLS_SORT = BINARY_CI", "NLS_NUMERIC_CHARACTERS = ',.'"):
             connection.execute(text(f"ALTER SESSION SET {setting}"))
@@ -157,15 +157,15 @@ def test_keys_parse_back(oracle: Engine) -> None:
 
 def test_triggers_are_current_until_somebody_disables_them(usr: Engine) -> None:
     track(usr, ["usr"])
-    assert {state.state for state in trigger_states(usr)} == {State.CURRENT}
+    assert {state.state for state in trigger_states(usr)} == {TriggerCondition.CURRENT}
     track(usr, ["usr"])
     run(usr, "ALTER TRIGGER event_log_usr_change DISABLE")
-    assert State.DISABLED in {state.state for state in trigger_states(usr)}
+    assert TriggerCondition.DISABLED in {state.state for state in trigger_states(usr)}
 
 
 def test_a_condition_that_cannot_be_asked_is_refused_and_writers_go_on(usr: Engine) -> None:
     with pytest.raises(InstallError, match="cannot be asked"):
-        track(usr, ["usr"], Options(when="nonsense = 1"))
+        track(usr, ["usr"], TriggerOptions(when="nonsense = 1"))
     run(usr, "INSERT INTO usr (idu) VALUES (1)")
     assert ask(usr, "SELECT COUNT(*) FROM usr") == [(1,)]
 

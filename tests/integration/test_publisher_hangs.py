@@ -17,7 +17,7 @@ from eventlog.core.model import Document, Outcome
 from eventlog.daemon.logging import journal
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.service import Service
-from eventlog.daemon.vitals import Vitals
+from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.sinks.files import FileSink
 from eventlog.xds.write import XdsFormat
@@ -41,7 +41,7 @@ def test_who_hangs_gives_no_sign_of_life_so_that_a_watchdog_can_notice(sqlite: E
     log = site(sqlite)
     signs: list[bool] = []
     sink = Hanging(tmp_path)
-    vitals = Vitals(on_move=lambda: signs.append(sink.reached.is_set() and not sink.free.is_set()))
+    vitals = PublisherHealth(on_move=lambda: signs.append(sink.reached.is_set() and not sink.free.is_set()))
     outputs = [Output(format=XdsFormat(), sink=sink)]
     with in_thread(Publisher(config_of(sqlite, tmp_path, lease=0.5), outputs=outputs, vitals=vitals)):
         until(lambda: signs, "it shows life while it has nothing to do")
@@ -61,7 +61,7 @@ def test_who_waits_for_a_database_that_is_away_hears_that_it_is_another_one_now(
     log.write(1)
     away = Config(source=SourceConfig(url="postgresql+psycopg://idm@127.0.0.1:1/app"))
     found = [config_of(sqlite, tmp_path / "out")]
-    told, vitals = io.StringIO(), Vitals()
+    told, vitals = io.StringIO(), PublisherHealth()
 
     def read() -> Config:
         if broken and "reload_failed" not in told.getvalue():

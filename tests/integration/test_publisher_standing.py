@@ -16,7 +16,7 @@ from eventlog.config.settings import Config, HttpOutput
 from eventlog.core.errors import OK, OccupiedError, SinkError
 from eventlog.daemon.ledger import Ledger
 from eventlog.daemon.publisher import Publisher
-from eventlog.delivery.output import Standing
+from eventlog.delivery.output import OutputState
 from eventlog.sinks.files import FileSink
 from eventlog.sources.log.lock import LogLock
 from eventlog.sql.log import Log
@@ -115,16 +115,16 @@ def test_entries_are_few_and_only_of_who_has_the_seat(sqlite: Engine) -> None:
     assert lock.take()
     ledger = Ledger(lock)
     for number in (1, 2, 3):
-        ledger.enter({"out": Standing(document="d", position=(number,), at=1.0)})
+        ledger.enter({"out": OutputState(document="d", position=(number,), at=1.0)})
     assert facts(sqlite, log.names).outputs["out"].position == (1,)
-    ledger.enter({"out": Standing(document="d", position=(3,), at=1.0)}, now=True)
+    ledger.enter({"out": OutputState(document="d", position=(3,), at=1.0)}, now=True)
     assert facts(sqlite, log.names).outputs["out"].position == (3,)
     with log.transaction() as connection:
         connection.exec_driver_sql(
             "UPDATE event_log_mark SET value = '2999-01-01 00:00:00 other' WHERE name = 'publisher'"
         )
     with pytest.raises(OccupiedError):
-        ledger.enter({"out": Standing(document="d", position=(4,), at=1.0)}, now=True)
+        ledger.enter({"out": OutputState(document="d", position=(4,), at=1.0)}, now=True)
     assert facts(sqlite, log.names).outputs["out"].position == (3,)
 
 
@@ -132,7 +132,7 @@ def test_what_a_receiver_says_does_not_command_the_terminal(sqlite: Engine, caps
     log = Log(sqlite, site(sqlite).names)
     lock = LogLock(log, 60.0)
     assert lock.take()
-    Ledger(lock).enter({"out": Standing(error="no\x1b[2Jthing", failed_at=1.0)})
+    Ledger(lock).enter({"out": OutputState(error="no\x1b[2Jthing", failed_at=1.0)})
     assert exit_code(["status", "--database", str(sqlite.url)]) == OK
     said = capsys.readouterr().out
     assert "\x1b" not in said

@@ -41,7 +41,7 @@ def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
     """A clock that says one at night, looked at again and again by every publisher that is made after this."""
     clock = Wall(1)
     monkeypatch.setattr(rest, "LOOK_UP", 0.01)
-    monkeypatch.setattr(rest.Rest.__init__, "__defaults__", (clock,))
+    monkeypatch.setattr(rest.CycleWait.__init__, "__defaults__", (clock,))
     return clock
 
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from eventlog.admin.check.log import log_points
-from eventlog.admin.check.point import Level, Point
+from eventlog.admin.check.point import Point, PointLevel
 from eventlog.admin.status import facts
 from eventlog.daemon.publisher import Publisher
 from tests.conformance.event_logs import LogTable
@@ -80,12 +80,12 @@ def test_a_missing_right_on_one_table_holds_its_rows_and_is_told(postgresql: Eng
                 one.startswith("Rows of secret wait: ") and said in one for one in facts(engine, log.names).sentences()
             )
             [point] = rights(engine, log, tmp_path / "out")
-            assert (point.level, said in point.said) == (Level.WARNING, True)
+            assert (point.level, said in point.said) == (PointLevel.WARNING, True)
         log.run("GRANT SELECT ON secret TO publishes")
         with Publisher(config_of(engine, tmp_path / "out")) as publisher:
             list(publisher.rounds(until_empty=True))
         [point] = rights(engine, log, tmp_path / "out")
-        assert point.level is Level.OK
+        assert point.level is PointLevel.OK
     assert "".join(log.statuses().values()) == "SSSSSSSS"
     assert facts(postgresql, log.names).unread == {}
     assert sum(map(len, published(tmp_path / "out").values())) > 0

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.integration.publishing import config_of
 from tests.support.logged import run
 
@@ -62,7 +62,7 @@ def bodies(engine: Engine, folder: Path) -> list[str]:
 def test_what_is_changed_through_a_view_is_published_under_its_mapped_names(
     view: Engine, tmp_path: Path, style: Style
 ) -> None:
-    track(view, ["view_usr"], Options(style=style))
+    track(view, ["view_usr"], TriggerOptions(style=style))
     run(view, "INSERT INTO phone VALUES (1, '11')", "INSERT INTO view_usr VALUES (1, 'Jack', 2, '22')")
     place = "table=view_usr,schema=public" if dialect_of(view).schemas else "table=view_usr"
     told = "\n".join(bodies(view, tmp_path))

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
 from eventlog.admin.refresh import GO_ON
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, track
+from eventlog.sql.triggers import TriggerOptions, track
 from tests.integration.publishing import until, url_of
 from tests.support.logged import run
 
@@ -35,7 +35,7 @@ def site(postgresql: Engine) -> Engine:
         "INSERT INTO grp SELECT 'group ' || n FROM generate_series(1, 100) AS n",
     )
     install(postgresql)
-    track(postgresql, ["usr", "grp"], Options())
+    track(postgresql, ["usr", "grp"], TriggerOptions())
     return postgresql
 
 

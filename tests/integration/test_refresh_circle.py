@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.mirror.apply import Mirrors
-from eventlog.admin.refresh import Pace, Refresh, Stand, loads
+from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import Document, Outcome
@@ -31,8 +31,8 @@ from eventlog.sources.log.source import LogSource
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.rows import SqlRowReader
-from eventlog.sql.triggers import Options as TrackOptions
 from eventlog.sql.triggers import Style, located, track
+from eventlog.sql.triggers import TriggerOptions as TrackOptions
 from tests.integration.publishing import url_of
 from tests.support.sinks import opened
 
@@ -114,7 +114,7 @@ class Circle:
     def refresh(self, chunk: int) -> Iterator[Stand]:
         """A refresh, from wherever the last one was broken off."""
         [load] = loads(self.engine, self.log.names, ["t"], None, None)
-        work = Refresh(self.log, load, Pace(chunk=chunk))
+        work = Refresh(self.log, load, RefreshPace(chunk=chunk))
         return work.steps(work.begin())
 
     def publish(self) -> None:

@@ -10,7 +10,7 @@ from threading import Event, Thread
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.admin.refresh import Pace, Refresh, Stand, loads, work_on
+from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads, work_on
 from eventlog.admin.refresh.ranges import Stands
 from tests.integration.test_refresh_circle import COUNT, Circle, kept, some_changes
 from tests.support.servers import databases
@@ -18,7 +18,7 @@ from tests.support.servers import databases
 
 def refresh(circle: Circle, chunk: int) -> Refresh:
     [load] = loads(circle.engine, circle.log.names, ["t"], None, None)
-    return Refresh(circle.log, load, Pace(chunk=chunk))
+    return Refresh(circle.log, load, RefreshPace(chunk=chunk))
 
 
 class Walks:

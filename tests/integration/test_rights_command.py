@@ -11,7 +11,7 @@ from eventlog.core.errors import EX_CONFIG, EX_USAGE
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.rights import Place, Roles, Site, rights
+from eventlog.sql.rights import CapturedTable, RightsScope, Roles, rights
 from eventlog.sql.triggers import track
 from tests.acceptance.command import eventlog, ok
 from tests.support.logged import USR, run
@@ -52,7 +52,7 @@ def test_sql_is_printed_and_nothing_is_changed(postgresql: Engine) -> None:
 
 
 def test_on_oracle_the_owner_of_the_tables_may_add_to_the_log_and_the_writer_gets_nothing() -> None:
-    site = Site(names=LOG, standing=True, places=(Place(schema="APP", name="USR", owner="APP"),))
+    site = RightsScope(names=LOG, standing=True, places=(CapturedTable(schema="APP", name="USR", owner="APP"),))
     given = list(rights(ORACLE, Roles(installer="INST", writer="CLERK", publisher="IDM"), site))
     assert "GRANT INSERT ON indirect.event_log TO app" in given
     assert not [statement for statement in given if "clerk" in statement.lower()]

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.check import Level, check
+from eventlog.admin.check import PointLevel, check
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.core.errors import EX_UNAVAILABLE, InstallError
 from eventlog.daemon import Publisher
@@ -118,5 +118,5 @@ def test_a_server_that_only_reads_is_told(server: Engine) -> None:
         told = {point.name: point for point in check(lambda: config)}
     finally:
         run(server, "SET GLOBAL read_only = 0")
-    assert (told["writing"].level, told["writing"].exit_code) == (Level.FAILURE, EX_UNAVAILABLE)
+    assert (told["writing"].level, told["writing"].exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
     assert "read_only" in told["writing"].said

@@ -18,7 +18,7 @@ from eventlog.daemon import Publisher
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights, rights_sql
-from eventlog.sql.triggers import Options, Style, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import logged, run
 
 _numbers = count(1)
@@ -69,7 +69,7 @@ def cast(postgresql: Engine) -> Iterator[Cast]:
         roles = found.roles
         give_rights(found.admin, Roles(installer=roles.installer), LOG, ["app.usr"])
         install(found.installer, LOG)
-        track(found.installer, ["app.usr"], Options(style=Style.FIELD), LOG)
+        track(found.installer, ["app.usr"], TriggerOptions(style=Style.FIELD), LOG)
         give_rights(found.admin, Roles(writer=roles.writer, publisher=roles.publisher), LOG)
         yield found
 
@@ -177,7 +177,7 @@ def test_nothing_in_the_writers_session_changes_what_is_logged(cast: Cast, way: 
 
 
 def test_the_publisher_publishes_and_writes_nothing_else(cast: Cast, tmp_path: Path) -> None:
-    track(cast.installer, ["app.usr"], Options(), LOG)  # rows to read back
+    track(cast.installer, ["app.usr"], TriggerOptions(), LOG)  # rows to read back
     run(cast.writer, "INSERT INTO app.usr VALUES (1, 'Ann')", "INSERT INTO app.usr_phone VALUES (1, '555')")
     source = SourceConfig(
         url=cast.publisher.url.render_as_string(), log="capture.event_log", schema="app", tables=("usr",)

@@ -13,7 +13,7 @@ from eventlog.config.outputs import DatabaseOutput
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.service import Service
-from eventlog.daemon.vitals import Vitals
+from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web.door import open_page
 from tests.acceptance.command import eventlog
 from tests.integration.publishing import settled, site, until, url_of
@@ -34,7 +34,7 @@ def test_nothing_that_a_publisher_says_or_keeps_has_it(postgresql: Engine) -> No
     url = url_with_secrets(postgresql)
     config = Config(source=SourceConfig(url=url), output=(DatabaseOutput(url=url),))
     said = io.StringIO()
-    vitals = Vitals(watched=True)
+    vitals = PublisherHealth(watched=True)
     service = Service(lambda: config, journal("json", stream=said, level="debug"), vitals)
     page = open_page("127.0.0.1:0", config, library_journal(), vitals)
     runner = Thread(target=service.run, args=(config,), daemon=True)

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, event
 
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Options, State, Style, track, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import USR, left_by, logged, run
 
 
@@ -42,14 +42,14 @@ def test_who_may_not_make_a_trigger_has_not_lost_the_former_one(engine: Engine, 
     # MariaDB and MySQL commit each trigger by itself, and make each twice.
     made = 2 * after if engine.dialect.name == "mysql" else after
     with refusing(engine, "CREATE TRIGGER", made), pytest.raises(RefusedError):
-        track(engine, ["usr"], Options(style=Style.FIELD))
+        track(engine, ["usr"], TriggerOptions(style=Style.FIELD))
     found = {state.state for state in trigger_states(engine)}
-    assert State.MISSING not in found
+    assert TriggerCondition.MISSING not in found
     changes = ("INSERT INTO usr VALUES (1, 'a', 'b', 3)", "UPDATE usr SET age = 4", "DELETE FROM usr")
     assert {row[1] for row in left_by(engine, *changes)} == {"idu=1"}
     assert {row[0] for row in logged(engine)} & {1, 5}, "the insert was logged by the former trigger or the new one"
     assert {row[0] for row in logged(engine)} & {2, 6}
-    assert {state.state for state in track(engine, ["usr"])} == {State.CURRENT}
+    assert {state.state for state in track(engine, ["usr"])} == {TriggerCondition.CURRENT}
 
 
 def test_a_trigger_that_was_only_tried_is_a_stray_and_goes(mariadb: Engine) -> None:
@@ -57,12 +57,12 @@ def test_a_trigger_that_was_only_tried_is_a_stray_and_goes(mariadb: Engine) -> N
     run(mariadb, USR[0])
     track(mariadb, ["usr"])
     with refusing(mariadb, "DROP TRIGGER", 0), pytest.raises(RefusedError):
-        track(mariadb, ["usr"], Options(style=Style.FIELD))
-    assert [state.name for state in trigger_states(mariadb) if state.state is State.STRAY] == [
+        track(mariadb, ["usr"], TriggerOptions(style=Style.FIELD))
+    assert [state.name for state in trigger_states(mariadb) if state.state is TriggerCondition.STRAY] == [
         "event_log_usr_insert_tried"
     ]
     track(mariadb, ["usr"])
-    assert {state.state for state in trigger_states(mariadb)} == {State.CURRENT}
+    assert {state.state for state in trigger_states(mariadb)} == {TriggerCondition.CURRENT}
     assert left_by(mariadb, "INSERT INTO usr (idu) VALUES (1)") == [(5, "idu=1", None, None, None)]
 
 
@@ -71,7 +71,7 @@ def test_the_table_is_free_again_when_the_making_was_refused(mariadb: Engine) ->
     run(mariadb, USR[0])
     track(mariadb, ["usr"])
     with refusing(mariadb, "CREATE TRIGGER", 0), pytest.raises(RefusedError):
-        track(mariadb, ["usr"], Options(style=Style.FIELD))
+        track(mariadb, ["usr"], TriggerOptions(style=Style.FIELD))
     other = create_engine(mariadb.url, connect_args={"init_command": "SET SESSION lock_wait_timeout = 1"})
     run(other, "INSERT INTO usr (idu) VALUES (1)")
     other.dispose()

@@ -12,7 +12,7 @@ from eventlog.sql.install import install_sql, uninstall_sql
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.queries import texts
-from eventlog.sql.triggers.plan import Options, Style, plan
+from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
 from eventlog.sql.triggers.render import render
 from eventlog.sql.triggers.track import script
 
@@ -120,7 +120,7 @@ def triggers() -> Iterator[Named]:
     """What `track --sql` prints for every style, with and without a condition, and what takes triggers off."""
     cases = [*product(TABLES, Style, CONDITIONS, LOGS[1:2]), *product(TABLES[:1], Style, CONDITIONS[:1], LOGS)]
     for table, style, when, names in cases:
-        found = render(plan(table, Options(style=style, when=when)), ORACLE, names)
+        found = render(plan(table, TriggerOptions(style=style, when=when)), ORACLE, names)
         made = [text for trigger in found for text in (*trigger.create, *trigger.drop)]
         for place, text in enumerate(statements(script(made, ORACLE))):
             yield f"{table.name} {style} {'when ' if when else ''}{names.table} {place}", text

@@ -18,7 +18,7 @@ from eventlog.core.tablekey import TableKey
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.triggers.plan import Options, Style, plan
+from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
 from eventlog.sql.triggers.render import render
 from eventlog.sql.triggers.track import track, untrack
 from tests.oracle import ora2pg
@@ -125,15 +125,15 @@ def fresh(engine: Engine) -> None:
         connection.exec_driver_sql(f"DROP TABLE IF EXISTS usr_phone; DROP TABLE IF EXISTS usr; {TABLES}")
 
 
-def native(engine: Engine, options: Options) -> list[Row]:
+def native(engine: Engine, options: TriggerOptions) -> list[Row]:
     fresh(engine)
-    track(engine, ["usr"], Options(style=options.style, when=options.when, rows=True))
+    track(engine, ["usr"], TriggerOptions(style=options.style, when=options.when, rows=True))
     found = changed(engine)
     untrack(engine, ["usr"])
     return found
 
 
-def put(engine: Engine, folder: Path, table: Table, options: Options, names: LogNames | None = None) -> None:
+def put(engine: Engine, folder: Path, table: Table, options: TriggerOptions, names: LogNames | None = None) -> None:
     """Makes Oracle's triggers for a table, translated."""
     triggers = render(plan(table, options), ORACLE, names or LogNames())
     with engine.begin() as connection:
@@ -143,7 +143,7 @@ def put(engine: Engine, folder: Path, table: Table, options: Options, names: Log
 @pytest.mark.parametrize("when", [None, "shares IS NULL OR shares < 1000"])
 @pytest.mark.parametrize("style", list(Style))
 def test_the_same_changes_give_the_same_rows(database: Engine, tmp_path: Path, style: Style, when: str | None) -> None:
-    options = Options(style=style, when=when)
+    options = TriggerOptions(style=style, when=when)
     expected = native(database, options)
     assert len(expected) > 30
     fresh(database)
@@ -170,7 +170,7 @@ def tale(database: Engine) -> Engine:
 
 @pytest.fixture
 def tracked(tale: Engine, tmp_path: Path) -> Engine:
-    put(tale, tmp_path, STORY, Options())
+    put(tale, tmp_path, STORY, TriggerOptions())
     return tale
 
 
@@ -182,7 +182,7 @@ def logged(engine: Engine, *changes: str, columns: str = "event_type, column_nam
 
 
 def test_a_column_that_triggers_cannot_read_is_read_back(tale: Engine, tmp_path: Path) -> None:
-    put(tale, tmp_path, STORY, Options(style=Style.FIELD))
+    put(tale, tmp_path, STORY, TriggerOptions(style=Style.FIELD))
     rows = logged(
         tale,
         "INSERT INTO tale VALUES ('1', 'once', 'A')",
@@ -200,7 +200,7 @@ def test_a_column_that_triggers_cannot_read_is_read_back(tale: Engine, tmp_path:
 
 
 def test_numbers_come_from_the_sequence_where_the_log_has_one(tale: Engine, tmp_path: Path) -> None:
-    put(tale, tmp_path, STORY, Options(), LogNames(sequence="log_numbers"))
+    put(tale, tmp_path, STORY, TriggerOptions(), LogNames(sequence="log_numbers"))
     changes = ("CREATE SEQUENCE log_numbers START 1000", "INSERT INTO tale VALUES ('1')", "DELETE FROM tale")
     assert logged(tale, *changes, columns="record_id, event_type") == [(1000, 5), (1001, 4)]
 

@@ -18,7 +18,7 @@ from eventlog.convert.settings import SentMessages
 from eventlog.core.errors import SinkError
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.kafka.marks import Marks, mark_messages
+from eventlog.sinks.kafka.marks import KafkaMarks, mark_messages
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog_spark import sending
@@ -56,8 +56,8 @@ def _dying(way: str, tasks: Sequence[SendLane], places: Iterator[pa.RecordBatch]
         yield from lanes_sent(tasks, places)
 
 
-def _failing(way: str, died: Path) -> Callable[[KafkaSink, Marks], None]:
-    def commit(sink: KafkaSink, marks: Marks) -> None:
+def _failing(way: str, died: Path) -> Callable[[KafkaSink, KafkaMarks], None]:
+    def commit(sink: KafkaSink, marks: KafkaMarks) -> None:
         if not sink.last() or died.exists():
             COMMIT(sink, marks)
             return
@@ -71,7 +71,7 @@ def _failing(way: str, died: Path) -> Callable[[KafkaSink, Marks], None]:
     return commit
 
 
-def _all_but_committed(sink: KafkaSink, marks: Marks) -> None:
+def _all_but_committed(sink: KafkaSink, marks: KafkaMarks) -> None:
     producer, ours = sink._opened(), sink._settings
     for key, value in mark_messages(ours.transactional_id, marks.standing, {}):
         sink._produce(producer, Message(topic=ours.marks_topic, key=key, value=value))

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from eventlog.convert.inputs import Unit
 from eventlog_spark.blobs import ROWS, Bundle, unbundled, unpacked
-from eventlog_spark.cutting import Cut, Span, boundaries, cut
+from eventlog_spark.cutting import Cut, RowSpan, boundaries, cut
 from eventlog_spark.sampling import sampled
 from tests.spark.inputs import Row, order, write_rows
 
 spans = st.builds(
-    lambda rows, lowest, width: Span(rows=rows, lowest=lowest, highest=lowest + width),
+    lambda rows, lowest, width: RowSpan(rows=rows, lowest=lowest, highest=lowest + width),
     st.integers(1, 2_000_000),
     st.integers(-(2**62), 2**61),
     st.integers(0, 2**61),
@@ -29,14 +29,14 @@ def rows(first: int, last: int) -> list[Row]:
 
 
 @given(st.lists(spans, max_size=6))
-def test_boundaries_ascend_and_lie_among_the_rows(found: list[Span]) -> None:
+def test_boundaries_ascend_and_lie_among_the_rows(found: list[RowSpan]) -> None:
     places = boundaries(found)
     assert all(one < following for one, following in pairwise(places))
     assert all(any(span.lowest <= place <= span.highest for span in found) for place in places)
 
 
 def test_many_rows_are_cut_into_ranges_of_like_size() -> None:
-    places = boundaries([Span(rows=1_000_000, lowest=1, highest=1_000_000)])
+    places = boundaries([RowSpan(rows=1_000_000, lowest=1, highest=1_000_000)])
     widths = [following - one for one, following in pairwise([1, *places, 1_000_000])]
     assert len(widths) >= 10
     assert max(widths) < 2 * min(widths)
@@ -46,7 +46,7 @@ def test_parquet_says_where_its_numbers_lie(tmp_path: Path) -> None:
     write_rows(tmp_path / "a.parquet", rows(1, 10))
     write_rows(tmp_path / "b.parquet", rows(500, 503))
     with cut(order(tmp_path, tmp_path / "out")) as found:
-        assert found.spans == (Span(rows=10, lowest=1, highest=10), Span(rows=4, lowest=500, highest=503))
+        assert found.spans == (RowSpan(rows=10, lowest=1, highest=10), RowSpan(rows=4, lowest=500, highest=503))
         assert found.unknown == ()
 
 
@@ -62,7 +62,7 @@ def test_text_is_looked_at(tmp_path: Path) -> None:
             for batch in sampled(conversion, found.unknown, iter([places]))
             for answer in batch.column("content")
         ]
-    looked = [span for answer in answers for span in msgspec.json.decode(answer, type=list[Span])]
+    looked = [span for answer in answers for span in msgspec.json.decode(answer, type=list[RowSpan])]
     assert [(span.lowest, span.highest) for span in looked] == [(7, 90), (100, 120)]
 
 

@@ -12,7 +12,7 @@ from eventlog.cli.main import exit_code
 from eventlog.convert import local
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput
 from eventlog.sql.reflect import reflect
-from eventlog_spark.bulk import Stretch
+from eventlog_spark.bulk import NumberRange
 from eventlog_spark.convert import convert
 from eventlog_spark.cutting import cut
 from eventlog_spark.scattering import WholeLog
@@ -70,7 +70,7 @@ def test_the_bytes_are_those_of_the_local_engine(
 def test_a_log_is_cut_only_where_sessions_can_share_a_snapshot(log: LogTable, tmp_path: Path) -> None:
     with cut(order(log, tmp_path)) as found:
         kinds = {type(piece) for piece in found.pieces}
-        assert kinds == {Stretch if log.engine.name == "postgresql" else WholeLog}
+        assert kinds == {NumberRange if log.engine.name == "postgresql" else WholeLog}
         assert (found.rows, found.held) == (204, frozenset({905}))
 
 

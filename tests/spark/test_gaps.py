@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct, field
 
-from eventlog_spark.gaps import Gap, Look, Offset, Step, advanced, left_out, read_offset, steps
+from eventlog_spark.gaps import Gap, GapLook, Offset, Step, advanced, left_out, read_offset, steps
 
 
 class World(Struct):
@@ -30,11 +30,11 @@ class World(Struct):
             numbers = self.running.pop(sorted(self.running)[which % len(self.running)])
             self.committed |= numbers if commit else set()
 
-    def look(self, offset: Offset, limit: int, before: frozenset[str]) -> Look:
+    def look(self, offset: Offset, limit: int, before: frozenset[str]) -> GapLook:
         """What is seen now; `before` was asked earlier, and afterwards comes now too."""
         new = sorted(number for number in self.committed if number > offset.upto)[:limit]
         found = [number for number in self.committed if left_out(number, offset.gaps)]
-        return Look(numbers=new, found=found, before=before, after=frozenset(self.running))
+        return GapLook(numbers=new, found=found, before=before, after=frozenset(self.running))
 
 
 moves = st.tuples(st.sampled_from(["draw", "draw", "begin", "commit", "roll back", "look", "look"]), st.integers(0, 3))
@@ -84,15 +84,15 @@ def test_every_committed_row_is_handed_out_once(history: list[tuple[tuple[str, i
 
 
 def test_without_knowing_who_writes_a_gap_is_given_up_when_patience_ends() -> None:
-    start = advanced(Offset(), Look(numbers=[2], before=None, after=None, now=100.0, patience=60))
+    start = advanced(Offset(), GapLook(numbers=[2], before=None, after=None, now=100.0, patience=60))
     assert start == Offset(upto=2, gaps=(Gap(first=1, last=1, since=100.0),))
-    assert advanced(start, Look(numbers=[], before=None, after=None, now=159.0, patience=60)) == start
-    assert advanced(start, Look(numbers=[], before=None, after=None, now=160.0, patience=60)) == Offset(upto=2)
+    assert advanced(start, GapLook(numbers=[], before=None, after=None, now=159.0, patience=60)) == start
+    assert advanced(start, GapLook(numbers=[], before=None, after=None, now=160.0, patience=60)) == Offset(upto=2)
 
 
 def test_a_gap_of_which_a_part_has_come_keeps_the_rest() -> None:
     start = Offset(upto=9, gaps=(Gap(first=3, last=7, writers=("a", "b")),))
-    end = advanced(start, Look(numbers=[], found=[5], before=frozenset("b"), after=frozenset("b")))
+    end = advanced(start, GapLook(numbers=[], found=[5], before=frozenset("b"), after=frozenset("b")))
     assert [(gap.first, gap.last) for gap in end.gaps] == [(3, 4), (6, 7)]
     assert steps(start, end) == [Step(first=3, last=7, without=(Gap(first=3, last=4), Gap(first=6, last=7)))]
 

@@ -13,14 +13,14 @@ from sqlalchemy import Engine, text
 
 from eventlog.core.errors import ConfigError, DataError, InstallError, SourceError
 from eventlog.sql.names import STANDARD
-from eventlog_spark.bulk import BulkLog, Stretch, stretches
+from eventlog_spark.bulk import BulkLog, NumberRange, stretches
 from eventlog_spark.options import LogOptions, read_options
 from eventlog_spark.reader import planned
 from eventlog_spark.reading import ROWS, batches
 from eventlog_spark.snapshot import hold
 from tests.conformance.event_logs import LogTable, installed
 
-EVERYTHING = Stretch(first=1, last=10**9)
+EVERYTHING = NumberRange(first=1, last=10**9)
 values = st.none() | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
 awkward = st.sampled_from(["", "\\N", "\\.", "NULL", '"', "a,b", "a\nb", "a\r\nb", " ", "'", "\t", "é😀"])
 
@@ -29,7 +29,7 @@ def options(engine: Engine, **told: Any) -> LogOptions:
     return LogOptions(url=engine.url.render_as_string(hide_password=False), **told)
 
 
-def read(told: LogOptions, stretch: Stretch = EVERYTHING) -> list[dict[str, Any]]:
+def read(told: LogOptions, stretch: NumberRange = EVERYTHING) -> list[dict[str, Any]]:
     table = pa.Table.from_batches(batches(BulkLog(told), stretch), ROWS)
     return sorted(table.to_pylist(), key=lambda row: row["record_id"])
 
@@ -53,7 +53,7 @@ def test_rows_come_as_they_stand_in_the_log(log: LogTable) -> None:
 def test_only_the_stretch_and_only_the_letters_that_are_asked_for(log: LogTable) -> None:
     log.write_all(range(1, 11))
     log.run("UPDATE event_log SET status = 'S' WHERE record_id > 5")
-    assert [row["record_id"] for row in read(options(log.engine), Stretch(first=3, last=7))] == [3, 4, 5, 6, 7]
+    assert [row["record_id"] for row in read(options(log.engine), NumberRange(first=3, last=7))] == [3, 4, 5, 6, 7]
     assert [row["record_id"] for row in read(options(log.engine, status="N"))] == [1, 2, 3, 4, 5]
     assert [row["record_id"] for row in read(options(log.engine, status="SE"))] == [6, 7, 8, 9, 10]
 
@@ -93,19 +93,19 @@ def test_a_snapshot_lasts_as_long_as_somebody_reads_and_not_longer(postgresql: E
     snapshot = hold(bulk.engine, 1.5)
     with bulk.connection(snapshot):
         time.sleep(4)
-    assert read(options(postgresql), Stretch(first=1, last=9, snapshot=snapshot))
+    assert read(options(postgresql), NumberRange(first=1, last=9, snapshot=snapshot))
     deadline = time.monotonic() + 30
     while log.ask("SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'"):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     with pytest.raises(SourceError, match="has ended"):
-        read(options(postgresql), Stretch(first=1, last=9, snapshot=snapshot))
+        read(options(postgresql), NumberRange(first=1, last=9, snapshot=snapshot))
 
 
 def test_a_snapshot_that_has_ended_is_a_sentence(postgresql: Engine) -> None:
     installed(postgresql)
     with pytest.raises(SourceError, match=r"The snapshot 00000003-00000001-1 of the log has ended\. Read again"):
-        read(options(postgresql), Stretch(first=1, last=9, snapshot="00000003-00000001-1"))
+        read(options(postgresql), NumberRange(first=1, last=9, snapshot="00000003-00000001-1"))
 
 
 def test_a_reader_that_stops_early_leaves_a_session_that_is_closed(postgresql: Engine) -> None:

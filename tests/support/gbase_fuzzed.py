@@ -8,7 +8,7 @@ from eventlog.core.errors import DataError
 from eventlog.sources.gbase.emulator import row_record
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
-from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, RowReader
+from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, GBaseRowReader
 from eventlog.sources.gbase.values import TextRules
 from tests.support.gbase_streams import before_damage
 
@@ -21,7 +21,7 @@ TYPED = layout_of(
 """A table with a column of every kind."""
 HEADER = FIXED_HEADER_BYTES + 4 * len(TYPED.varying)
 STEPS = (1, 7, 1000)
-_reader = RowReader(TYPED, TextRules())
+_reader = GBaseRowReader(TYPED, TextRules())
 
 
 def read_alike(data: bytes) -> None:

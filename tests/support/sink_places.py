@@ -23,7 +23,7 @@ from eventlog.sinks.change_files.sink import ChangeTableFiles
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.http.address import HttpSettings
-from eventlog.sinks.http.receiver import Delivery, Receiver
+from eventlog.sinks.http.receiver import ReceivedDocument, Receiver
 from eventlog.sinks.http.sink import HttpSink
 from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog.sinks.stdout import StdoutSink
@@ -151,7 +151,7 @@ def http(connections: int = 1) -> Iterator[Place]:
     """A receiver that tells what comes for the first time."""
     came: list[int] = []
 
-    def told(delivery: Delivery) -> None:
+    def told(delivery: ReceivedDocument) -> None:
         if not delivery.repeated:
             came.append(_number_of(delivery.body))
 

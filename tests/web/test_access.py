@@ -16,7 +16,7 @@ from eventlog.config.settings import Config, SourceConfig
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.logging import journal, library_journal
-from eventlog.daemon.vitals import Vitals
+from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web.door import open_page, watched_only
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable
@@ -117,7 +117,7 @@ def test_through_a_proxy_people_have_names_and_cookies_are_secure(log: LogTable)
 
 
 def test_programs_ask_the_same_port_as_ever(log: LogTable) -> None:
-    vitals = Vitals(watched=True)
+    vitals = PublisherHealth(watched=True)
     with opened(log.engine, WebConfig(token=TOKEN), vitals) as page:
         program = Visit(page, Host="anything.example")
         assert (program.get("/health").status, program.get("/ready").status) == (200, 503)

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from eventlog.admin.explain import ExplainedRow, Explanation
 from eventlog.admin.rows import LogRow
 from eventlog.admin.status import Facts, LastError
-from eventlog.delivery.output import Standing
+from eventlog.delivery.output import OutputState
 from eventlog.sources.log.backlog import Rate
 from eventlog.web.listing import Cursor, Filters, Listing
 from eventlog.web.pages import (
     NEAR_ROWS,
     SHOWN_CHARACTERS,
-    Look,
+    Viewer,
     confirm_page,
     live,
     login_page,
@@ -27,11 +27,11 @@ from eventlog.web.pages import (
     rows_page,
     said_of,
 )
-from eventlog.web.reading import Loop, Place, Reading, ReasonCount, Sample
+from eventlog.web.reading import Loop, OutputView, PageReading, ReasonCount, Sample
 from eventlog.web.words import duration, kind_name
 
 NOW = 1_800_000_000.0
-LOOK = Look(log="event_log", visitor="ada", acts=True, style="/s.css", script="/l.js", proof="p")
+LOOK = Viewer(log="event_log", visitor="ada", acts=True, style="/s.css", script="/l.js", proof="p")
 READS = replace(LOOK, acts=False)
 SAMPLE = Sample(at=NOW, waiting=3, oldest=7, lag=2.5, rate=10.0)
 FACTS = Facts(
@@ -44,7 +44,7 @@ FACTS = Facts(
     last_error=None,
     triggers={},
 )
-READING = Reading(
+READING = PageReading(
     log="event_log",
     database="sqlite:///app.db",
     now=NOW,
@@ -52,7 +52,7 @@ READING = Reading(
     facts=FACTS,
     counted=NOW - 5,
     publisher="somebody",
-    places=(Place(name="files out", noted="files /srv/out", format="xds"),),
+    places=(OutputView(name="files out", noted="files /srv/out", format="xds"),),
 )
 ROW = LogRow(
     record_id=7,
@@ -127,12 +127,12 @@ def test_letters_reasons_outputs_and_triggers_are_told() -> None:
 
 def test_an_output_says_how_far_it_is_and_what_it_did_not_take() -> None:
     assert "<td>nothing yet</td><td>none</td><td>none</td>" in live(READING)
-    stood = Standing(document="0042", position=(42,), at=NOW - 5, error="no route", failed_at=NOW - 90)
+    stood = OutputState(document="0042", position=(42,), at=NOW - 5, error="no route", failed_at=NOW - 90)
     idle = live(replace(READING, places=(replace(READING.places[0], standing=stood),)))
     assert 'row <a href="/rows/42">42</a></td>' in idle
     assert '<bdi>0042</bdi> <span class="quiet">5.0 s ago</span>' in idle
     assert '<bdi>no route</bdi> <span class="quiet">90 s ago</span>' in idle
-    stream = Standing(document="a", position=(4, 2), error="e" * 999)
+    stream = OutputState(document="a", position=(4, 2), error="e" * 999)
     busy = live(replace(READING, places=(replace(READING.places[0], standing=stream, on_the_way=3),)))
     assert "<td>4.2, 3 documents on the way</td><td><bdi>a</bdi> </td>" in busy
     assert f"{'e' * 300}… (699 more characters)" in busy

@@ -10,26 +10,36 @@ from msgspec.structs import replace
 
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import ConfigError
-from eventlog.web.guard import LASTS, Asked, Guard, Refused, Visitor, foreign, host_name, is_local, is_open_door
+from eventlog.web.guard import (
+    LASTS,
+    AccessRefused,
+    Guard,
+    RequestFacts,
+    Visitor,
+    foreign,
+    host_name,
+    is_local,
+    is_open_door,
+)
 
 TOKEN = "a-token-of-sixteen-or-more"
 PROXIED = WebConfig(user_header="X-Forwarded-User", hosts=("log.example.net",), proxies=("10.0.0.0/8",))
 
 
-def asked(peer: str = "127.0.0.1", *, now: float = 1000.0, **headers: str) -> Asked:
+def asked(peer: str = "127.0.0.1", *, now: float = 1000.0, **headers: str) -> RequestFacts:
     named = {name.replace("_", "-"): value for name, value in {"host": "localhost:8080", **headers}.items()}
-    return Asked(peer=peer, headers=named, now=now)
+    return RequestFacts(peer=peer, headers=named, now=now)
 
 
-def admitted(guard: Guard, request: Asked) -> Visitor:
+def admitted(guard: Guard, request: RequestFacts) -> Visitor:
     found = guard.visitor(request)
     assert isinstance(found, Visitor), found
     return found
 
 
-def refused(guard: Guard, request: Asked) -> int:
+def refused(guard: Guard, request: RequestFacts) -> int:
     found = guard.visitor(request)
-    assert isinstance(found, Refused), found
+    assert isinstance(found, AccessRefused), found
     return found.status
 
 

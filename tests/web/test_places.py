@@ -9,10 +9,10 @@ import pytest
 from eventlog.config.build import LONGEST_NAME, outputs_of
 from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.config.settings import Config
-from eventlog.delivery.output import Standing
+from eventlog.delivery.output import OutputState
 from eventlog.sources.notes import Planned, Progress, write_note
 from eventlog.web.places import named_outputs, with_standings
-from eventlog.web.reading import Place
+from eventlog.web.reading import OutputView
 
 
 def names(*outputs: OutputConfig) -> list[str]:
@@ -56,9 +56,9 @@ def test_a_long_name_is_that_of_its_notes(tmp_path: Path) -> None:
 def test_notes_know_more_than_what_was_entered_before(
     note: Progress | str | None, position: tuple[int], document: str, on_the_way: int
 ) -> None:
-    place = Place(name="here", noted="there", format="xds")
+    place = OutputView(name="here", noted="there", format="xds")
     notes = {} if note is None else {"there": note if isinstance(note, str) else write_note(note)}
-    [found] = with_standings([place], {"there": Standing(document="0007", position=(7,), at=1.0)}, notes)
+    [found] = with_standings([place], {"there": OutputState(document="0007", position=(7,), at=1.0)}, notes)
     assert (found.standing.position, found.standing.document, found.on_the_way) == (position, document, on_the_way)
 
 

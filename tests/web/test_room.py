@@ -18,7 +18,7 @@ from eventlog.core.errors import SinkError
 from eventlog.daemon import admission
 from eventlog.daemon.admission import MOST, MOST_OF_ONE, is_late, leaving
 from eventlog.daemon.endpoint import Endpoint
-from eventlog.daemon.vitals import Vitals
+from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web import app as pages
 from eventlog.web import connection
 from tests.integration.publishing import until
@@ -42,7 +42,7 @@ class Somewhere(Struct, frozen=True):
 
 
 @contextmanager
-def watching(kind: str, engine: Engine, vitals: Vitals, web: WebConfig | None = None) -> Iterator[Somewhere]:
+def watching(kind: str, engine: Engine, vitals: PublisherHealth, web: WebConfig | None = None) -> Iterator[Somewhere]:
     """The three paths behind the page, or by themselves."""
     if kind == "page":
         watched(engine)
@@ -70,7 +70,7 @@ def said(port: int, path: str, patience: float = 4.0) -> tuple[int, bytes]:
 @pytest.mark.parametrize("kind", ENDS)
 @pytest.mark.parametrize("half", [b"", b"GET / HT", b"GET /rows HTTP/1.1\r\nHost: localhost\r\nX-Long: "])
 def test_half_sent_requests_shut_nobody_off(kind: str, half: bytes, sqlite: Engine) -> None:
-    with watching(kind, sqlite, Vitals(watched=True)) as there, ExitStack() as held:
+    with watching(kind, sqlite, PublisherHealth(watched=True)) as there, ExitStack() as held:
         for number in range(MOST + 60):
             visitor = held.enter_context(socket.create_connection(("127.0.0.1", there.port), timeout=10))
             visitor.sendall(half)
@@ -82,7 +82,7 @@ def test_half_sent_requests_shut_nobody_off(kind: str, half: bytes, sqlite: Engi
 def test_forms_that_do_not_end_shut_nobody_off(sqlite: Engine) -> None:
     half = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\ntoken="
     web = WebConfig(token=TOKEN)
-    with watching("page", sqlite, Vitals(watched=True), web) as there, ExitStack() as held:
+    with watching("page", sqlite, PublisherHealth(watched=True), web) as there, ExitStack() as held:
         for _ in range(MOST + 20):
             visitor = held.enter_context(socket.create_connection(("127.0.0.1", there.port), timeout=10))
             visitor.sendall(half)
@@ -91,7 +91,7 @@ def test_forms_that_do_not_end_shut_nobody_off(sqlite: Engine) -> None:
 
 def test_answers_that_nobody_takes_shut_nobody_off(sqlite: Engine) -> None:
     many = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 400
-    with watching("page", sqlite, Vitals(watched=True)) as there, ExitStack() as held:
+    with watching("page", sqlite, PublisherHealth(watched=True)) as there, ExitStack() as held:
         for _ in range(MOST_OF_ONE + 5):
             visitor = held.enter_context(socket.socket())
             visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -103,7 +103,7 @@ def test_answers_that_nobody_takes_shut_nobody_off(sqlite: Engine) -> None:
 def test_logins_that_wait_for_their_refusal_shut_nobody_off(sqlite: Engine) -> None:
     body = b"token=wrong"
     form = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 11\r\n\r\n" + body
-    with watching("page", sqlite, Vitals(watched=True), WebConfig(token=TOKEN)) as there, ExitStack() as held:
+    with watching("page", sqlite, PublisherHealth(watched=True), WebConfig(token=TOKEN)) as there, ExitStack() as held:
         for _ in range(MOST_OF_ONE + 5):
             visitor = held.enter_context(socket.create_connection(("127.0.0.1", there.port), timeout=10))
             visitor.sendall(form)
@@ -113,7 +113,7 @@ def test_logins_that_wait_for_their_refusal_shut_nobody_off(sqlite: Engine) -> N
 def test_pages_that_take_long_keep_no_probe_waiting(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     goes_on = Flag()
     monkeypatch.setattr("eventlog.web.desk.Desk.rows", lambda *_: goes_on.wait(60) and [])
-    with watching("page", sqlite, Vitals(watched=True)) as there, ExitStack() as held:
+    with watching("page", sqlite, PublisherHealth(watched=True)) as there, ExitStack() as held:
         try:
             for _ in range(60):  # more than there are threads
                 visitor = held.enter_context(socket.create_connection(("127.0.0.1", there.port), timeout=10))
@@ -128,7 +128,7 @@ def test_pages_that_take_long_keep_no_probe_waiting(sqlite: Engine, monkeypatch:
 def test_who_says_nothing_for_too_long_has_to_go(kind: str, sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (admission, connection):
         monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.3)
-    with watching(kind, sqlite, Vitals()) as there:
+    with watching(kind, sqlite, PublisherHealth()) as there:
         with socket.create_connection(("127.0.0.1", there.port), timeout=20) as visitor:
             assert ended(visitor, b"GET /health HTTP/1.1\r\n")
         if kind == "page":
@@ -159,7 +159,7 @@ def test_a_form_that_takes_too_long_is_given_up(sqlite: Engine, monkeypatch: pyt
     monkeypatch.setattr(pages, "PATIENCE_SECONDS", 0.2)
     half = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\ntoken="
     with (
-        watching("page", sqlite, Vitals(), WebConfig(token=TOKEN)) as there,
+        watching("page", sqlite, PublisherHealth(), WebConfig(token=TOKEN)) as there,
         socket.create_connection(("127.0.0.1", there.port), timeout=20) as visitor,
     ):
         visitor.sendall(half)
@@ -179,7 +179,7 @@ def test_a_form_that_is_none_is_refused_in_words(sqlite: Engine, body: dict[str,
 
 @pytest.mark.parametrize("kind", ENDS)
 def test_health_tells_the_state_and_no_words(kind: str, sqlite: Engine) -> None:
-    vitals = Vitals(watched=True)
+    vitals = PublisherHealth(watched=True)
     vitals.failed(SinkError("https://receiver.internal answered 500: user scott, password tig"))
     with watching(kind, sqlite, vitals) as there:
         for path in ("/health", "/ready"):

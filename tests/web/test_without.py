@@ -14,7 +14,7 @@ from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.endpoint import Endpoint
 from eventlog.daemon.logging import library_journal
-from eventlog.daemon.vitals import Vitals
+from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
 from tests.web.visiting import watched
@@ -22,7 +22,7 @@ from tests.web.visiting import watched
 
 @contextmanager
 def endpoint(config: Config) -> Iterator[Endpoint | PageServer]:
-    made = _endpoint("127.0.0.1:0", config, Vitals(), library_journal())
+    made = _endpoint("127.0.0.1:0", config, PublisherHealth(), library_journal())
     try:
         yield made
     finally:

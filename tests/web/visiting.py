@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.config.web_settings import WebConfig
 from eventlog.daemon.logging import library_journal
-from eventlog.daemon.vitals import Vitals
+from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable, installed
@@ -95,7 +95,7 @@ def watched(engine: Engine) -> LogTable:
 
 @contextmanager
 def opened(
-    engine: Engine, web: WebConfig | None = None, vitals: Vitals | None = None, address: str = "127.0.0.1:0"
+    engine: Engine, web: WebConfig | None = None, vitals: PublisherHealth | None = None, address: str = "127.0.0.1:0"
 ) -> Iterator[PageServer]:
     """The page, until the block ends."""
     config = Config(source=SourceConfig(url=url_of(engine)), output=(FilesOutput(path="out"),), web=web or WebConfig())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from eventlog.admin.check.log import log_points
 from eventlog.admin.check.outputs import output_points
-from eventlog.admin.check.point import Level, Point, failure, ok, points
+from eventlog.admin.check.point import Point, PointLevel, failure, ok, points
 from eventlog.admin.check.server import local_time, server_points
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError, EventlogError, MachineError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-__all__ = ["Level", "Point", "check"]
+__all__ = ["Point", "PointLevel", "check"]
 REFUSED = "Waiting will not help: see to user, password and database in the URL, and to who may connect."
 SILENT = "See that the server runs and takes connections there."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from eventlog.admin.check.point import Level, Point, ok, points
+from eventlog.admin.check.point import Point, PointLevel, ok, points
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from eventlog.sql.access import fetched, transaction
 from eventlog.sql.dialect import dialect_of
@@ -25,15 +25,15 @@ def findings(
     def found() -> Iterator[Point]:
         rows = asked(engine, query, parameters)
         for level, said, mend in rows:
-            yield _point(name, Level(level), str(said), str(mend))
+            yield _point(name, PointLevel(level), str(said), str(mend))
         if not rows:
             yield ok(name, nothing)
 
     yield from points(name, found)
 
 
-def _point(name: str, level: Level, said: str, mend: str) -> Point:
-    code = {Level.FAILURE: EX_UNAVAILABLE if name == "writing" else EX_CONFIG}.get(level, 0)
+def _point(name: str, level: PointLevel, said: str, mend: str) -> Point:
+    code = {PointLevel.FAILURE: EX_UNAVAILABLE if name == "writing" else EX_CONFIG}.get(level, 0)
     return Point(name=name, level=level, said=said, mend=mend, exit_code=code)
 
 

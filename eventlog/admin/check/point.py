@@ -10,7 +10,7 @@ from msgspec import Struct
 from eventlog.core.errors import EX_UNAVAILABLE, OK, EventlogError, MachineError
 
 
-class Level(StrEnum):
+class PointLevel(StrEnum):
     """How a point stands; a warning is something to look at, with a failure nothing can be published or captured."""
 
     OK = "ok"
@@ -22,24 +22,24 @@ class Point(Struct, frozen=True, kw_only=True):
     """What was found about one thing; `exit_code` is what a failure ends the command with."""
 
     name: str
-    level: Level
+    level: PointLevel
     said: str
     mend: str | None = None
     exit_code: int = OK
 
 
 def ok(name: str, said: str) -> Point:
-    return Point(name=name, level=Level.OK, said=said)
+    return Point(name=name, level=PointLevel.OK, said=said)
 
 
 def warning(name: str, said: str, mend: str) -> Point:
-    return Point(name=name, level=Level.WARNING, said=said, mend=mend)
+    return Point(name=name, level=PointLevel.WARNING, said=said, mend=mend)
 
 
 def failure(name: str, error: EventlogError) -> Point:
     """A failure that an error tells of; whether waiting would help is not this command's question."""
     code = EX_UNAVAILABLE if isinstance(error, MachineError) else error.exit_code
-    return Point(name=name, level=Level.FAILURE, said=error.message, mend=error.hint, exit_code=code)
+    return Point(name=name, level=PointLevel.FAILURE, said=error.message, mend=error.hint, exit_code=code)
 
 
 def points(name: str, found: Callable[[], Iterable[Point]]) -> Iterator[Point]:

@@ -6,17 +6,17 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from eventlog.admin.check.point import Level, Point, ok, warning
+from eventlog.admin.check.point import Point, PointLevel, ok, warning
 from eventlog.core.errors import EX_CONFIG
 from eventlog.sql.names import LogNames
-from eventlog.sql.triggers import Options, State, TriggerState, installed
+from eventlog.sql.triggers import TriggerCondition, TriggerOptions, TriggerState, installed
 from eventlog.sql.triggers.installed import states
 from eventlog.sql.triggers.track import with_schema
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-LOSES = {State.MISSING, State.DISABLED}
+LOSES = {TriggerCondition.MISSING, TriggerCondition.DISABLED}
 """States in which changes go by unseen."""
 
 
@@ -29,27 +29,27 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     if not found:
         said = f"No trigger that the connected user can see writes to {names.table}."
         yield warning("triggers", said, "`eventlog track TABLE` makes some.")
-    other = [one for one in found if one.state is not State.CURRENT]
+    other = [one for one in found if one.state is not TriggerCondition.CURRENT]
     for one in other:
         yield _point(one, asked[one.owner])
     if found and not other:
         yield ok("triggers", f"{len(found)} trigger(s) on {len(asked)} table(s) are current")
 
 
-def _point(found: TriggerState, options: Options) -> Point:
+def _point(found: TriggerState, options: TriggerOptions) -> Point:
     loses = found.state in LOSES
     return Point(
         name="triggers",
-        level=Level.FAILURE if loses else Level.WARNING,
+        level=PointLevel.FAILURE if loses else PointLevel.WARNING,
         said=f"The trigger {found.name} on {found.table} is {found.state}{': ' + found.note if found.note else ''}.",
         mend=f"Run `{mending(found, options)}`.",
         exit_code=EX_CONFIG if loses else 0,
     )
 
 
-def mending(found: TriggerState, options: Options) -> str:
+def mending(found: TriggerState, options: TriggerOptions) -> str:
     """The command that makes the triggers of this class current, with the options that they were made with."""
-    if found.state is State.STRAY:
+    if found.state is TriggerCondition.STRAY:
         return shlex.join(["eventlog", "untrack", found.owner])
     words = ["eventlog", "track", found.owner, "--events", options.style]
     for option, names in (

@@ -14,7 +14,7 @@ Key = tuple[Any, ...]
 Values = dict[str, Any]
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class ChangeRow(Struct, frozen=True, kw_only=True):
     """One row of a change table: its letter, its data, and the columns that it is about."""
 
     oper: str
@@ -22,7 +22,7 @@ class Told(Struct, frozen=True, kw_only=True):
     changed: frozenset[str]
 
 
-class Net(Struct, kw_only=True):
+class NetRow(Struct, kw_only=True):
     """What becomes of one row: it goes, it is made anew from the values, or only these values change in it."""
 
     values: Values | None
@@ -32,7 +32,7 @@ class Net(Struct, kw_only=True):
 class Nets(Struct, frozen=True, kw_only=True):
     """What becomes of rows that have nothing to do with each other."""
 
-    rows: dict[Key, Net]
+    rows: dict[Key, NetRow]
 
 
 class Moved(Struct, frozen=True, kw_only=True):
@@ -49,9 +49,9 @@ class Emptied(Struct, frozen=True, kw_only=True):
 Step = Nets | Moved | Emptied
 
 
-def fold(rows: Iterable[Told], key: tuple[str, ...]) -> Iterator[Step]:
+def fold(rows: Iterable[ChangeRow], key: tuple[str, ...]) -> Iterator[Step]:
     """The steps that rows in order of change_seq, before images first, amount to."""
-    nets: dict[Key, Net] = {}
+    nets: dict[Key, NetRow] = {}
     before: Values | None = None
     for row in rows:
         if row.oper == "B":
@@ -70,21 +70,21 @@ def fold(rows: Iterable[Told], key: tuple[str, ...]) -> Iterator[Step]:
         yield Nets(rows=nets)
 
 
-def _moved(row: Told, before: Values, key: tuple[str, ...]) -> Moved:
+def _moved(row: ChangeRow, before: Values, key: tuple[str, ...]) -> Moved:
     values = {name: row.values[name] for name in row.values if name in row.changed}
     return Moved(former=tuple(before[name] for name in key), values=values)
 
 
-def _enter(nets: dict[Key, Net], row: Told, key: tuple[str, ...]) -> None:
+def _enter(nets: dict[Key, NetRow], row: ChangeRow, key: tuple[str, ...]) -> None:
     """Adds what a row says to what is known of its key already."""
     identity = tuple(row.values[name] for name in key)
     former = nets.get(identity)
     if row.oper == "D":
-        nets[identity] = Net(values=None)
+        nets[identity] = NetRow(values=None)
     elif former is not None and former.values is not None:
         former.values.update({name: row.values[name] for name in row.changed if name in row.values})
     else:
         # What is inserted, or comes after a delete, owes nothing to what was there before.
         whole = row.oper == "I" or former is not None
         known = row.values if row.oper == "I" else {n: v for n, v in row.values.items() if n in row.changed or n in key}
-        nets[identity] = Net(values=dict(known), whole=whole)
+        nets[identity] = NetRow(values=dict(known), whole=whole)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from eventlog.admin.mirror.fold import Told
+from eventlog.admin.mirror.fold import ChangeRow
 from eventlog.core.errors import DataError
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
 from eventlog.sinks.database.control import Record
@@ -30,13 +30,13 @@ class Origin(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
     """All columns in the order in which they stand, which is what the bits of masks count."""
 
-    def told(self, row: Sequence[Any]) -> Told:
+    def told(self, row: Sequence[Any]) -> ChangeRow:
         """What one of its rows says."""
         cells = dict(zip(self.names, row, strict=True))
         taken = set(self.headers.values())
         values = {name: cell for name, cell in cells.items() if name not in taken}
         oper = cells[self.headers["change_oper"]]
-        return Told(oper=oper, values=values, changed=self._changed(cells, values, oper))
+        return ChangeRow(oper=oper, values=values, changed=self._changed(cells, values, oper))
 
     def _changed(self, cells: dict[str, Any], values: dict[str, Any], oper: str) -> frozenset[str]:
         """The columns that the row is about; without a mask those that are not NULL."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Event, Lock
 from typing import Final
 
-from eventlog.admin.refresh.loads import Pace
+from eventlog.admin.refresh.loads import RefreshPace
 
 PATIENCE: Final = 1.0
 """Seconds between two looks at a backlog that is too long."""
@@ -16,7 +16,7 @@ class Gate:
     """Who has entered may write one stretch and then leaves. `waiting` counts rows that wait, up to so many."""
 
     def __init__(
-        self, pace: Pace, waiting: Callable[[int], int], pause: Callable[[float], object] | None = None
+        self, pace: RefreshPace, waiting: Callable[[int], int], pause: Callable[[float], object] | None = None
     ) -> None:
         self._pace = pace
         self._waiting = waiting

@@ -19,7 +19,7 @@ def work_on(load: Refresh, stands: Sequence[Stand], jobs: int, tell: Callable[[i
 
     What goes wrong in one range, or whoever interrupts, ends the others after the stretch in hand; it is raised then.
     """
-    crew = Crew(load, stands, tell)
+    crew = RefreshJobs(load, stands, tell)
     ends = [crew.start() for _ in range(jobs)]
     try:
         _await(ends)
@@ -32,7 +32,7 @@ def work_on(load: Refresh, stands: Sequence[Stand], jobs: int, tell: Callable[[i
     load.end(stands)
 
 
-class Crew:
+class RefreshJobs:
     """The ranges that are left, and who takes them."""
 
     def __init__(self, load: Refresh, stands: Sequence[Stand], tell: Callable[[int], None]) -> None:

@@ -31,7 +31,7 @@ class Load(Struct, frozen=True, kw_only=True):
     where: str | None = None
 
 
-class Pace(Struct, frozen=True, kw_only=True):
+class RefreshPace(Struct, frozen=True, kw_only=True):
     """How many rows a transaction writes, and how many may wait in the log when it begins; 0 is no bound."""
 
     chunk: int = CHUNK

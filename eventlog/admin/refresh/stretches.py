@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from eventlog.admin.refresh import ranges
 from eventlog.admin.refresh.gate import Gate
-from eventlog.admin.refresh.loads import Load, Pace
+from eventlog.admin.refresh.loads import Load, RefreshPace
 from eventlog.admin.refresh.ranges import Stand, Stands
 from eventlog.admin.refresh.statements import Statements
 from eventlog.core.errors import DataError, SourceError, UsageError, shortened
@@ -34,14 +34,14 @@ class Refresh:
         self,
         log: Log,
         load: Load,
-        pace: Pace | None = None,
+        pace: RefreshPace | None = None,
         pause: Callable[[float], object] | None = None,
         reading: Engine | None = None,
     ) -> None:
         self._log = log
         self._reading = reading or log.engine
         self._load = load
-        self._pace = pace or Pace()
+        self._pace = pace or RefreshPace()
         self._marks = Marks(log)
         self._sql = Statements(log.dialect, log.names, load)
         self.gate = Gate(self._pace, self._waiting, pause)

@@ -17,7 +17,7 @@ from eventlog.core.rules.screen import Screened, Subject
 CANCELLED = "the changes of this cycle cancel each other out."
 
 
-class Numbers(Sequence[Position]):
+class PackedPositions(Sequence[Position]):
     """Positions of a log, which are one number each, in eight bytes for each: a lifetime may have millions."""
 
     def __init__(self) -> None:
@@ -55,10 +55,10 @@ class NetColumn(Struct, gc=False):
         self.reset = self.reset or MEANING[event.kind].reset
 
 
-class Net:
+class NetEdits:
     """The net effect of a lifetime, as its events come. Of a column, no more than its first and last event is kept."""
 
-    def __init__(self, positions: list[Position] | Numbers) -> None:
+    def __init__(self, positions: list[Position] | PackedPositions) -> None:
         self.positions = positions
         self.cancelled: Sequence[Position] = ()
         """The events of a lifetime that came in pieces, and that had no effect in the end."""
@@ -88,12 +88,12 @@ class Net:
         told = tuple([one for one in edits if one is not None])
         if not told:
             return None
-        positions = self.positions if isinstance(self.positions, Numbers) else tuple(self.positions)
+        positions = self.positions if isinstance(self.positions, PackedPositions) else tuple(self.positions)
         return Change(
             row=subject.row,
             op=self._op,
             edits=told,
-            positions=cast("tuple[Position, ...]", positions),  # Numbers behave as a tuple does
+            positions=cast("tuple[Position, ...]", positions),  # PackedPositions behave as a tuple does
             time=last.time,
             transaction=last.transaction,
         )
@@ -104,7 +104,7 @@ def coalesce(
     subject: Subject,
     events: list[Event],
     row: Row | None,
-    unfinished: Net | None = None,
+    unfinished: NetEdits | None = None,
     *,
     over: bool = True,
 ) -> list[Change]:
@@ -114,7 +114,7 @@ def coalesce(
     """
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
         return whole_row(screened, subject, events[0], row or {})
-    net = Net([]) if unfinished is None else unfinished
+    net = NetEdits([]) if unfinished is None else unfinished
     multiple = multiple_attributes(subject)
     saying = saying_something(screened, events)
     for event in saying:

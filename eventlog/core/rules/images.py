@@ -19,14 +19,14 @@ from eventlog.core.tablekey import format_parts
 _TRUNCATE = Op.TRUNCATE
 
 
-class Told(Struct, frozen=True):
+class PublishedImages(Struct, frozen=True):
     """The changes of images in their order, and the outcomes that are not plain."""
 
     changes: list[Change]
     others: Mapping[Position, Outcome]
 
 
-def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> Told:
+def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> PublishedImages:
     """What consumers are told of the images."""
     changes: list[Change] = []
     others: dict[Position, Outcome] = {}
@@ -40,7 +40,7 @@ def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> 
             changes.append(tellers[image.table](image))
         except DataError as error:
             others[image.position] = _ended(image, Reason.INVALID, str(error))
-    return Told(changes, others)
+    return PublishedImages(changes, others)
 
 
 def parted(image: Image, key: Sequence[str]) -> tuple[Image, ...]:

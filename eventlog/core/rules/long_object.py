@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 
 from eventlog.core.model import Change, Event, Outcome, ReadBack, Reason, Row, Unreadable
-from eventlog.core.rules.coalesce import CANCELLED, Net, Numbers, coalesce
+from eventlog.core.rules.coalesce import CANCELLED, NetEdits, PackedPositions, coalesce
 from eventlog.core.rules.join import Unfinished, ending, join
 from eventlog.core.rules.lifetimes import BACK, DELETE_ROW, ROW_BACK, Lifetime, asked_for, lifetimes
 from eventlog.core.rules.meaning import ended
@@ -34,7 +34,7 @@ class LongObject:
         self._over = 0
         """How many lifetimes are over."""
         self._coalescing = coalescing
-        self._unfinished, self._net = Unfinished(), Net(Numbers())
+        self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions())
 
     def look_ahead(self, events: Sequence[Event]) -> None:
         """Takes in how lifetimes end."""
@@ -89,7 +89,7 @@ class LongObject:
             for position in self._net.cancelled:
                 yield Outcome(position=position, reason=Reason.NOTHING, note=CANCELLED)
         if over:
-            self._unfinished, self._net = Unfinished(), Net(Numbers())
+            self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions())
 
     def _told(self, changes: list[Change]) -> Iterator[Outcome]:
         for change in changes:

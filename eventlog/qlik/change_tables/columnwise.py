@@ -17,7 +17,7 @@ from eventlog.core.errors import DataError
 from eventlog.core.model import Change, Op, Transaction
 from eventlog.qlik.change_seq import utc
 from eventlog.qlik.change_tables.headers import BEFORE, OPERATIONS, stream_position, transaction_id
-from eventlog.qlik.change_tables.whole import Shape, WholeRows
+from eventlog.qlik.change_tables.whole import RowShape, WholeRows
 
 Cells = Sequence[Any]
 Codec = Callable[[int], bytes | str]
@@ -26,7 +26,7 @@ _KNOWN: Final = {Op.ADD: (False, True), Op.MODIFY: (True, True), Op.DELETE: (Tru
 """Whether an operation has an image before, and one after."""
 
 
-class Laid(Struct, frozen=True, kw_only=True):
+class LaidRows(Struct, frozen=True, kw_only=True):
     """The rows of changes, column by column, without change_seq and partition_name.
 
     `places` are those of the changes that have rows; `shown` says of the images before and after each whether it is one.
@@ -50,9 +50,9 @@ class Layout:
         self._pick = pick
         self._shown = _KNOWN if before_image else {**_KNOWN, Op.MODIFY: (False, True)}
         self._letters, self._words = self._named(0), self._named(1)
-        self._masks: dict[int, _Masks] = {}
+        self._masks: dict[int, _MaskTable] = {}
 
-    def laid(self, changes: Sequence[Change]) -> Laid | None:
+    def laid(self, changes: Sequence[Change]) -> LaidRows | None:
         """The rows of the changes; None where one of them takes the long way."""
         shape = self._shape(changes)
         ops = [Op.ADD if change.refresh else change.op for change in changes]
@@ -68,15 +68,15 @@ class Layout:
         if not all(some):
             found = self.laid(list(compress(changes, some))) if any(some) else _NONE
             places = list(compress(range(len(changes)), some))
-            return None if found is None else Laid(places=places, shown=found.shown, cells=found.cells)
+            return None if found is None else LaidRows(places=places, shown=found.shown, cells=found.cells)
         shown = list(chain.from_iterable(map(self._shown.__getitem__, ops)))
         own = self._own(shape, changes, befores, afters, ops, shown)
         if own is None:
             return None
         headers = self._headers(changes, ops, list(chain.from_iterable(masks)), shown)
-        return Laid(places=range(len(changes)), shown=shown, cells=(*headers, *own))
+        return LaidRows(places=range(len(changes)), shown=shown, cells=(*headers, *own))
 
-    def _shape(self, changes: Sequence[Change]) -> Shape | None:
+    def _shape(self, changes: Sequence[Change]) -> RowShape | None:
         """What all of the changes look like; None where one is not whole, or has other columns."""
         first = changes[0].edits
         if not first or False in [change.whole for change in changes]:
@@ -90,7 +90,7 @@ class Layout:
 
     def _own(
         self,
-        shape: Shape,
+        shape: RowShape,
         changes: Sequence[Change],
         befores: Sequence[Cells],
         afters: Sequence[Cells],
@@ -136,22 +136,24 @@ class Layout:
         """One for each row of the operation; only that of a modification begins with a before image."""
         return tuple(compress((before if op is Op.MODIFY else own, own), self._shown[op]))
 
-    def _masks_of(self, shape: Shape) -> _Masks:
+    def _masks_of(self, shape: RowShape) -> _MaskTable:
         found = self._masks.get(id(shape))
         if found is None:
-            found = self._masks[id(shape)] = _Masks(shape, self._written)
+            found = self._masks[id(shape)] = _MaskTable(shape, self._written)
         return found
 
-    def _written(self, shape: Shape, op: Op, flags: tuple[bool, ...]) -> tuple[bytes | str, ...]:
+    def _written(self, shape: RowShape, op: Op, flags: tuple[bool, ...]) -> tuple[bytes | str, ...]:
         """The masks of a change's rows; none where nothing changed."""
         changed = shape.changed(flags) if op is Op.MODIFY else (op is Op.DELETE and self._whole.key_bits) or shape.bits
         return self._images(op, self._codec(0), self._codec(changed)) if changed else ()
 
 
-class _Masks(dict[tuple[Any, ...], tuple[bytes | str, ...]]):
+class _MaskTable(dict[tuple[Any, ...], tuple[bytes | str, ...]]):
     """The masks of rows by operation and columns that differ, each written once."""
 
-    def __init__(self, shape: Shape, written: Callable[[Shape, Op, tuple[bool, ...]], tuple[bytes | str, ...]]) -> None:
+    def __init__(
+        self, shape: RowShape, written: Callable[[RowShape, Op, tuple[bool, ...]], tuple[bytes | str, ...]]
+    ) -> None:
         super().__init__()
         self._shape = shape
         self._written = written
@@ -162,7 +164,7 @@ class _Masks(dict[tuple[Any, ...], tuple[bytes | str, ...]]):
         return found
 
 
-_NONE: Final = Laid(places=(), shown=(), cells=())
+_NONE: Final = LaidRows(places=(), shown=(), cells=())
 
 
 def _woven(befores: Sequence[Any], afters: Sequence[Any], shown: Iterable[bool]) -> list[Any]:

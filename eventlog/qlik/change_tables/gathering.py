@@ -13,7 +13,7 @@ from msgspec import Struct
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change, Position, Refusal
 from eventlog.qlik.change_seq import Sequencer, Stamps
-from eventlog.qlik.change_tables.columnwise import Laid
+from eventlog.qlik.change_tables.columnwise import LaidRows
 from eventlog.qlik.change_tables.partitions import Partition, Partitions
 from eventlog.qlik.change_tables.rows import ChangeRow, Growing, RowBlock, RowsDocument
 from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, finished, refusal_note
@@ -38,7 +38,7 @@ class WrittenColumns(Struct, frozen=True, gc=False):
     """The rows of many changes column by column: each table with the places of its changes among all of them."""
 
     changes: Sequence[Change]
-    tables: Sequence[tuple[ChangeTable, Sequence[int], Laid]]
+    tables: Sequence[tuple[ChangeTable, Sequence[int], LaidRows]]
     count: int
 
 
@@ -65,7 +65,7 @@ def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | No
     """The rows of all changes column by column; None where one of them does not allow that."""
     if len(changes) < WORTHWHILE:
         return None
-    found: list[tuple[ChangeTable, Sequence[int], Laid]] = []
+    found: list[tuple[ChangeTable, Sequence[int], LaidRows]] = []
     for places in by_table(changes):
         try:
             table = tables.of(changes[places[0]])
@@ -122,7 +122,10 @@ class Gathered:
         )
 
     def _numbered(
-        self, changes: Sequence[Change], found: Sequence[tuple[ChangeTable, Sequence[int], Laid]], sequencer: Sequencer
+        self,
+        changes: Sequence[Change],
+        found: Sequence[tuple[ChangeTable, Sequence[int], LaidRows]],
+        sequencer: Sequencer,
     ) -> list[Piece]:
         """Gives the changes of all tables their change_seq, in the order in which they came."""
         order = sorted(chain.from_iterable([places for _, places, _ in found]))
@@ -140,7 +143,7 @@ class Gathered:
         return [piece for _, piece in pieces]
 
     def _pieces(
-        self, table: ChangeTable, laid: Laid, sequences: list[str], positions: list[Any]
+        self, table: ChangeTable, laid: LaidRows, sequences: list[str], positions: list[Any]
     ) -> Iterator[tuple[str, Piece]]:
         """The rows of each partition, after the first change_seq among them."""
         cells: list[Sequence[Any]] = [sequences, *laid.cells] if table.sequenced else [*laid.cells]

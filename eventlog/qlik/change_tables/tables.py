@@ -13,7 +13,7 @@ from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Change, Op
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.change_seq import utc
-from eventlog.qlik.change_tables.columnwise import Laid, Layout
+from eventlog.qlik.change_tables.columnwise import LaidRows, Layout
 from eventlog.qlik.change_tables.headers import BEFORE, OPERATIONS, header_columns, stream_position, transaction_id
 from eventlog.qlik.change_tables.partitions import Partition, Partitions
 from eventlog.qlik.change_tables.rows import ChangeColumn, ChangeRow
@@ -101,7 +101,7 @@ class ChangeTable:
             return (*pick((BEFORE[0], self._no_mask, stream, BEFORE[1], identity, time)), *(before or ())), row
         return (row,)
 
-    def laid(self, changes: Sequence[Change]) -> Laid | None:
+    def laid(self, changes: Sequence[Change]) -> LaidRows | None:
         """What `rows` gives for many changes, column by column; None where that must be asked of each."""
         return self._layout.laid(changes)
 

@@ -38,7 +38,7 @@ _LENGTHS = frozenset(range(1, 19))
 """How many digits a number has that 64 bits hold for sure."""
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class RowShape(Struct, frozen=True, kw_only=True):
     """How rows of the same captured columns are put together. `admitted` are the types of values that fit,
     `paired` those of the values before and after.
     """
@@ -107,7 +107,7 @@ class WholeRows:
     def __init__(self, values: TableValues) -> None:
         self._values = values
         self.key_bits = values.key_bits
-        self._shapes: dict[tuple[str, ...], Shape | None] = {}
+        self._shapes: dict[tuple[str, ...], RowShape | None] = {}
         first = values.columns[values.key[0]] if len(values.key) == 1 else None
         self._numbered = f"{first.name}=" if first is not None and first.category is Category.INT else None
 
@@ -137,7 +137,7 @@ class WholeRows:
         row, bits = shape.row(self._key(change.row.key), cells), shape.bits
         return (None, row, bits, 0, bits) if op is Op.ADD else (row, None, self._values.key_bits or bits, bits, 0)
 
-    def shape(self, names: tuple[str, ...]) -> Shape | None:
+    def shape(self, names: tuple[str, ...]) -> RowShape | None:
         """What rows with edits of these columns look like; None where those take the long way."""
         if names not in self._shapes:
             self._shapes[names] = self._shape(names)
@@ -162,7 +162,7 @@ class WholeRows:
         row, _ = self._values.keyed(key)
         return tuple([row[place] for place in self._values.key])
 
-    def _shape(self, names: tuple[str, ...]) -> Shape | None:
+    def _shape(self, names: tuple[str, ...]) -> RowShape | None:
         values = self._values
         own = {name: place for place, name in enumerate(values.names)}
         if len(set(names)) < len(names) or not all(name in own and own[name] not in values.key for name in names):
@@ -172,7 +172,7 @@ class WholeRows:
         order = [given.index(place) if place in given else len(given) for place in range(len(own))]
         columns = [values.columns[place] for place in places]
         clocks = [number for number, column in enumerate(columns) if column.category is Category.TIMESTAMP]
-        return Shape(
+        return RowShape(
             order=None if given == list(range(len(own))) else _taking(order),
             bits=sum(1 << place for place in given),
             places=places,

@@ -11,7 +11,7 @@ from eventlog.qlik.change_seq import WIDTH
 from eventlog.qlik.masks import padded_bytes
 from eventlog.qlik.messages.avrovalues import NULL, SOME, number, sized, some, text, to_avro
 from eventlog.qlik.messages.schemas import OPERATIONS
-from eventlog.qlik.messages.shape import Shape
+from eventlog.qlik.messages.shape import MessageShape
 from eventlog.qlik.messages.telling import NEVER, Piece, Way
 from eventlog.qlik.messages.typemap import MessageType
 from eventlog.qlik.readings import reading
@@ -27,8 +27,8 @@ class AvroCoder:
 
     null: Final = NULL
 
-    def __init__(self, shape: Shape) -> None:
-        self._masks = _Masks(len(shape.names))
+    def __init__(self, shape: MessageShape) -> None:
+        self._masks = _AvroMasks(len(shape.names))
         settings = shape.settings
         self._external = sized(shape.schema_id.encode()) if settings.external_schema_id else b""
         schema_id = shape.schema_id if settings.mode == "metadata" else None
@@ -98,7 +98,7 @@ def _text(read: Callable[[Any], Any]) -> Callable[[Any], bytes]:
     return lambda cell: text(cell if type(cell) is str else read(cell))
 
 
-class _Masks(dict[int | None, bytes]):
+class _AvroMasks(dict[int | None, bytes]):
     """Masks as Avro, each made once: a table's changes have few different ones."""
 
     def __init__(self, columns: int) -> None:

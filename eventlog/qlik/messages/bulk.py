@@ -11,12 +11,12 @@ from typing import Final
 
 from eventlog.qlik.messages.avrovalues import number, sized
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
-from eventlog.qlik.messages.shape import Shape
+from eventlog.qlik.messages.shape import MessageShape
 
 CONTAINER: Final = b"Obj\x01"
 
 
-def container_schema(shape: Shape) -> str:
+def container_schema(shape: MessageShape) -> str:
     """The schema of what a table's messages are in a container: envelopes where there are some."""
     return text_of(ENVELOPE) if shape.settings.mode in ("envelope", "metadata") else shape.data_text
 

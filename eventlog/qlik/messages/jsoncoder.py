@@ -13,7 +13,7 @@ from eventlog.core.schema import Column
 from eventlog.qlik.masks import padded_hex
 from eventlog.qlik.messages.jsonvalues import to_json
 from eventlog.qlik.messages.schemas import OPERATIONS
-from eventlog.qlik.messages.shape import Shape
+from eventlog.qlik.messages.shape import MessageShape
 from eventlog.qlik.messages.telling import NEVER, Piece, Way
 from eventlog.qlik.messages.typemap import MessageType
 from eventlog.qlik.readings import reading, shown
@@ -38,10 +38,10 @@ class JsonCoder:
 
     null: Final = None
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: MessageShape) -> None:
         self._names = shape.names
         self._row = row_of(shape.names)
-        self._masks = _Masks(len(shape.names))
+        self._masks = _JsonMasks(len(shape.names))
         enveloped = shape.settings.mode in ("envelope", "metadata")
         self._open = (envelope_head("DT", _id(shape), None) if enveloped else b"") + b'{"data":'
         self._external = f',"externalSchemaId":"{shape.schema_id}"' if shape.settings.external_schema_id else ""
@@ -115,7 +115,7 @@ def envelope_head(kind: str, schema_id: str | None, schema: str | None) -> bytes
     return _encode(fields)[:-1] + b',"message":'
 
 
-def _id(shape: Shape) -> str | None:
+def _id(shape: MessageShape) -> str | None:
     return shape.schema_id if shape.settings.mode == "metadata" else None
 
 
@@ -139,7 +139,7 @@ _OPERATIONS: Final = {name: f',"headers":{{"operation":"{name}","changeSequence"
 _WITHOUT_BEFORE: Final = {name: b',"beforeData":null' + rest for name, rest in _OPERATIONS.items()}
 
 
-class _Masks(dict[int | None, str]):
+class _JsonMasks(dict[int | None, str]):
     """Masks as JSON, each made once: a table's changes have few different ones."""
 
     def __init__(self, columns: int) -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from eventlog.qlik.messages import avrocoder, jsoncoder
 from eventlog.qlik.messages.avrovalues import number, sized
 from eventlog.qlik.messages.schemas import COLUMN_FACTS
-from eventlog.qlik.messages.shape import Shape
+from eventlog.qlik.messages.shape import MessageShape
 
 
 class Structure(Struct, frozen=True, kw_only=True, gc=False):
@@ -34,7 +34,7 @@ class Structure(Struct, frozen=True, kw_only=True, gc=False):
         return self.envelope + sized(inner)
 
 
-def structure_of(shape: Shape) -> Structure:
+def structure_of(shape: MessageShape) -> Structure:
     """The structure of a table for its metadata topic."""
     avro = shape.settings.encoding == "avro"
     coder = avrocoder if avro else jsoncoder
@@ -50,19 +50,19 @@ def structure_of(shape: Shape) -> Structure:
     )
 
 
-def _lineage(shape: Shape) -> dict[str, str]:
+def _lineage(shape: MessageShape) -> dict[str, str]:
     settings, table = shape.settings, shape.table
     return {"server": settings.server, "task": settings.task, "schema": table.schema or "", "table": table.name}
 
 
-def _json(shape: Shape) -> tuple[bytes, bytes]:
+def _json(shape: MessageShape) -> tuple[bytes, bytes]:
     encode = msgspec.json.encode
     head = encode({"schemaId": shape.schema_id})[:-1] + b',"lineage":' + encode(_lineage(shape))[:-1]
     rest = {"tableStructure": {"tableColumns": shape.columns}, "dataSchema": shape.data_text}
     return head + b',"tableVersion":', b"}," + encode(rest)[1:]
 
 
-def _avro(shape: Shape) -> tuple[bytes, bytes]:
+def _avro(shape: MessageShape) -> tuple[bytes, bytes]:
     texts = [shape.schema_id, *_lineage(shape).values()]
     facts = [facts[name] for facts in shape.columns.values() for name in COLUMN_FACTS]
     tail = [_fact(value) for value in facts]

@@ -21,7 +21,7 @@ from eventlog.qlik.messages.headers import Moments
 from eventlog.qlik.messages.jsoncoder import JsonCoder
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.messages.shape import Shape, shape_of
+from eventlog.qlik.messages.shape import MessageShape, shape_of
 from eventlog.qlik.messages.telling import Piece, Teller
 from eventlog.qlik.values import named
 
@@ -65,7 +65,7 @@ class Renderer:
 class TableRenderer:
     """Writes messages of one table."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: MessageShape) -> None:
         self.shape = shape
         settings, values = shape.settings, shape.values
         self.structure = structure_of(shape) if settings.mode == "metadata" else None

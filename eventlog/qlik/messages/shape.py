@@ -28,7 +28,7 @@ class SchemaRef(Struct, frozen=True, kw_only=True, gc=False):
     text: str
 
 
-class Shape(Struct, frozen=True, kw_only=True, dict=True):
+class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
     """What messages of one table have in common; made once a table."""
 
     table: Table
@@ -125,10 +125,10 @@ class Shape(Struct, frozen=True, kw_only=True, dict=True):
         return SchemaRef(subject=subjects[self.settings.subject], text=text)
 
 
-def shape_of(table: Table, settings: MessageSettings) -> Shape:
+def shape_of(table: Table, settings: MessageSettings) -> MessageShape:
     """The table as its messages see it; ExpressionError where they cannot carry a name of it."""
     values = TableValues(table)
-    return Shape(
+    return MessageShape(
         table=table,
         settings=settings,
         topic=topic_of(table, settings),

@@ -54,7 +54,7 @@ class Open(Struct, frozen=True, kw_only=True):
     partition: str
 
 
-class State(Struct, frozen=True, kw_only=True):
+class FolderState(Struct, frozen=True, kw_only=True):
     """How far the folder is. `versions` counts how often a table's columns changed; `refusals` are of the last plan."""
 
     change_seq: str = ""
@@ -74,7 +74,7 @@ class ChangeTableFiles:
         self._stop = stop
         self._writer = secrets.token_hex(8)
         self._owned = OwnedFolder(folder)
-        self._state = State()
+        self._state = FolderState()
         try:
             make_folder(folder)
         except OSError as error:
@@ -131,7 +131,7 @@ class ChangeTableFiles:
                 refused += why
                 lines += _closed(opened, block)
             lines += _over(opened, document.id)
-        changed = State(
+        changed = FolderState(
             change_seq=documents[-1].id,
             plan=plan or state.plan,
             open=opened,
@@ -161,7 +161,7 @@ class ChangeTableFiles:
         finally:
             discard_files(parts)
 
-    def _position(self, state: State) -> File:
+    def _position(self, state: FolderState) -> File:
         return self.folder / POSITION, msgspec.json.encode(state)
 
     def _content(self, block: RowBlock) -> tuple[bytes, RowBlock, Notes]:
@@ -222,12 +222,12 @@ class ChangeTableFiles:
         more = [msgspec.json.encode({"server_name": "eventlog", "task_name": self.task, **line}) for line in lines]
         return [(path, b"".join(line + b"\n" for line in dict.fromkeys([*there, *more])))]
 
-    def _read(self) -> State:
+    def _read(self) -> FolderState:
         path = self.folder / POSITION
         if not path.exists():
-            return State()
+            return FolderState()
         try:
-            return msgspec.json.decode(path.read_bytes(), type=State)
+            return msgspec.json.decode(path.read_bytes(), type=FolderState)
         except msgspec.DecodeError as error:
             raise DataError(
                 f"{path} cannot be read: {error}.",

@@ -27,7 +27,7 @@ NO_CHANGE_SEQ = " "
 """What stands for a task that has no document yet: Oracle takes the empty string for NULL."""
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class TaskState(Struct, frozen=True, kw_only=True):
     """How far a task is: its last document, who writes it, and the last plan of a publisher and of a conversion."""
 
     change_seq: str = ""
@@ -119,7 +119,7 @@ class Control:
             if lacking:
                 _add(connection, table, lacking)
 
-    def standing(self, connection: Connection) -> Standing | None:
+    def standing(self, connection: Connection) -> TaskState | None:
         """How far the task is, locked until the transaction ends; None before its first document."""
         import sqlalchemy as sa
 
@@ -129,9 +129,9 @@ class Control:
             return None
         owner = Owner(log=row.source_log or "", name=row.source_name or "", epoch=row.epoch or 0)
         plan, converted = row.plan_id or "", row.converted_id or ""
-        return Standing(change_seq=row.change_seq.strip(), owner=owner, plan=plan, converted=converted)
+        return TaskState(change_seq=row.change_seq.strip(), owner=owner, plan=plan, converted=converted)
 
-    def advance(self, connection: Connection, former: Standing | None, now: Standing) -> None:
+    def advance(self, connection: Connection, former: TaskState | None, now: TaskState) -> None:
         """Notes how far the task is now, and whose it is."""
         table = self.positions
         values = {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class BlockShape(Struct, frozen=True, kw_only=True):
     """How blocks get into a change table: which of their columns, and where each stands in the target."""
 
     table: Any
@@ -48,13 +48,13 @@ class Evolution:
         self._apply = apply
         self._index = index
         self.log = ""
-        self._shapes: dict[tuple[str, str | None, str], Shape] = {}
+        self._shapes: dict[tuple[str, str | None, str], BlockShape] = {}
 
     def forget(self) -> None:
         """Looks at every table anew; what a transaction did that was rolled back is not there."""
         self._shapes.clear()
 
-    def shape(self, connection: Connection, block: RowBlock, change_seq: str) -> Shape:
+    def shape(self, connection: Connection, block: RowBlock, change_seq: str) -> BlockShape:
         """How the block gets in, after what had to be made or altered; ExpressionError where it cannot."""
         whose = (block.target, block.table.schema, block.table.name)  # two tables must not share a change table
         known = self._shapes.get(whose)
@@ -62,7 +62,7 @@ class Evolution:
             known = self._shapes[whose] = self._evolved(connection, block, change_seq or START.text)
         return known
 
-    def _evolved(self, connection: Connection, block: RowBlock, change_seq: str) -> Shape:
+    def _evolved(self, connection: Connection, block: RowBlock, change_seq: str) -> BlockShape:
         self._check_names(connection, block)
         former = self._control.record(connection, block.target)
         record = Record(
@@ -182,7 +182,7 @@ class Evolution:
         self._control.keep(connection, record, former=former)
         self._control.tell_ddl(connection, record, change_seq, kind, columns)
 
-    def _shaped(self, connection: Connection, block: RowBlock) -> Shape:
+    def _shaped(self, connection: Connection, block: RowBlock) -> BlockShape:
         there = self._columns_there(connection, block.target) or []
         places = {name.casefold(): place for place, name in enumerate(there)}
         own = {place: places.get(column.name.casefold()) for place, column in enumerate(block.columns)}
@@ -194,7 +194,7 @@ class Evolution:
             connection, block.target, columns, {actual[key]: names[key] for key in actual if key in names}
         )
         known = {place: there for place, there in own.items() if there is not None}
-        return Shape(table=table, columns=block.columns, taken=taken, places=known)
+        return BlockShape(table=table, columns=block.columns, taken=taken, places=known)
 
     def _table(
         self,

@@ -13,7 +13,7 @@ from eventlog.core.model import Position
 from eventlog.core.secrets import masked
 from eventlog.qlik.change_tables.rows import ChangeRow, RowBlock
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex, bits_to_bytes, bits_to_hex
-from eventlog.sinks.database.evolve import Shape
+from eventlog.sinks.database.evolve import BlockShape
 from eventlog.sinks.database.types import as_stored
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.error_codes import is_of_value
@@ -28,7 +28,7 @@ Rows = Sequence[ChangeRow]
 class Filling:
     """Puts one block into its change table."""
 
-    def __init__(self, connection: Connection, shape: Shape, block: RowBlock) -> None:
+    def __init__(self, connection: Connection, shape: BlockShape, block: RowBlock) -> None:
         self._connection = connection
         self._dialect = dialect_of(connection)
         self._shape = shape

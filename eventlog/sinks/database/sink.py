@@ -18,8 +18,8 @@ from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.core.secrets import SecretSettings
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.change_files.fitting import SET_ASIDE
-from eventlog.sinks.database.control import Control, Standing, refusal
-from eventlog.sinks.database.evolve import Evolution, Shape
+from eventlog.sinks.database.control import Control, TaskState, refusal
+from eventlog.sinks.database.evolve import BlockShape, Evolution
 from eventlog.sinks.database.fill import Filling, said
 from eventlog.sinks.ownership import taken_by_a_later_one, taken_over
 from eventlog.sql.dialect import dialect_of
@@ -64,7 +64,7 @@ class DatabaseSink:
         self._transactional = dialect.transactional_ddl
         self._control = Control(settings.task, settings.schema)
         self._evolution = Evolution(self._control, settings.schema, apply=settings.ddl == "apply", index=settings.index)
-        self._standing: Standing | None = None
+        self._standing: TaskState | None = None
         self._converting = False
 
     @property
@@ -79,7 +79,7 @@ class DatabaseSink:
         self._converting = tenure is None
         with self._transaction() as connection:
             former = self._control.standing(connection)
-            known = former or Standing()
+            known = former or TaskState()
             way_out = "Give the output a `task` of its own, or another schema."
             owner = taken_over(known.owner, tenure, f"The task {self._settings.task!r} of change tables", way_out)
             now = replace(known, owner=owner)
@@ -123,7 +123,7 @@ class DatabaseSink:
         self._engine.dispose()
 
     def _written(self, documents: Sequence[RowsDocument], plan: str) -> Sequence[Outcome]:
-        shapes: list[list[Shape | str]] = []
+        shapes: list[list[BlockShape | str]] = []
         if not self._transactional:  # DDL would end the transaction of the rows
             with self._transaction() as connection:
                 if not self._is_there(self._ours(connection), plan):
@@ -141,7 +141,7 @@ class DatabaseSink:
         self._standing = now
         return outcomes
 
-    def _ours(self, connection: Connection) -> Standing:
+    def _ours(self, connection: Connection) -> TaskState:
         """How far the task is; OccupiedError when somebody else has taken it over."""
         standing = self._control.standing(connection)
         assert self._standing is not None
@@ -149,10 +149,10 @@ class DatabaseSink:
             raise taken_by_a_later_one(f"the task {self._settings.task!r} of change tables")
         return standing
 
-    def _is_there(self, standing: Standing, plan: str) -> bool:
+    def _is_there(self, standing: TaskState, plan: str) -> bool:
         return bool(plan) and plan == (standing.converted if self._converting else standing.plan)
 
-    def _after(self, former: Standing, change_seq: str, plan: str) -> Standing:
+    def _after(self, former: TaskState, change_seq: str, plan: str) -> TaskState:
         """How far the task is then. A conversion leaves the plan of the publisher alone, who may have to repeat it."""
         now = replace(former, change_seq=change_seq)
         if not plan:
@@ -160,7 +160,7 @@ class DatabaseSink:
         return replace(now, converted=plan) if self._converting else replace(now, plan=plan)
 
     def _put(
-        self, connection: Connection, document: RowsDocument, shapes: Sequence[Shape | str], plan: str
+        self, connection: Connection, document: RowsDocument, shapes: Sequence[BlockShape | str], plan: str
     ) -> Sequence[Outcome]:
         """Puts a document's rows into their tables; which events did not get in."""
         refused: Refusals = []
@@ -172,9 +172,9 @@ class DatabaseSink:
             self._control.open_partitions(connection, opened, document.id)
         return [refusal(position, note) for _, position, note in refused]
 
-    def _shapes(self, connection: Connection, document: RowsDocument) -> list[Shape | str]:
+    def _shapes(self, connection: Connection, document: RowsDocument) -> list[BlockShape | str]:
         """How each block gets in, after what had to be made or altered, or why it cannot."""
-        found: list[Shape | str] = []
+        found: list[BlockShape | str] = []
         for block in document.blocks:
             try:
                 with _aside(connection, undone=self._transactional):
@@ -183,7 +183,7 @@ class DatabaseSink:
                 found.append(str(error))
         return found
 
-    def _filled(self, connection: Connection, block: RowBlock, shape: Shape | str) -> Refusals:
+    def _filled(self, connection: Connection, block: RowBlock, shape: BlockShape | str) -> Refusals:
         """Puts a block into its table; the rows that do not get in are set aside, or end the work."""
         if isinstance(shape, str):
             return self._refused(block.target, [(positions, shape) for positions in block.positions])

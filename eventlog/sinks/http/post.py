@@ -43,7 +43,7 @@ _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 """What TLS says when the connection ends; everything else that it says is a disagreement."""
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class HttpAnswer(Struct, frozen=True, kw_only=True):
     """An HTTP answer that was read to its end."""
 
     status: int
@@ -86,7 +86,7 @@ class Poster:
         """One with a connection of its own to the same address; the rest they share."""
         return Poster(self._settings, self._trust, self._deadlines)
 
-    def post(self, document: Document, plan: str = "") -> Answer:
+    def post(self, document: Document, plan: str = "") -> HttpAnswer:
         """The answer to a document, which goes out under that plan. A kept connection that the other side gave up is replaced, once."""
         from urllib3.exceptions import HTTPError
 
@@ -119,7 +119,7 @@ class Poster:
         if connection is not None:
             connection.close()
 
-    def _posted(self, document: Document, plan: str, deadline: float) -> Answer:
+    def _posted(self, document: Document, plan: str, deadline: float) -> HttpAnswer:
         connection, kept = self._connected()
         try:
             return self._exchange(connection, document, plan, deadline)
@@ -148,7 +148,7 @@ class Poster:
             return HTTPConnection(self._host, self._port, timeout=timeout)
         return HTTPSConnection(self._host, self._port, timeout=timeout, ssl_context=self._trust)
 
-    def _exchange(self, connection: HTTPConnection, document: Document, plan: str, deadline: float) -> Answer:
+    def _exchange(self, connection: HTTPConnection, document: Document, plan: str, deadline: float) -> HttpAnswer:
         if self._broken_off:
             raise ConnectionAbortedError("it was broken off")
         with self._deadlines.ended_at(deadline, connection.sock):
@@ -156,7 +156,7 @@ class Poster:
                 "POST", self._target, document.body, self._headers(document, plan), preload_content=False
             )
             with closing(connection.getresponse()) as response:
-                answer = Answer(
+                answer = HttpAnswer(
                     status=response.status,
                     body=self._discreet(self._body(response) if response.status < 300 else _beginning(response)),
                     location=response.headers.get("Location") if 300 <= response.status < 400 else None,

@@ -55,7 +55,7 @@ class Overtaken(Exception):  # noqa: N818  # an answer, and no fault of anybody'
         self.epoch = epoch
 
 
-class Delivery(Struct, frozen=True, kw_only=True):
+class ReceivedDocument(Struct, frozen=True, kw_only=True):
     """One document as it came. Without an id nobody can tell whether it was there before."""
 
     id: str | None
@@ -73,7 +73,7 @@ class Receiver:
 
     def __init__(
         self,
-        told: Callable[[Delivery], object],
+        told: Callable[[ReceivedDocument], object],
         *,
         answer: Level = Level.SUCCESS,
         host: str = "127.0.0.1",
@@ -92,7 +92,7 @@ class Receiver:
         self._once = once
         self._turn = Lock()
         try:
-            self._server = _Server((host, port), self)
+            self._server = _ReceiverServer((host, port), self)
         except (OSError, OverflowError) as error:
             hint = "End what listens there, or choose another port."
             raise SinkError(f"Nobody can listen on {host}:{port}: {error}.", hint=hint, may_pass=False) from error
@@ -115,7 +115,9 @@ class Receiver:
         events = event_ids(body)
         with self._turn:
             self._meet(sender)
-            delivery = Delivery(id=identity, body=body, events=events, repeated=self._has(identity, sender.plan, body))
+            delivery = ReceivedDocument(
+                id=identity, body=body, events=events, repeated=self._has(identity, sender.plan, body)
+            )
             if self._level in TAKES and not delivery.repeated:
                 self._keep(delivery, sender.plan)
             self._told(delivery)
@@ -142,7 +144,7 @@ class Receiver:
         path = None if self._files is None else self._files.path(identity)
         return path is not None and path.exists() and path.read_bytes() == body
 
-    def _keep(self, delivery: Delivery, plan: str) -> None:
+    def _keep(self, delivery: ReceivedDocument, plan: str) -> None:
         if delivery.id is None:
             return
         if self._files is not None:
@@ -175,7 +177,7 @@ def reply(events: tuple[str, ...], level: Level) -> bytes:
     return f'<nds dtdversion="2.0">\n  <output>\n{statuses}  </output>\n</nds>\n'.encode()
 
 
-class _Server(ThreadingHTTPServer):
+class _ReceiverServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, address: tuple[str, int], receiver: Receiver) -> None:
@@ -190,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         server = self.server
-        assert isinstance(server, _Server)
+        assert isinstance(server, _ReceiverServer)
         body = self._body()
         if body is None:
             return

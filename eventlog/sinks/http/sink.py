@@ -18,7 +18,7 @@ from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.core.secrets import shown
 from eventlog.sinks.http.address import HttpSettings
-from eventlog.sinks.http.post import Answer, Poster
+from eventlog.sinks.http.post import HttpAnswer, Poster
 from eventlog.sinks.http.replies import Reply, again_later, not_sent, read_reply
 from eventlog.sinks.http.wire import UnreadableAnswer
 
@@ -95,7 +95,7 @@ class HttpLane:
             )
         return reply
 
-    def _refused(self, answer: Answer) -> SinkError:
+    def _refused(self, answer: HttpAnswer) -> SinkError:
         """What an answer outside 2xx means."""
         may_pass = answer.status in MAY_PASS or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         hint = "It is tried again." if may_pass else HINTS.get(answer.status)

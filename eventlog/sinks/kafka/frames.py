@@ -14,7 +14,7 @@ from eventlog.sinks.kafka.registry import Registry, registry_of
 from eventlog.sinks.kafka.settings import KafkaSettings
 
 
-class Refused(Struct, frozen=True):
+class RefusedMessage(Struct, frozen=True):
     """Why a message cannot be there."""
 
     note: str
@@ -28,16 +28,16 @@ class Frames:
         self._registry: Registry | None = registry_of(settings) if settings.registry else None
         self._frames: dict[SchemaRef, bytes] = {}
 
-    def framed(self, messages: Sequence[Message]) -> tuple[list[Message], list[tuple[Message, Refused]]]:
+    def framed(self, messages: Sequence[Message]) -> tuple[list[Message], list[tuple[Message, RefusedMessage]]]:
         """The messages as consumers of a registry read them, and those that cannot be; as they are without one."""
         taken: list[Message] = []
-        refused: list[tuple[Message, Refused]] = []
+        refused: list[tuple[Message, RefusedMessage]] = []
         limit = self._settings.max_message_bytes
         for message in messages:
             framed = (
                 message if message.value_schema is None and message.key_schema is None else self._with_numbers(message)
             )
-            if isinstance(framed, Refused):
+            if isinstance(framed, RefusedMessage):
                 refused.append((message, framed))
             elif len(framed.value or b"") + len(framed.key or b"") > limit:
                 refused.append((message, too_large(framed)))
@@ -45,10 +45,10 @@ class Frames:
                 taken.append(framed)
         return taken, refused
 
-    def _with_numbers(self, message: Message) -> Message | Refused:
+    def _with_numbers(self, message: Message) -> Message | RefusedMessage:
         value, key = self._frame(message.value_schema), self._frame(message.key_schema)
         for frame in (value, key):
-            if isinstance(frame, Refused):
+            if isinstance(frame, RefusedMessage):
                 return frame
         assert isinstance(value, bytes)
         assert isinstance(key, bytes)
@@ -58,7 +58,7 @@ class Frames:
             key=None if message.key is None else key + message.key,
         )
 
-    def _frame(self, ref: SchemaRef | None) -> bytes | Refused:
+    def _frame(self, ref: SchemaRef | None) -> bytes | RefusedMessage:
         """What stands before bytes of this schema: a zero and its number; a refusal is asked again the next time."""
         if ref is None:
             return b""
@@ -69,14 +69,14 @@ class Frames:
             try:
                 found = self._frames[ref] = b"\x00" + self._registry.number_of(ref.subject, ref.text).to_bytes(4, "big")
             except ExpressionError as error:
-                return Refused(f"{error}.")
+                return RefusedMessage(f"{error}.")
         return found
 
 
-def too_large(message: Message) -> Refused:
+def too_large(message: Message) -> RefusedMessage:
     """Why a message of this size is set aside."""
     size = len(message.value or b"") + len(message.key or b"")
-    return Refused(
+    return RefusedMessage(
         f"The message has {size} bytes, more than topic {message.topic} takes;"
         " raise the broker's limit and output.max_message_bytes, then requeue."
     )

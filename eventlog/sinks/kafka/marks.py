@@ -1,6 +1,6 @@
 """What Kafka itself knows of an output: its last document and plan, whose it is, and how each table was told.
 
-Marks are messages in a compacted topic, written in the same transaction as the messages that they speak of.
+KafkaMarks are messages in a compacted topic, written in the same transaction as the messages that they speak of.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Of = TypeVar("Of")
 
 
-class Told(Struct, frozen=True):
+class KnownStructure(Struct, frozen=True):
     """With which structure a table was told last, and which version of it that was."""
 
     schema_id: str
@@ -43,7 +43,7 @@ class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     refused: tuple[tuple[Position, str], ...] = ()
 
 
-class Standing(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TopicState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far an output is: its last document, who writes it, and the last plan of a publisher and of a conversion."""
 
     last: str = ""
@@ -52,21 +52,23 @@ class Standing(Struct, frozen=True, kw_only=True, omit_defaults=True):
     converted: Taken = Taken()
 
 
-class Marks(Struct, frozen=True, kw_only=True):
+class KafkaMarks(Struct, frozen=True, kw_only=True):
     """How far the output is, and what was told of each table."""
 
-    standing: Standing = Standing()
-    tables: Mapping[str, Told] = {}
+    standing: TopicState = TopicState()
+    tables: Mapping[str, KnownStructure] = {}
 
 
-def mark_messages(identity: str, standing: Standing, tables: Mapping[str, Told]) -> Iterator[tuple[bytes, bytes]]:
+def mark_messages(
+    identity: str, standing: TopicState, tables: Mapping[str, KnownStructure]
+) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values of the messages that keep these marks."""
     yield identity.encode(), msgspec.json.encode(standing)
     for table, told in tables.items():
         yield f"{identity}/{table}".encode(), msgspec.json.encode(told)
 
 
-def read_marks(settings: KafkaSettings, partitions: list[int]) -> Marks:
+def read_marks(settings: KafkaSettings, partitions: list[int]) -> KafkaMarks:
     """The marks of this output; waits for transactions of others that stand before them."""
     found = {message.key: message.value for message in _read(settings, partitions, "read_committed")}
     return _marks(settings, found)
@@ -75,7 +77,7 @@ def read_marks(settings: KafkaSettings, partitions: list[int]) -> Marks:
 def latest_owner(settings: KafkaSettings, partitions: list[int]) -> Owner:
     """Who has tried last to take the output over, also where that was not committed (yet): nothing is waited for."""
     own = [one for one in _read(settings, partitions, "read_uncommitted") if one.key == _key(settings)]
-    standings = [_decoded(settings, one.value, Standing) for one in own]
+    standings = [_decoded(settings, one.value, TopicState) for one in own]
     return max([standing.owner for standing in standings], key=lambda owner: owner.epoch, default=Owner())
 
 
@@ -149,17 +151,17 @@ def _messages(consumer: Consumer, settings: KafkaSettings, ends: dict[int, int])
             del left[number]
 
 
-def _marks(settings: KafkaSettings, found: Mapping[bytes, bytes]) -> Marks:
+def _marks(settings: KafkaSettings, found: Mapping[bytes, bytes]) -> KafkaMarks:
     """Among the marks of all outputs, ours."""
     own = found.get(_key(settings))
-    standing = Standing() if own is None else _decoded(settings, own, Standing)
+    standing = TopicState() if own is None else _decoded(settings, own, TopicState)
     before = _key(settings) + b"/"
     tables = {
-        key.removeprefix(before).decode(): _decoded(settings, value, Told)
+        key.removeprefix(before).decode(): _decoded(settings, value, KnownStructure)
         for key, value in found.items()
         if key.startswith(before)
     }
-    return Marks(standing=standing, tables=tables)
+    return KafkaMarks(standing=standing, tables=tables)
 
 
 def _key(settings: KafkaSettings) -> bytes:

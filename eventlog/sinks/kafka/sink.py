@@ -20,8 +20,16 @@ from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
 from eventlog.sinks.kafka.errors import FENCED, TOO_LARGE, error_of, in_words, louder
-from eventlog.sinks.kafka.frames import Frames, Refused, too_large
-from eventlog.sinks.kafka.marks import Marks, Standing, Taken, Told, latest_owner, mark_messages, read_marks
+from eventlog.sinks.kafka.frames import Frames, RefusedMessage, too_large
+from eventlog.sinks.kafka.marks import (
+    KafkaMarks,
+    KnownStructure,
+    Taken,
+    TopicState,
+    latest_owner,
+    mark_messages,
+    read_marks,
+)
 from eventlog.sinks.kafka.settings import KafkaSettings, producer_options
 from eventlog.sinks.kafka.topics import Topics
 from eventlog.sinks.ownership import Owner, taken_by_a_later_one, taken_over
@@ -44,7 +52,7 @@ class Share(Struct, frozen=True, kw_only=True):
     """What one transaction carries: messages by their numbers, and the marks that hold once it is committed."""
 
     messages: Sequence[Message]
-    marks: Marks
+    marks: KafkaMarks
 
 
 class KafkaSink:
@@ -57,7 +65,7 @@ class KafkaSink:
         self._producer: Producer | None = None
         self._topics: Topics | None = None
         self._partitions: list[int] = []
-        self._marks = Marks()
+        self._marks = KafkaMarks()
         self._tenure: Tenure | None = None
         self._owner: Owner | None = None
         self._said: KafkaError | None = None
@@ -220,7 +228,9 @@ class KafkaSink:
             refused.append((culprit, too_large(culprit)))
             taken = [message for message in taken if message is not culprit]
 
-    def _standing_after(self, documents: Sequence[Document], plan: str, refused: Refusals, *, whole: bool) -> Standing:
+    def _standing_after(
+        self, documents: Sequence[Document], plan: str, refused: Refusals, *, whole: bool
+    ) -> TopicState:
         """How far the output is once these documents are there; those without a plan leave the former one."""
         former = self._marks.standing
         last = max([former.last, *[document.id for document in documents if document.id != HEARTBEAT]])
@@ -280,7 +290,7 @@ class KafkaSink:
             except BufferError:
                 producer.poll(BREATH)
 
-    def _commit(self, marks: Marks) -> None:
+    def _commit(self, marks: KafkaMarks) -> None:
         """Writes the marks and commits; returns when all of it is durable, for a failed delivery fails the commit."""
         producer = self._opened()
         news = {table: told for table, told in marks.tables.items() if self._marks.tables.get(table) != told}
@@ -289,7 +299,7 @@ class KafkaSink:
         producer.commit_transaction(self._settings.timeout)
         self._marks = marks
 
-    def _share(self, messages: Sequence[Message], standing: Standing) -> Share:
+    def _share(self, messages: Sequence[Message], standing: TopicState) -> Share:
         """The messages with metadata before those whose table was not told so yet."""
         tables = dict(self._marks.tables)
         found: list[Message] = []
@@ -298,7 +308,7 @@ class KafkaSink:
             if structure is not None:
                 former = tables.get(structure.table)
                 if former is None or former.schema_id != structure.schema_id:
-                    told = Told(structure.schema_id, 1 if former is None else former.version + 1)
+                    told = KnownStructure(structure.schema_id, 1 if former is None else former.version + 1)
                     tables[structure.table] = told
                     time = self._clock().astimezone(dt.UTC).replace(tzinfo=None).isoformat("T", "milliseconds")
                     value = structure.told(told.version, time)
@@ -309,7 +319,7 @@ class KafkaSink:
         assert topics is not None
         for topic in dict.fromkeys([message.topic for message in found]):
             topics.require(topic)
-        return Share(messages=found, marks=Marks(standing=standing, tables=tables))
+        return Share(messages=found, marks=KafkaMarks(standing=standing, tables=tables))
 
     def _messages(self, document: Document) -> Sequence[Message]:
         if isinstance(document, MessagesDocument):
@@ -369,7 +379,7 @@ class KafkaSink:
             producer.flush(0)
 
 
-def _kept(refused: Sequence[tuple[Message, Refused]]) -> Refusals:
+def _kept(refused: Sequence[tuple[Message, RefusedMessage]]) -> Refusals:
     """The events behind messages that were not taken."""
     return tuple([(position, why.note) for message, why in refused for position in message.positions])
 

@@ -24,7 +24,7 @@ from eventlog.sources.gbase.records import (
     name_of,
     place_of,
 )
-from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, RowReader
+from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, GBaseRowReader
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.values import codec
 
@@ -191,7 +191,7 @@ def _row(
     layout = layouts.get(label, f"nothing has described the columns of label {label}.")
     if isinstance(layout, str):
         raise DataError(layout)
-    sizes = RowReader(layout, settings.texts, settings.sizes).sizes(frame.data, frame.header_size)
+    sizes = GBaseRowReader(layout, settings.texts, settings.sizes).sizes(frame.data, frame.header_size)
     little = sizes != struct.unpack_from(f">{len(sizes)}I", frame.data, FIXED_HEADER_BYTES)
     lines: list[DumpLine] = []
     for place, (column, size) in enumerate(zip(layout.varying, sizes, strict=True)):

@@ -21,7 +21,7 @@ from eventlog.core.seams import Batch
 from eventlog.sources.gbase.layout import CapturedLayout
 from eventlog.sources.gbase.reader import CommittedRecords, Item, RecordReader
 from eventlog.sources.gbase.records import CdcRecord, frames, place_of
-from eventlog.sources.gbase.rows import ReadRow, RowReader, Values
+from eventlog.sources.gbase.rows import GBaseRowReader, ReadRow, Values
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.source import StreamPiece
 from eventlog.sources.stream.transactions import SpillFactory
@@ -280,7 +280,7 @@ class ImageMaker:
         if isinstance(layout, str):
             made = DescribedTable(table, table.whole, _refusing(layout))
         else:
-            read = RowReader(spelled_as(layout, table), self._settings.texts, self._settings.sizes)
+            read = GBaseRowReader(spelled_as(layout, table), self._settings.texts, self._settings.sizes)
             made = DescribedTable(table, table.whole, read)
         self._described[at + 1, label] = made
         return made

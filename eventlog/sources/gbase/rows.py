@@ -23,7 +23,7 @@ MOST_ROW_BYTES: Final = 65_536
 _SIGNS: Final = {"auto": "<>", "big": ">", "little": "<"}
 
 
-class RowReader:
+class GBaseRowReader:
     """Reads the rows of a layout, and says what is wrong with them."""
 
     def __init__(self, layout: CapturedLayout, texts: TextRules, order: Order = "auto") -> None:

@@ -33,7 +33,7 @@ from eventlog.sources.log.rows import (
     start_of_object,
     too_large,
 )
-from eventlog.sources.log.seen import NEVER, Seen
+from eventlog.sources.log.seen import NEVER, SeenNumbers
 from eventlog.sql.log import ALL, Log, id_list
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class WaitingRows:
         self._log = log
         self._catalog = catalog
         self._settings = settings
-        self.seen = Seen(log)
+        self.seen = SeenNumbers(log)
 
     def next(self, connection: Connection, request: Request, passed: Passed, unread: Collection[str]) -> Portion:
         """The first rows, and those after them that belong to the object of the last, as far as there is room."""

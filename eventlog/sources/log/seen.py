@@ -53,7 +53,7 @@ Gap = tuple[int, int]
 """The first and the last number of a stretch that nobody has seen."""
 
 
-class Stretch(NamedTuple):
+class SeenRange(NamedTuple):
     """Numbers without a gap: rows of these objects, and rows that we have settled."""
 
     first: int
@@ -61,13 +61,13 @@ class Stretch(NamedTuple):
     objects: frozenset[RowId] = frozenset()
 
 
-class Seen:
+class SeenNumbers:
     """What is remembered of one log."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._passed = Passed()
-        self._stretches: list[Stretch] = []
+        self._stretches: list[SeenRange] = []
         self._gaps: list[Gap] = []
         self._stamp = UNKNOWN
         self._next = EVER
@@ -143,7 +143,7 @@ class Seen:
     def settled(self, numbers: Sequence[int]) -> None:
         """Remembers rows that wait no longer: they would be gaps."""
         if self._stretches:
-            self._add([Stretch(first, last) for first, last in runs(sorted(numbers))])
+            self._add([SeenRange(first, last) for first, last in runs(sorted(numbers))])
 
     def _learn(self, connection: Connection, passed: Passed, identities: Identities, region: Gap) -> None:
         query = self._log.query("passed_runs", **{"except": "except_passed"})
@@ -155,7 +155,7 @@ class Seen:
             objects = [identities.row_id(table, key) for _, _, table, key in found]
             self._add(
                 [
-                    Stretch(int(first), int(last), frozenset([row]))
+                    SeenRange(int(first), int(last), frozenset([row]))
                     for (first, last, _, _), row in zip(found, objects, strict=True)
                     if row is not None
                 ]
@@ -164,7 +164,7 @@ class Seen:
                 return
             above = max(int(last) for _, last, _, _ in found)
 
-    def _add(self, found: list[Stretch]) -> None:
+    def _add(self, found: list[SeenRange]) -> None:
         if not found:
             return
         self._keep(joined(sorted([*self._stretches, *found])))
@@ -172,7 +172,7 @@ class Seen:
             self.forget()
             self._rest_until = monotonic() + REST_SECONDS
 
-    def _keep(self, stretches: list[Stretch]) -> None:
+    def _keep(self, stretches: list[SeenRange]) -> None:
         self._stretches = stretches
         self._gaps = gaps(stretches)
 
@@ -195,22 +195,22 @@ class Seen:
         }
 
 
-def joined(stretches: list[Stretch]) -> list[Stretch]:
+def joined(stretches: list[SeenRange]) -> list[SeenRange]:
     """Stretches in their order, those that touch made one where that forgets no more than it should."""
-    found: list[Stretch] = []
+    found: list[SeenRange] = []
     for one in stretches:
         before = found[-1] if found else None
         if before is not None and one.first <= before.last + 1:
             both = before.objects | one.objects
             last = max(before.last, one.last)
             if one.first <= before.last or len(both) < 2 or last - before.first < MIXED_NUMBERS:
-                found[-1] = Stretch(before.first, last, both)
+                found[-1] = SeenRange(before.first, last, both)
                 continue
         found.append(one)
     return found
 
 
-def gaps(stretches: list[Stretch]) -> list[Gap]:
+def gaps(stretches: list[SeenRange]) -> list[Gap]:
     """What lies below the first of them and between them."""
     found: list[Gap] = []
     start = EVER
@@ -221,7 +221,7 @@ def gaps(stretches: list[Stretch]) -> list[Gap]:
     return found
 
 
-def without(one: Stretch, piece: Gap) -> list[Stretch]:
+def without(one: SeenRange, piece: Gap) -> list[SeenRange]:
     """What is left of a stretch."""
     parts = [(one.first, min(one.last, piece[0] - 1)), (max(one.first, piece[1] + 1), one.last)]
-    return [Stretch(first, last, one.objects) for first, last in parts if first <= last]
+    return [SeenRange(first, last, one.objects) for first, last in parts if first <= last]

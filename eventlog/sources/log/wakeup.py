@@ -19,7 +19,7 @@ from eventlog.sql.queries import offers, statement
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from eventlog.sources.log.seen import Seen
+    from eventlog.sources.log.seen import SeenNumbers
     from eventlog.sql.log import Log
 
 SHORTEST: Final = 0.001
@@ -50,7 +50,7 @@ class Wakeup:
         self._log = log
         self._look = log.query("anything_waiting", among="among_due" if due else "among_all")
         self._channel = listening(log)
-        self.seen: Seen | None = None
+        self.seen: SeenNumbers | None = None
         self._session: Connection | None = None
         self._listens = False
         self._active = monotonic()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from eventlog.sql.triggers.installed import State, TriggerState, compare, installed, tracked
-from eventlog.sql.triggers.plan import Options, Plan, Style, plan
+from eventlog.sql.triggers.installed import TriggerCondition, TriggerState, compare, installed, tracked
+from eventlog.sql.triggers.plan import Style, TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.render import Trigger, render
 from eventlog.sql.triggers.track import located, remove_all, track, track_sql, trigger_states, untrack
 
 __all__ = [
-    "Options",
-    "Plan",
-    "State",
     "Style",
     "Trigger",
+    "TriggerCondition",
+    "TriggerOptions",
+    "TriggerPlan",
     "TriggerState",
     "compare",
     "installed",

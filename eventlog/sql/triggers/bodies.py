@@ -12,7 +12,7 @@ from eventlog.sql.queries import statement
 from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import EVERY, Fact, Side, Test, When, child_facts, facts
-from eventlog.sql.triggers.plan import ChildPlan, Plan, Style
+from eventlog.sql.triggers.plan import ChildPlan, Style, TriggerPlan
 from eventlog.sql.triggers.words import Row, same_key
 
 SEPARATOR = ";\n"
@@ -22,7 +22,7 @@ class RowBodies(Struct, frozen=True, kw_only=True):
     """Bodies of triggers that fire for one row after another; `hands` says that the next trigger writes what this one finds."""
 
     dialect: Dialect
-    plan: Plan
+    plan: TriggerPlan
     child: ChildPlan | None
     log: Mapping[str, str]
     hands: bool = False
@@ -77,7 +77,7 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
     """Bodies of triggers that see all rows of their statement before and after; `hands` as above."""
 
     dialect: Dialect
-    plan: Plan
+    plan: TriggerPlan
     child: ChildPlan | None
     log: Mapping[str, str]
     hands: bool = False
@@ -241,7 +241,7 @@ def _without(side: str, other: str, when: When) -> str:
 
 def _clauses(
     dialect: Dialect,
-    plan: Plan,
+    plan: TriggerPlan,
     child: ChildPlan | None,
     old: str,
     new: str,

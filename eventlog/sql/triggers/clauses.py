@@ -14,7 +14,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.queries import statement
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import Fact, Fate, Side, Test
-from eventlog.sql.triggers.plan import ChildPlan, Plan
+from eventlog.sql.triggers.plan import ChildPlan, TriggerPlan
 from eventlog.sql.triggers.words import Row, differs
 
 ALWAYS = "(1 = 1)"
@@ -34,7 +34,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
     """
 
     dialect: Dialect
-    plan: Plan
+    plan: TriggerPlan
     old: Row
     new: Row
     child: ChildPlan | None = None
@@ -224,7 +224,7 @@ def qualified(dialect: Dialect, schema: str | None, name: str) -> str:
     return dialect.qualified(schema if dialect.qualified_in_triggers else None, name)
 
 
-def logged_name(plan: Plan, names: LogNames) -> str:
+def logged_name(plan: TriggerPlan, names: LogNames) -> str:
     """The class as the log calls it; with its schema where that is not the log's, for bare names may be ambiguous."""
     table = plan.table
     if table.schema is None or names.schema is None or table.schema == names.schema:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.model import Kind
-from eventlog.sql.triggers.plan import ChildPlan, Plan, Style, Watched
+from eventlog.sql.triggers.plan import ChildPlan, Style, TriggerPlan, Watched
 
 
 class When(StrEnum):
@@ -82,7 +82,7 @@ _updated = {
 }
 
 
-def facts(plan: Plan, when: When) -> list[Fact]:
+def facts(plan: TriggerPlan, when: When) -> list[Fact]:
     """What a statement on the class's own table writes for each of its rows."""
     if when is When.INSERT:
         return _arrival(plan, Fate.ANY)
@@ -92,7 +92,7 @@ def facts(plan: Plan, when: When) -> list[Fact]:
     return [Fact(kind=Kind.DELETE_ROW, side=Side.OLD)]
 
 
-def _arrival(plan: Plan, fate: Fate) -> list[Fact]:
+def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
     """One row for each value that is there. An object without any must not be lost: then its first column speaks."""
     style = plan.options.style
     if style == Style.ROW_BACK:
@@ -111,7 +111,7 @@ def _arrival(plan: Plan, fate: Fate) -> list[Fact]:
     return [speaker, *(_value(kind, watched, Side.NEW, fate=fate, valued=new) for watched in plan.watched[1:])]
 
 
-def _changes(plan: Plan) -> list[Fact]:
+def _changes(plan: TriggerPlan) -> list[Fact]:
     style, watched = plan.options.style, plan.watched
     stayed = Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, fate=Fate.STAYED, test=Test.CHANGED, watched=watched)
     if style == Style.ROW_BACK:
@@ -120,7 +120,7 @@ def _changes(plan: Plan) -> list[Fact]:
     return [replace(stayed, kind=kind, watched=(one,), column=one.name, old=valued, new=valued) for one in watched]
 
 
-def child_facts(plan: Plan, child: ChildPlan, when: When) -> list[Fact]:
+def child_facts(plan: TriggerPlan, child: ChildPlan, when: When) -> list[Fact]:
     """What a statement on a child table writes, all of it under the parent's key."""
     style = plan.options.style
     if style == Style.ROW_BACK:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
-class State(StrEnum):
+class TriggerCondition(StrEnum):
     """How a trigger stands to what would be made today."""
 
     CURRENT = "CURRENT"
@@ -50,7 +50,7 @@ class TriggerState(Struct, frozen=True, kw_only=True):
     name: str
     table: str
     owner: str
-    state: State
+    state: TriggerCondition
     style: Style | None = None
     note: str | None = None
 
@@ -90,7 +90,7 @@ def compare(wanted: Sequence[Trigger], standing: Sequence[Installed], owner: str
     """The state of every trigger that is wanted or there, for one class."""
     there = {(trigger.table, trigger.name): trigger for trigger in standing}
     states = [_state(trigger, there.pop((trigger.table, trigger.name), None), owner) for trigger in wanted]
-    return states + [_told(trigger, State.STRAY) for trigger in there.values()]
+    return states + [_told(trigger, TriggerCondition.STRAY) for trigger in there.values()]
 
 
 def states(connection: Connection, names: LogNames) -> list[TriggerState]:
@@ -125,20 +125,20 @@ def _class_states(
     try:
         table = classes.one(owner, options.children)
     except EventlogError as error:
-        return [_told(trigger, State.STRAY, str(error)) for trigger in standing]
+        return [_told(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
     try:
         wanted = render(plan(table, options), dialect, names)
     except EventlogError as error:
-        return [_told(trigger, State.OUTDATED, str(error)) for trigger in standing]
+        return [_told(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
     return compare(wanted, standing, owner)
 
 
 def _state(trigger: Trigger, standing: Installed | None, owner: str) -> TriggerState:
     if standing is None:
-        return TriggerState(name=trigger.name, table=trigger.table, owner=owner, state=State.MISSING)
+        return TriggerState(name=trigger.name, table=trigger.table, owner=owner, state=TriggerCondition.MISSING)
     if not standing.enabled:
-        return _told(standing, State.DISABLED)
-    return _told(standing, State.CURRENT if is_current(trigger, standing) else State.OUTDATED)
+        return _told(standing, TriggerCondition.DISABLED)
+    return _told(standing, TriggerCondition.CURRENT if is_current(trigger, standing) else TriggerCondition.OUTDATED)
 
 
 def is_current(trigger: Trigger, standing: Installed) -> bool:
@@ -147,7 +147,7 @@ def is_current(trigger: Trigger, standing: Installed) -> bool:
     return standing.enabled and standing.marker.hash == trigger.hash and bool(text) and text in trigger.source
 
 
-def _told(trigger: Installed, state: State, note: str | None = None) -> TriggerState:
+def _told(trigger: Installed, state: TriggerCondition, note: str | None = None) -> TriggerState:
     return TriggerState(
         name=trigger.name,
         table=trigger.table,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
-from eventlog.sql.triggers.plan import Options
+from eventlog.sql.triggers.plan import TriggerOptions
 
 SIGN = "eventlog "
 """What a marker begins with, wherever the database keeps it."""
@@ -19,7 +19,7 @@ class Marker(Struct, frozen=True, kw_only=True):
 
     log: str
     table: str
-    options: Options
+    options: TriggerOptions
     hash: str
 
 

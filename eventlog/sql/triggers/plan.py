@@ -21,7 +21,7 @@ class Style(StrEnum):
     FIELD_BACK = "field-back"
 
 
-class Options(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was asked for; it is remembered in the triggers, so that they can be planned again from today's schema.
 
     `when` is a SQL condition on the class's columns by their bare names: a row for which it never held is not logged.
@@ -52,11 +52,11 @@ class ChildPlan(Struct, frozen=True, kw_only=True):
     watched: tuple[Watched, ...]
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class TriggerPlan(Struct, frozen=True, kw_only=True):
     """What the triggers of one class have to do."""
 
     table: Table
-    options: Options
+    options: TriggerOptions
     watched: tuple[Watched, ...]
     children: tuple[ChildPlan, ...] = ()
 
@@ -65,13 +65,13 @@ class Plan(Struct, frozen=True, kw_only=True):
         return self.table.key_columns
 
 
-def plan(table: Table, options: Options | None = None) -> Plan:
+def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
     """What to watch; InstallError where the table cannot be captured, UsageError where the options do not fit it."""
-    options = options or Options()
+    options = options or TriggerOptions()
     _check_key(table)
     chosen = _chosen(table, options)
     children = [_child_plan(child, chosen) for child in table.children]
-    return Plan(
+    return TriggerPlan(
         table=table,
         options=options,
         watched=_own(table, chosen),
@@ -96,7 +96,7 @@ def _child_plan(child: Child, chosen: Iterable[Attribute]) -> ChildPlan:
     return ChildPlan(child=child, watched=tuple(Watched(name=found.name, column=found.column) for found in own))
 
 
-def _chosen(table: Table, options: Options) -> list[Attribute]:
+def _chosen(table: Table, options: TriggerOptions) -> list[Attribute]:
     only, never = _named(table, options.columns), _named(table, options.exclude)
     chosen = [found for name, found in table.attributes.items() if (name in only or not only) and name not in never]
     if not chosen and table.attributes:

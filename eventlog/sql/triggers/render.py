@@ -18,7 +18,7 @@ from eventlog.sql.triggers.clauses import logged_name, qualified
 from eventlog.sql.triggers.constants import common_holes, declarations
 from eventlog.sql.triggers.facts import EVERY, When
 from eventlog.sql.triggers.marker import Marker, hash_of, write_marker
-from eventlog.sql.triggers.plan import ChildPlan, Plan, Style
+from eventlog.sql.triggers.plan import ChildPlan, Style, TriggerPlan
 from eventlog.sql.triggers.words import Row, settled
 
 ROWS = {
@@ -28,7 +28,7 @@ ROWS = {
 }
 
 
-class Part(Enum):
+class TriggerPart(Enum):
     """What a trigger does of its work: all of it, or only the reading, or only the writing of what was read."""
 
     WHOLE = auto()
@@ -36,7 +36,7 @@ class Part(Enum):
     WRITING = auto()
 
 
-PARTS = (Part.READING, Part.WRITING)
+PARTS = (TriggerPart.READING, TriggerPart.WRITING)
 
 
 class Trigger(Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class Trigger(Struct, frozen=True, kw_only=True):
     hash: str
 
 
-def render(plan: Plan, dialect: Dialect, names: LogNames) -> list[Trigger]:
+def render(plan: TriggerPlan, dialect: Dialect, names: LogNames) -> list[Trigger]:
     """The triggers of a class: on its table or view, and on its child tables."""
     writer = _Writer(dialect=dialect, names=names, plan=plan)
     return [*writer.triggers(None), *(trigger for child in plan.children for trigger in writer.triggers(child))]
@@ -62,15 +62,15 @@ class _Writer(Struct, frozen=True, kw_only=True):
 
     dialect: Dialect
     names: LogNames
-    plan: Plan
+    plan: TriggerPlan
 
     def triggers(self, child: ChildPlan | None) -> Iterator[Trigger]:
         if self.dialect.procedural_triggers:
-            yield self._trigger(child, EVERY, Part.WHOLE)
+            yield self._trigger(child, EVERY, TriggerPart.WHOLE)
             return
         for when in When:
             if when is not When.TRUNCATE or (self.dialect.truncate_triggers and not self.plan.table.view):
-                parts = PARTS if self._apart(child, when) else (Part.WHOLE,)
+                parts = PARTS if self._apart(child, when) else (TriggerPart.WHOLE,)
                 yield from (self._trigger(child, (when,), part) for part in parts)
 
     def _apart(self, child: ChildPlan | None, when: When) -> bool:
@@ -84,10 +84,10 @@ class _Writer(Struct, frozen=True, kw_only=True):
         reads = when is not When.INSERT if child else when is When.UPDATE and options.rows and not self.plan.table.view
         return reads or when is When.TRUNCATE or options.when is not None
 
-    def _trigger(self, child: ChildPlan | None, events: tuple[When, ...], part: Part) -> Trigger:
+    def _trigger(self, child: ChildPlan | None, events: tuple[When, ...], part: TriggerPart) -> Trigger:
         name = self._part_name(self._base(child, events[0] if len(events) == 1 else "change"), part)
         table = child.child.name if child else self.plan.table.name
-        function = "reading_function" if part is Part.READING else "function"
+        function = "reading_function" if part is TriggerPart.READING else "function"
         holes = self._holes(child, events, name, table, part) | self._log() | self._settling(name)
         form = self._form(events[0])
         digest = hash_of(self._statement(query, **holes, marker="") for query in (function, form))
@@ -106,7 +106,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         )
 
     def _holes(
-        self, child: ChildPlan | None, events: tuple[When, ...], name: str, table: str, part: Part
+        self, child: ChildPlan | None, events: tuple[When, ...], name: str, table: str, part: TriggerPart
     ) -> dict[str, str]:
         body = self._body(child, events, self._function_name(name), part)
         return {
@@ -118,9 +118,9 @@ class _Writer(Struct, frozen=True, kw_only=True):
             "rows": ROWS.get(events[0], ""),
             "result": self._result(events[0]),
             "declared": declarations(self.dialect, self.names, body),
-            "guard": self._guard(child, events[0]) if part is Part.WHOLE else "",
+            "guard": self._guard(child, events[0]) if part is TriggerPart.WHOLE else "",
             "body": body,
-            "settings": self._settings(child, events[0]) if part is not Part.WRITING else "",
+            "settings": self._settings(child, events[0]) if part is not TriggerPart.WRITING else "",
         }
 
     def _guard(self, child: ChildPlan | None, when: When) -> str:
@@ -169,13 +169,13 @@ class _Writer(Struct, frozen=True, kw_only=True):
         own = {"table": table} | common_holes(self.dialect)
         return log_holes(self.dialect, log) | own | number_holes(self.dialect, log)
 
-    def _body(self, child: ChildPlan | None, events: tuple[When, ...], function: str, part: Part) -> str:
+    def _body(self, child: ChildPlan | None, events: tuple[When, ...], function: str, part: TriggerPart) -> str:
         log = self._log() | {"function": function}
-        if part is Part.WRITING:
+        if part is TriggerPart.WRITING:
             return self._statement("take_facts", **log)
         if len(events) > 1:
             return RowBodies(dialect=self.dialect, plan=self.plan, child=child, log=log).by_event()
-        if part is Part.READING:
+        if part is TriggerPart.READING:
             return self._reading(child, events[0], log)
         bodies = StatementBodies if self._by_statement(events[0]) else RowBodies
         return bodies(dialect=self.dialect, plan=self.plan, child=child, log=log).body(events[0])
@@ -231,12 +231,12 @@ class _Writer(Struct, frozen=True, kw_only=True):
         owner = "_".join(filter(None, (self.names.table, foreign, table.name)))
         return f"{owner}__{child.child.name}_{what}" if child else f"{owner}_{what}"
 
-    def _part_name(self, base: str, part: Part) -> str:
+    def _part_name(self, base: str, part: TriggerPart) -> str:
         """Triggers fire in the order of their names: the one that reads comes before the one that writes."""
         names = [self.dialect.shortened(base)]
-        if part is not Part.WHOLE:
+        if part is not TriggerPart.WHOLE:
             names = sorted([*names, self.dialect.shortened(f"{base}_written")], key=str.encode)
-        return self.dialect.beside(names[-1 if part is Part.WRITING else 0], self.plan.table.name)
+        return self.dialect.beside(names[-1 if part is TriggerPart.WRITING else 0], self.plan.table.name)
 
     def _function_name(self, trigger: str) -> str:
         return function_name(self.dialect, self.names, self.plan.table.schema, trigger)

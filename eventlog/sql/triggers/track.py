@@ -21,7 +21,7 @@ from eventlog.sql.reflect import Classes, reflect
 from eventlog.sql.shapes import Schema
 from eventlog.sql.trial import try_log, try_triggers
 from eventlog.sql.triggers.installed import Installed, TriggerState, compare, installed, is_current, states
-from eventlog.sql.triggers.plan import Options, Plan, plan
+from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.render import Trigger, function_name, render
 from eventlog.sql.triggers.words import Row
 
@@ -35,7 +35,7 @@ STAMPS: Final = ("tracked", "holding")
 def track(
     engine: Engine,
     tables: Sequence[str],
-    options: Options | None = None,
+    options: TriggerOptions | None = None,
     names: LogNames | None = None,
     schema: str | None = None,
 ) -> list[TriggerState]:
@@ -45,26 +45,28 @@ def track(
         try_triggers(connection)
         try_log(connection, log)
         try:
-            for statement_text in _needed(connection, tables, options or Options(), log, schema):
+            for statement_text in _needed(connection, tables, options or TriggerOptions(), log, schema):
                 _execute(connection, statement_text)
             _tell_publisher(connection, engine, log)
         finally:
             for query in ("after_trigger", "release_table"):
                 _execute(connection, statement(dialect_of(connection), query))
-        return _of_classes(connection, tables, log, schema, options or Options())
+        return _of_classes(connection, tables, log, schema, options or TriggerOptions())
 
 
 def track_sql(
     engine: Engine,
     tables: Sequence[str],
-    options: Options | None = None,
+    options: TriggerOptions | None = None,
     names: LogNames | None = None,
     schema: str | None = None,
 ) -> str:
     """The statements that `track` would run now, as a script."""
     with engine.connect() as connection:
         log = located(connection, names)
-        return script(list(_needed(connection, tables, options or Options(), log, schema)), dialect_of(connection))
+        return script(
+            list(_needed(connection, tables, options or TriggerOptions(), log, schema)), dialect_of(connection)
+        )
 
 
 def untrack(
@@ -122,7 +124,7 @@ def script(statements: Sequence[str], dialect: Dialect) -> str:
 
 
 def _needed(
-    connection: Connection, tables: Sequence[str], options: Options, names: LogNames, schema: str | None
+    connection: Connection, tables: Sequence[str], options: TriggerOptions, names: LogNames, schema: str | None
 ) -> Iterator[str]:
     """What has to run so that the classes are tracked as asked: what stands in the way goes before what is new comes."""
     standing = _by_owner(installed(connection, names), str)
@@ -144,7 +146,7 @@ def _needed(
             yield from _drops(dialect, names, stray)
 
 
-def _held(dialect: Dialect, wanted: Plan, trigger: Trigger) -> str:
+def _held(dialect: Dialect, wanted: TriggerPlan, trigger: Trigger) -> str:
     """Keeps writers from the table while its trigger is replaced, where that is not one transaction."""
     return statement(dialect, "hold_table", target=dialect.qualified(wanted.table.schema, trigger.table))
 
@@ -157,14 +159,16 @@ def _tried(dialect: Dialect, trigger: Trigger) -> Iterator[str]:
         yield text.replace(name, other, 1)
 
 
-def _plans(connection: Connection, tables: Sequence[str], options: Options, schema: str | None) -> list[Plan]:
+def _plans(
+    connection: Connection, tables: Sequence[str], options: TriggerOptions, schema: str | None
+) -> list[TriggerPlan]:
     if not tables:
         raise UsageError("Which table? `eventlog track TABLE…` wants the names of tables or views.")
     found = reflect(connection, tables, schema, options.children)
     return [plan(table, _fitting(connection, table, options)) for table in found]
 
 
-def _fitting(connection: Connection, table: Table, options: Options) -> Options:
+def _fitting(connection: Connection, table: Table, options: TriggerOptions) -> TriggerOptions:
     """The options as these tables need them.
 
     Row triggers where statement triggers would not see every change; and nothing of a foreign owner's may run with our rights.
@@ -186,7 +190,7 @@ def _asked(connection: Connection, table: Table, query: str) -> list[list[Any]]:
     return [list(connection.execute(text(sql), where).scalars()) for where in asked]
 
 
-def _check(connection: Connection, wanted: Plan, names: LogNames) -> None:
+def _check(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None:
     """Refuses what would only fail when somebody writes to the table."""
     table = wanted.table
     if table.view and not dialect_of(connection).instead_of_triggers:
@@ -256,7 +260,7 @@ def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[st
 
 
 def _of_classes(
-    connection: Connection, tables: Sequence[str], names: LogNames, schema: str | None, options: Options
+    connection: Connection, tables: Sequence[str], names: LogNames, schema: str | None, options: TriggerOptions
 ) -> list[TriggerState]:
     standing = _by_owner(installed(connection, names), str)
     found = []

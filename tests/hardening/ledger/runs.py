@@ -328,7 +328,7 @@ def prepare(engine: Engine) -> None:
     """A log and tracked tables."""
     from eventlog.sql.install import install
     from eventlog.sql.names import LogNames
-    from eventlog.sql.triggers import Options, Style, track
+    from eventlog.sql.triggers import Style, TriggerOptions, track
 
     with engine.begin() as connection:
         if engine.dialect.name == "sqlite":
@@ -336,8 +336,8 @@ def prepare(engine: Engine) -> None:
         for statement in TABLES:
             connection.execute(text(statement))
     install(engine, LogNames())
-    track(engine, [FIELDS], Options(style=Style("field")), LogNames())
-    track(engine, [READ_BACK], Options(style=Style("row-back")), LogNames())
+    track(engine, [FIELDS], TriggerOptions(style=Style("field")), LogNames())
+    track(engine, [READ_BACK], TriggerOptions(style=Style("row-back")), LogNames())
 
 
 def target_beside(engine: Engine, folder: Path) -> str:

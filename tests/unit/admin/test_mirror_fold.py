@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.admin.mirror.fold import Emptied, Moved, Nets, Step, Told, fold
+from eventlog.admin.mirror.fold import ChangeRow, Emptied, Moved, Nets, Step, fold
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 
-def told(oper: str, key: int, *changed: str, **values: Any) -> Told:
-    return Told(oper=oper, values={"k": key, "a": None, "b": None, **values}, changed=frozenset(changed))
+def told(oper: str, key: int, *changed: str, **values: Any) -> ChangeRow:
+    return ChangeRow(oper=oper, values={"k": key, "a": None, "b": None, **values}, changed=frozenset(changed))
 
 
 def done(steps: Iterable[Step], rows: Rows) -> Rows:
@@ -55,7 +55,7 @@ def test_a_delete_beats_what_was_before_it_and_an_insert_begins_anew() -> None:
 
 
 def test_a_changed_key_moves_the_row() -> None:
-    before = Told(oper="B", values={"k": 1, "a": None, "b": None}, changed=frozenset())
+    before = ChangeRow(oper="B", values={"k": 1, "a": None, "b": None}, changed=frozenset())
     steps = list(fold([told("U", 1, "a", a=5), before, told("U", 2, "k", "b", b=6)], ("k",)))
     assert done(steps, {(1,): {"k": 1, "a": 0, "b": 0}}) == {(2,): {"k": 2, "a": 5, "b": 6}}
 
@@ -76,7 +76,7 @@ rows = st.one_of(
 
 
 @given(st.lists(rows, max_size=15), st.integers(0, 15))
-def test_folding_many_rows_and_folding_one_by_one_come_to_the_same(changes: list[Told], cut: int) -> None:
+def test_folding_many_rows_and_folding_one_by_one_come_to_the_same(changes: list[ChangeRow], cut: int) -> None:
     one_by_one: Rows = {}
     for change in changes:
         one_by_one = done(fold([change], ("k",)), one_by_one)

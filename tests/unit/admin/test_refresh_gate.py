@@ -7,7 +7,7 @@ from threading import Barrier, Event, Lock, Thread
 import pytest
 
 from eventlog.admin.refresh.gate import PATIENCE, Gate
-from eventlog.admin.refresh.loads import Pace
+from eventlog.admin.refresh.loads import RefreshPace
 
 CHUNK = 5
 
@@ -18,7 +18,7 @@ class Backlog:
     def __init__(self, backlog: int) -> None:
         self.lock = Lock()
         self.rows = self.most = self.pauses = 0
-        self.gate = Gate(Pace(chunk=CHUNK, backlog=backlog), self.waiting, self.publish)
+        self.gate = Gate(RefreshPace(chunk=CHUNK, backlog=backlog), self.waiting, self.publish)
 
     def waiting(self, most: int) -> int:
         return min(self.rows, most)
@@ -57,14 +57,14 @@ def test_what_others_are_writing_counts_as_if_it_waited() -> None:
         pauses.append(seconds)
         gate.leave()
 
-    gate = Gate(Pace(chunk=CHUNK, backlog=8), lambda _: 0, leave)
+    gate = Gate(RefreshPace(chunk=CHUNK, backlog=8), lambda _: 0, leave)
     assert [gate.enter(), gate.enter(), pauses] == [True, True, []]
     assert gate.enter()
     assert pauses == [PATIENCE]
 
 
 def test_without_a_bound_nobody_looks() -> None:
-    gate = Gate(Pace(chunk=CHUNK), lambda _: 1 // 0)
+    gate = Gate(RefreshPace(chunk=CHUNK), lambda _: 1 // 0)
     assert all(gate.enter() for _ in range(9))
 
 
@@ -76,7 +76,7 @@ def test_who_waits_is_let_go_when_it_is_closed() -> None:
         looked.set()
         return most
 
-    gate = Gate(Pace(chunk=CHUNK, backlog=1), waiting)
+    gate = Gate(RefreshPace(chunk=CHUNK, backlog=1), waiting)
     held = Thread(target=lambda: answers.append(gate.enter()))
     held.start()
     assert looked.wait(timeout=30)

@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 from msgspec.structs import replace
 
-from eventlog.admin.refresh import GO_ON, Pace, Refresh, Stand, work_on
+from eventlog.admin.refresh import GO_ON, Refresh, RefreshPace, Stand, work_on
 from eventlog.admin.refresh.gate import Gate
 from eventlog.core.errors import DataError, SinkError, SourceError
 
@@ -19,7 +19,7 @@ class Pretended(Refresh):
     """A load that writes nothing: ranges end when their total is reached, the one at `bad` with a failure."""
 
     def __init__(self, failure: Exception | None = None, bad: int = -1) -> None:
-        self.gate = Gate(Pace(), lambda _: 0)
+        self.gate = Gate(RefreshPace(), lambda _: 0)
         self.failure = failure
         self.bad = bad
         self.taken: list[int] = []

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.convert.inferred import Seen, seen_in, tables_of
+from eventlog.convert.inferred import SeenColumn, seen_in, tables_of
 from eventlog.convert.settings import FilesInput
 from eventlog.core.schema import Table
 
 
-def seen(since: int, table: str, column: str | None = None, key: str = "idu=1") -> Seen:
-    return Seen(table=table, column=column, since=since, key=key)
+def seen(since: int, table: str, column: str | None = None, key: str = "idu=1") -> SeenColumn:
+    return SeenColumn(table=table, column=column, since=since, key=key)
 
 
-def the(*rows: Seen) -> Table:
+def the(*rows: SeenColumn) -> Table:
     (table,) = tables_of(rows)
     return table
 
@@ -55,7 +55,7 @@ def test_a_key_that_cannot_be_read_is_passed_over() -> None:
 
 
 @given(st.permutations([seen(1, "usr", "b"), seen(2, "usr", "a"), seen(3, "grp", key="idg=1"), seen(4, "usr", "c")]))
-def test_the_order_of_files_is_of_no_account(rows: list[Seen]) -> None:
+def test_the_order_of_files_is_of_no_account(rows: list[SeenColumn]) -> None:
     assert [(table.name, names(table)) for table in tables_of(rows)] == [
         ("usr", ["idu", "b", "a", "c"]),
         ("grp", ["idg"]),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.admin.check import Level, check
+from eventlog.admin.check import PointLevel, check
 from eventlog.cli.main import exit_code
 from eventlog.config.build import outputs_of
 from eventlog.config.outputs import FilesOutput, KafkaOutput, OutputConfig
@@ -58,7 +58,7 @@ def test_an_output_says_what_it_lacks_before_anything_is_published(
 def test_check_says_it_of_an_output_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     *_, point = check(lambda: Config(output=(KafkaOutput(servers="localhost:9092"),)))
-    assert (point.name, point.level) == ("output 1", Level.FAILURE)
+    assert (point.name, point.level) == ("output 1", PointLevel.FAILURE)
     assert "confluent_kafka, which is not installed" in point.said
 
 

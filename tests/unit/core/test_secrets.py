@@ -18,8 +18,8 @@ from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.secrets import is_secret, masked, secrets_in, shown, visible
 from eventlog.daemon.logging import journal, library_journal
-from eventlog.daemon.vitals import Vitals
-from eventlog.delivery.output import Standing, read_standings, stands, write_standings
+from eventlog.daemon.vitals import PublisherHealth
+from eventlog.delivery.output import OutputState, read_output_states, stands, write_output_states
 from eventlog.sources.log.settlement import note_of
 from eventlog.sources.marks import note_name, notes_of
 from eventlog.sql.connect import read_url, shown_url
@@ -214,20 +214,20 @@ def test_marks_of_former_versions_lose_the_secrets_in_their_names() -> None:
     assert notes_of({note_name(former): "how far", "in hand": "1"}) == {now: "how far"}
     assert notes_of({note_name(former): "before", note_name(now): "now"}) == {now: "now"}
     assert notes_of({note_name(now): "now", note_name(former): "before"}) == {now: "now"}
-    written = write_standings({former: Standing(document="7", error="password=geheim")})
-    assert read_standings(written) == {now: Standing(document="7", error="password=***")}
+    written = write_output_states({former: OutputState(document="7", error="password=geheim")})
+    assert read_output_states(written) == {now: OutputState(document="7", error="password=***")}
 
 
 def test_how_things_stand_is_told_without_secrets() -> None:
     error = SinkError("no password=geheim")
-    vitals = Vitals()
+    vitals = PublisherHealth()
     vitals.failed(ValueError(f"dsn password=geheim {TERMINAL}"))
     assert vitals.reading().error is not None
     assert "geheim" not in str(vitals.reading().error)
     assert str(vitals.reading().error).isprintable()
     note = f"password=geheim {TERMINAL}"
     complaint, _ = delivered([Outcome(position=(5,), status=Status.ERROR, reason=Reason.REFUSED, note=note)])
-    for one in (stands(Standing(), complaint, None, 1.0), stands(Standing(), complaint, error, 1.0)):
+    for one in (stands(OutputState(), complaint, None, 1.0), stands(OutputState(), complaint, error, 1.0)):
         assert one.error is not None
         assert "geheim" not in one.error
         assert one.error.isprintable()

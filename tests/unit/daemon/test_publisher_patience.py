@@ -18,7 +18,7 @@ from eventlog.core.seams import Batch
 from eventlog.daemon import heartbeat
 from eventlog.daemon.heartbeat import Heartbeat
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.rest import Rest
+from eventlog.daemon.rest import CycleWait
 from eventlog.delivery.output import Output
 from eventlog.sources.log.source import LogSource
 from eventlog.sources.log.wakeup import Wakeup
@@ -39,13 +39,13 @@ class Waits:
         self.most = most
         self.meanwhile: Callable[[int], None] = lambda _number: None
 
-        def wait(_rest: Rest, seconds: float, *_each: object, **_alert: object) -> None:
+        def wait(_rest: CycleWait, seconds: float, *_each: object, **_alert: object) -> None:
             self.seconds.append(seconds)
             self.meanwhile(len(self.seconds))
             if len(self.seconds) >= self.most and self.publisher is not None:
                 self.publisher.stop()
 
-        patch.setattr(Rest, "for_seconds", wait)
+        patch.setattr(CycleWait, "for_seconds", wait)
 
     def of(self, publisher: Publisher) -> list[float]:
         """The waits of this publisher until it ends."""
@@ -147,7 +147,7 @@ def test_a_row_that_waits_does_not_postpone_the_polling_of_others(
     later: float | None, all_held: bool, waited: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits = Waits(monkeypatch, 1)
-    resting = Rest(PublisherConfig(polling_interval=10), None, Flag(), lambda: None)
+    resting = CycleWait(PublisherConfig(polling_interval=10), None, Flag(), lambda: None)
     resting.until_next(lambda: None, later=later, all_held=all_held)
     assert waits.seconds == [waited]
 
@@ -184,7 +184,7 @@ def test_an_idle_publisher_beats_after_its_minutes_and_not_soon_after_a_document
                 beats.append(now[0] - 1000)
             return super().write(documents, plan)
 
-    def wait(_rest: Rest, seconds: float, each: Callable[[], None] = lambda: None, **_alert: object) -> None:
+    def wait(_rest: CycleWait, seconds: float, each: Callable[[], None] = lambda: None, **_alert: object) -> None:
         for _ in range(round(seconds)):
             now[0] += 1
             each()
@@ -193,7 +193,7 @@ def test_an_idle_publisher_beats_after_its_minutes_and_not_soon_after_a_document
         if now[0] >= 1220:
             publisher.stop()
 
-    monkeypatch.setattr(Rest, "for_seconds", wait)
+    monkeypatch.setattr(CycleWait, "for_seconds", wait)
     config = config_of(sqlite, tmp_path, heartbeat_interval=1)
     with Publisher(config, outputs=[Output(format=XdsFormat(), sink=Beats([]))]) as publisher:
         for _ in publisher.rounds():
@@ -210,6 +210,6 @@ def test_rows_that_come_end_the_wait_unless_nothing_would_be_read(all_held: bool
             return True
 
     stopped = Flag()
-    resting = Rest(PublisherConfig(polling_interval=10), cast("Wakeup", Alert()), stopped, stopped.set)
+    resting = CycleWait(PublisherConfig(polling_interval=10), cast("Wakeup", Alert()), stopped, stopped.set)
     resting.until_next(lambda: None, later=0.01, all_held=all_held)
     assert stopped.is_set() is not ends

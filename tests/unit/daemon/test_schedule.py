@@ -14,7 +14,7 @@ from eventlog.config.timetable import Timetable, read_times
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.daemon import rest
-from eventlog.daemon.rest import Rest
+from eventlog.daemon.rest import CycleWait
 from eventlog.sources.log.wakeup import LONGEST, SHORTEST, pause
 
 DAY = dt.datetime(2026, 3, 29)
@@ -92,7 +92,7 @@ def test_by_time_of_day_it_waits_for_the_wall_clock_and_notices_that_it_jumped(m
     def wall() -> dt.datetime:
         return DAY.replace(hour=5 if len(looked) == 3 else 1)
 
-    resting = Rest(PublisherConfig(time_of_day=("02:00",)), None, Flag(), lambda: None, wall)
+    resting = CycleWait(PublisherConfig(time_of_day=("02:00",)), None, Flag(), lambda: None, wall)
     resting.until_next(lambda: looked.append(1))
     assert len(looked) == 3
 
@@ -102,7 +102,7 @@ def test_by_time_of_day_rows_that_are_offered_again_do_not_wait_for_the_next_day
 ) -> None:
     clock = Clock(monkeypatch)
     settings = PublisherConfig(time_of_day=("02:00",))
-    Rest(settings, None, clock, lambda: None, lambda: DAY.replace(hour=3)).until_next(lambda: None, later=90.5)
+    CycleWait(settings, None, clock, lambda: None, lambda: DAY.replace(hour=3)).until_next(lambda: None, later=90.5)
     assert 90.5 <= clock.seconds < 92
 
 
@@ -111,7 +111,7 @@ def test_it_rests_until_rows_are_offered_again(
     later: float, all_held: bool, expected: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch)
-    Rest(PublisherConfig(), None, clock, lambda: None).until_next(lambda: None, later=later, all_held=all_held)
+    CycleWait(PublisherConfig(), None, clock, lambda: None).until_next(lambda: None, later=later, all_held=all_held)
     assert clock.seconds == expected
 
 
@@ -125,5 +125,5 @@ def test_a_rest_ends_when_it_is_told_to_and_shows_life_meanwhile(monkeypatch: py
         if len(signs) == 3:
             stopped.set()
 
-    Rest(PublisherConfig(), None, stopped, live).until_next(lambda: None)
+    CycleWait(PublisherConfig(), None, stopped, live).until_next(lambda: None)
     assert signs == [0, 1, 2]

@@ -23,7 +23,7 @@ from eventlog.daemon.health import SILENCE, health, ready
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.metrics import metrics
 from eventlog.daemon.systemd import Systemd
-from eventlog.daemon.vitals import Reading, State, Vitals
+from eventlog.daemon.vitals import PublisherHealth, State, VitalsReading
 from eventlog.delivery.pipeline import Report
 
 LINE = re.compile(r"eventlog_[a-z_]+(\{[a-z]+=\"[^\"]+\"\})? -?[\d.e+-]+")
@@ -35,7 +35,7 @@ def value(text: bytes, name: str) -> str:
 
 
 def test_what_a_cycle_did_is_counted() -> None:
-    vitals = Vitals()
+    vitals = PublisherHealth()
     vitals.finished(Report(events=5, changes=3, documents=2, statuses={Status.SUCCESS: 4, Status.NEW: 1}), 0.25)
     vitals.finished(Report(), 0.25)
     vitals.measured(7, 12.5)
@@ -47,7 +47,7 @@ def test_what_a_cycle_did_is_counted() -> None:
 
 
 def test_failures_are_counted_by_blame_and_forgotten_by_health_when_a_cycle_succeeds() -> None:
-    vitals = Vitals()
+    vitals = PublisherHealth()
     for error in (SourceError("away"), SinkError("full"), SinkError("full")):
         vitals.failed(error)
     assert vitals.reading().failures == {"source": 1, "sink": 2}
@@ -57,7 +57,7 @@ def test_failures_are_counted_by_blame_and_forgotten_by_health_when_a_cycle_succ
 
 
 def test_every_metric_is_explained_and_well_formed() -> None:
-    vitals = Vitals()
+    vitals = PublisherHealth()
     vitals.finished(Report(events=1, documents=1, statuses={Status.ERROR: 1}), 0.1)
     lines = metrics(vitals.reading()).decode().splitlines()
     samples = [line for line in lines if not line.startswith("#")]
@@ -87,7 +87,7 @@ def test_a_publisher_that_nobody_asks_does_not_load_what_writes_metrics() -> Non
 def test_health_is_about_life_and_readiness_about_work(
     state: State, silent: float, healthy: int, prepared: int
 ) -> None:
-    reading = Reading(state=state, silent=silent)
+    reading = VitalsReading(state=state, silent=silent)
     assert (health(reading).status, ready(reading).status) == (healthy, prepared)
     assert json.loads(health(replace(reading, error="why")).body) == {
         "state": state,
@@ -96,7 +96,7 @@ def test_health_is_about_life_and_readiness_about_work(
 
 
 def test_the_endpoint_answers_three_questions() -> None:
-    vitals = Vitals()
+    vitals = PublisherHealth()
     endpoint = Endpoint("127.0.0.1:0", vitals)
     try:
         with pytest.raises(HTTPError) as unready:
@@ -137,7 +137,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 def test_an_address_that_is_taken_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(ConfigError, match="can listen on"):
-        Endpoint(f"127.0.0.1:{other.getsockname()[1]}", Vitals())
+        Endpoint(f"127.0.0.1:{other.getsockname()[1]}", PublisherHealth())
 
 
 def test_systemd_hears_what_it_wants_to_hear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,36 +8,36 @@ from contextlib import ExitStack
 
 import pytest
 
-from eventlog.delivery.lanes import SELDOM, TURN, Pace, haste
+from eventlog.delivery.lanes import SELDOM, TURN, InterpreterPace, haste
 
 
-def same(pace: Pace, other: Pace) -> bool:
+def same(pace: InterpreterPace, other: InterpreterPace) -> bool:
     """Whether they are alike; the interpreter counts turns in whole microseconds."""
     return pace.thresholds == other.thresholds and pace.turn == pytest.approx(other.turn, abs=1e-6)
 
 
 def test_things_are_afterwards_as_they_were() -> None:
-    before = Pace.now()
+    before = InterpreterPace.now()
     with haste():
         assert sys.getswitchinterval() == pytest.approx(TURN)
         assert gc.get_threshold()[0] == SELDOM
-    assert same(Pace.now(), before)
+    assert same(InterpreterPace.now(), before)
 
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_of_two_it_does_not_matter_who_ends_first(first: int) -> None:
-    before = Pace.now()
+    before = InterpreterPace.now()
     stacks = ExitStack(), ExitStack()
     for stack in stacks:
         stack.enter_context(haste())
     stacks[first].close()
-    assert same(Pace.now(), before.hastened())
+    assert same(InterpreterPace.now(), before.hastened())
     stacks[1 - first].close()
-    assert same(Pace.now(), before)
+    assert same(InterpreterPace.now(), before)
 
 
 def test_who_asked_for_more_haste_or_for_no_garbage_collection_keeps_it() -> None:
-    quicker = Pace(turn=TURN / 10, thresholds=(0, 10, 10))
+    quicker = InterpreterPace(turn=TURN / 10, thresholds=(0, 10, 10))
     assert quicker.hastened() == quicker
-    lazier = Pace(turn=TURN, thresholds=(SELDOM * 2, 10, 10))
+    lazier = InterpreterPace(turn=TURN, thresholds=(SELDOM * 2, 10, 10))
     assert lazier.hastened() == lazier

@@ -14,13 +14,13 @@ from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.delivery.output import (
     Delivery,
     Output,
+    OutputState,
     Piece,
-    Standing,
     Strictness,
     newest,
-    read_standings,
+    read_output_states,
     stands,
-    write_standings,
+    write_output_states,
 )
 from eventlog.sources.notes import Progress
 from eventlog.xds.write import XdsFormat
@@ -28,7 +28,7 @@ from eventlog.xds.write import XdsFormat
 standings = st.dictionaries(
     st.text(),
     st.builds(
-        Standing,
+        OutputState,
         document=st.text(),
         position=st.none() | st.tuples(st.integers(0, 2**62)),
         at=st.none() | st.floats(0, 2e9),
@@ -93,7 +93,7 @@ def delivered(answers: Sequence[Outcome] | None) -> tuple[Delivery, SinkError | 
 def test_what_was_taken_and_what_was_not(
     answers: Sequence[Outcome] | None, position: tuple[int] | None, error: str | None
 ) -> None:
-    former = Standing(document="former", position=(1,), at=10.0, error="long ago", failed_at=9.0)
+    former = OutputState(document="former", position=(1,), at=10.0, error="long ago", failed_at=9.0)
     found = stands(former, *delivered(answers), 20.0)
     taken = ("former", (1,), 10.0) if position is None else (f"{position[0]:020}", position, 20.0)
     assert (found.document, found.position, found.at) == taken
@@ -101,23 +101,23 @@ def test_what_was_taken_and_what_was_not(
 
 
 @given(standings)
-def test_what_is_written_is_read(found: dict[str, Standing]) -> None:
-    assert read_standings(write_standings(found)) == found
+def test_what_is_written_is_read(found: dict[str, OutputState]) -> None:
+    assert read_output_states(write_output_states(found)) == found
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", '{"a": 1}'])
 def test_what_cannot_be_read_is_forgotten(text: str | None) -> None:
-    assert read_standings(text) == {}
+    assert read_output_states(text) == {}
 
 
 def test_of_what_happened_the_newest_counts() -> None:
     former = {
-        "a": Standing(document="1", position=(1,), at=1.0, error="then", failed_at=1.0),
-        "b": Standing(document="2", position=(2,), at=2.0),
+        "a": OutputState(document="1", position=(1,), at=1.0, error="then", failed_at=1.0),
+        "b": OutputState(document="2", position=(2,), at=2.0),
     }
-    present = {"a": Standing(document="3", position=(3,), at=3.0), "c": Standing(error="now", failed_at=4.0)}
+    present = {"a": OutputState(document="3", position=(3,), at=3.0), "c": OutputState(error="now", failed_at=4.0)}
     assert newest(former, present) == {
-        "a": Standing(document="3", position=(3,), at=3.0, error="then", failed_at=1.0),
+        "a": OutputState(document="3", position=(3,), at=3.0, error="then", failed_at=1.0),
         "b": former["b"],
-        "c": Standing(error="now", failed_at=4.0),
+        "c": OutputState(error="now", failed_at=4.0),
     }

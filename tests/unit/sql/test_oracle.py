@@ -14,7 +14,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.oracle.keys import oracle_form
 from eventlog.sql.oracle.types import has_order, oracle_value
-from eventlog.sql.triggers.plan import Options, Style, plan
+from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
 from eventlog.sql.triggers.render import Trigger, render
 
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
@@ -22,7 +22,7 @@ USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", ty
 
 
 def trigger(table: Table, names: LogNames | None = None, **options: Any) -> Trigger:
-    return render(plan(table, Options(**options)), ORACLE, names or LogNames(schema="INDIRECT"))[0]
+    return render(plan(table, TriggerOptions(**options)), ORACLE, names or LogNames(schema="INDIRECT"))[0]
 
 
 def text(table: Table, **options: Any) -> str:
@@ -102,7 +102,7 @@ def test_what_a_trigger_cannot_read_is_never_named_in_it_but_by_its_name() -> No
     child = Child(name="TALE", parent_key=("IDU",), columns=(KEY, Column(name="STORY", type="NCLOB")))
     table = Table(name="USR", schema="INDIRECT", columns=columns, children=(child,))
     for style in Style:
-        for made in render(plan(table, Options(style=style, when="idu > 0")), ORACLE, LogNames()):
+        for made in render(plan(table, TriggerOptions(style=style, when="idu > 0")), ORACLE, LogNames()):
             words = " ".join(made.create).upper()
             assert not [name for name in ("CLOB", "BLOB", "LONG", "XMLTYPE", "STORY") if f":NEW.{name}" in words]
             assert not [name for name in ("CLOB", "BLOB", "LONG", "XMLTYPE", "STORY") if f':NEW."{name}"' in words]

@@ -17,8 +17,8 @@ from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
 from eventlog.sql.postgresql.dialect import POSTGRESQL
 from eventlog.sql.sqlite.dialect import SQLITE
-from eventlog.sql.triggers import Options, Plan, Style, plan, render
-from eventlog.sql.triggers.installed import Installed, State, compare
+from eventlog.sql.triggers import Style, TriggerOptions, TriggerPlan, plan, render
+from eventlog.sql.triggers.installed import Installed, TriggerCondition, compare
 from eventlog.sql.triggers.marker import Marker, read_marker, write_marker
 from eventlog.sql.triggers.render import Trigger
 
@@ -34,27 +34,29 @@ USR = Table(
 NAMES = LogNames()
 
 
-def watched(found: Plan) -> list[str]:
+def watched(found: TriggerPlan) -> list[str]:
     own = [one.name for one in found.watched]
     return own + [one.name for child in found.children for one in child.watched]
 
 
 def test_everything_but_keys_is_watched_unless_said_otherwise() -> None:
     assert watched(plan(USR)) == ["fname", "photo", "usr_phone.phoneno"]
-    assert watched(plan(USR, Options(columns=("FNAME", "usr_phone.phoneno")))) == ["fname", "usr_phone.phoneno"]
-    assert watched(plan(USR, Options(exclude=("photo", "usr_phone.phoneno")))) == ["fname"]
+    assert watched(plan(USR, TriggerOptions(columns=("FNAME", "usr_phone.phoneno")))) == ["fname", "usr_phone.phoneno"]
+    assert watched(plan(USR, TriggerOptions(exclude=("photo", "usr_phone.phoneno")))) == ["fname"]
 
 
 def test_options_that_leave_nothing_are_refused() -> None:
     with pytest.raises(UsageError, match="nothing of usr is watched"):
-        plan(USR, Options(exclude=("fname", "photo", "usr_phone.phoneno")))
+        plan(USR, TriggerOptions(exclude=("fname", "photo", "usr_phone.phoneno")))
 
 
 @pytest.mark.parametrize("dialect", [SQLITE, POSTGRESQL], ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("options", [Options(columns=("usr_phone.phoneno",)), Options(exclude=("fname", "photo"))])
+@pytest.mark.parametrize(
+    "options", [TriggerOptions(columns=("usr_phone.phoneno",)), TriggerOptions(exclude=("fname", "photo"))]
+)
 @pytest.mark.parametrize("style", Style)
 def test_where_only_child_tables_are_of_interest_a_new_parent_is_still_told(
-    dialect: Dialect, options: Options, style: Style
+    dialect: Dialect, options: TriggerOptions, style: Style
 ) -> None:
     found = plan(USR, replace(options, style=style))
     assert watched(found) == ["idu", "usr_phone.phoneno"]
@@ -62,7 +64,7 @@ def test_where_only_child_tables_are_of_interest_a_new_parent_is_still_told(
     assert not [text for text in texts if "()" in re.sub(r"\w\(\)", "", text)], "a condition of nothing is no SQL"
 
 
-def _rendered(found: Plan, dialect: Dialect, rows: bool) -> list[Trigger]:
+def _rendered(found: TriggerPlan, dialect: Dialect, rows: bool) -> list[Trigger]:
     return list(render(replace(found, options=replace(found.options, rows=rows)), dialect, NAMES))
 
 
@@ -77,13 +79,13 @@ def test_a_view_is_watched_by_what_its_prefixes_leave() -> None:
         name="v", view=True, columns=(Column(name="pk_id"), Column(name="sv_name"), Column(name="fk__id__boss"))
     )
     assert watched(plan(view)) == ["name", "fk_boss"]
-    assert watched(plan(view, Options(columns=("sv_name",)))) == ["name"]
+    assert watched(plan(view, TriggerOptions(columns=("sv_name",)))) == ["name"]
 
 
 @pytest.mark.parametrize("dialect", [SQLITE, POSTGRESQL], ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("style", Style)
 def test_the_same_plan_gives_the_same_triggers_and_no_two_have_one_name(dialect: Dialect, style: Style) -> None:
-    once, again = (render(plan(USR, Options(style=style)), dialect, NAMES) for _ in range(2))
+    once, again = (render(plan(USR, TriggerOptions(style=style)), dialect, NAMES) for _ in range(2))
     assert once == again
     assert len({trigger.name for trigger in once}) == len(once) == (8 if dialect.truncate_triggers else 6)
 
@@ -91,7 +93,7 @@ def test_the_same_plan_gives_the_same_triggers_and_no_two_have_one_name(dialect:
 @pytest.mark.parametrize("rows", [False, True], ids=["statements", "rows"])
 @pytest.mark.parametrize("style", Style)
 def test_a_trigger_declares_the_constants_that_it_speaks_of_and_no_others(style: Style, rows: bool) -> None:
-    for trigger in render(plan(USR, Options(style=style, rows=rows)), POSTGRESQL, LogNames(schema="own")):
+    for trigger in render(plan(USR, TriggerOptions(style=style, rows=rows)), POSTGRESQL, LogNames(schema="own")):
         [function] = [text for text in trigger.create if "LANGUAGE plpgsql" in text]
         head, body = function.split("\nBEGIN\n")
         declared = re.findall(r"^(eventlog_\w+) CONSTANT own\.event_log\.\w+%TYPE := .+;$", head, re.MULTILINE)
@@ -103,7 +105,7 @@ def test_a_trigger_declares_the_constants_that_it_speaks_of_and_no_others(style:
 def test_of_a_foreign_table_what_reads_has_no_rights_of_ours_and_fires_before_what_writes(
     name: str, rows: bool, conditional: bool
 ) -> None:
-    options = Options(style=Style.FIELD, rows=rows, foreign=True, when="fname = 'Ann'" if conditional else None)
+    options = TriggerOptions(style=Style.FIELD, rows=rows, foreign=True, when="fname = 'Ann'" if conditional else None)
     found = render(plan(replace(USR, name=name), options), POSTGRESQL, LogNames(schema="own"))
     parts = dict.fromkeys("SECURITY INVOKER" in one.source for one in found if "eventlog.facts" in one.source)
     assert set(parts) == {True, False}
@@ -128,7 +130,7 @@ def test_a_value_of_a_made_type_is_turned_into_text_by_no_cast() -> None:
             Column(name="photo", type="bytea", made=Made.TYPE),
         ),
     )
-    for trigger in render(plan(made, Options(style=Style.FIELD)), POSTGRESQL, NAMES):
+    for trigger in render(plan(made, TriggerOptions(style=Style.FIELD)), POSTGRESQL, NAMES):
         spoken = re.sub(r"concat\([on]\.\w+\)|[on]\.\w+ IS DISTINCT FROM NULL", "", trigger.source)
         assert not re.search(r"\b[on]\.(idu|code|photo)\b", spoken)
 
@@ -140,14 +142,14 @@ def test_where_nothing_can_be_declared_each_row_says_it_itself() -> None:
 
 
 def test_a_hash_notices_what_changes_a_trigger_and_nothing_else() -> None:
-    def hashes(table: Table, options: Options) -> dict[str, str]:
+    def hashes(table: Table, options: TriggerOptions) -> dict[str, str]:
         return {trigger.name: trigger.hash for trigger in render(plan(table, options), SQLITE, NAMES)}
 
-    field = Options(style=Style.FIELD)
+    field = TriggerOptions(style=Style.FIELD)
     more = Table(name="usr", columns=(*USR.columns, Column(name="mail")), children=USR.children)
     differing = {name for name, digest in hashes(USR, field).items() if hashes(more, field)[name] != digest}
     assert differing == {"event_log_usr_insert", "event_log_usr_update"}
-    assert hashes(USR, Options(style=Style.FIELD, exclude=("nothing",)[:0])) == hashes(USR, field)
+    assert hashes(USR, TriggerOptions(style=Style.FIELD, exclude=("nothing",)[:0])) == hashes(USR, field)
 
 
 def test_a_trigger_of_a_table_and_one_of_a_child_never_share_a_name() -> None:
@@ -157,7 +159,7 @@ def test_a_trigger_of_a_table_and_one_of_a_child_never_share_a_name() -> None:
 
 
 options = st.builds(
-    Options,
+    TriggerOptions,
     style=st.sampled_from(Style),
     columns=st.lists(st.text(max_size=9), max_size=3).map(tuple),
     children=st.lists(st.text(max_size=9), max_size=2).map(tuple),
@@ -168,7 +170,7 @@ options = st.builds(
 
 
 @given(options=options, log=st.text(max_size=9), before=st.sampled_from(["", "CREATE TRIGGER x\n/* "]))
-def test_a_marker_reads_back_out_of_a_comment_and_never_ends_it(options: Options, log: str, before: str) -> None:
+def test_a_marker_reads_back_out_of_a_comment_and_never_ends_it(options: TriggerOptions, log: str, before: str) -> None:
     marker = Marker(log=log, table="t", options=options, hash="0")
     text = write_marker(marker)
     assert "*/" not in text
@@ -188,7 +190,7 @@ def test_states_are_told_from_what_stands_and_what_is_wanted() -> None:
             name=trigger.name,
             schema=None,
             table=trigger.table,
-            marker=Marker(log="event_log", table="usr", options=Options(), hash=trigger.hash),
+            marker=Marker(log="event_log", table="usr", options=TriggerOptions(), hash=trigger.hash),
             source=trigger.source,
             enabled=place != 1,
         )
@@ -196,7 +198,13 @@ def test_states_are_told_from_what_stands_and_what_is_wanted() -> None:
     ]
     stray = Installed(name="old", schema=None, table="usr", marker=stands[0].marker, source="x", enabled=True)
     found = {state.name: state.state for state in compare(wanted, [*stands, stray], "usr")}
-    assert list(found.values()) == [State.CURRENT, State.DISABLED, State.CURRENT, *[State.MISSING] * 3, State.STRAY]
+    assert list(found.values()) == [
+        TriggerCondition.CURRENT,
+        TriggerCondition.DISABLED,
+        TriggerCondition.CURRENT,
+        *[TriggerCondition.MISSING] * 3,
+        TriggerCondition.STRAY,
+    ]
 
 
 @pytest.mark.parametrize(

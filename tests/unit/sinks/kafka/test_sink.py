@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 
 from eventlog.core.errors import ConfigError
 from eventlog.sinks.kafka.errors import in_words, louder
-from eventlog.sinks.kafka.marks import Standing, Taken, Told, mark_messages
+from eventlog.sinks.kafka.marks import KnownStructure, Taken, TopicState, mark_messages
 from eventlog.sinks.kafka.settings import KafkaSettings, client_options, producer_options
 from eventlog.sinks.ownership import Owner
 
@@ -135,8 +135,8 @@ def test_the_louder_of_two_is_kept_and_of_equal_ones_the_later() -> None:
 
 
 def test_marks_are_messages_by_output_and_table() -> None:
-    standing = Standing(last="7", owner=Owner(log="l", name="event log", epoch=3), taken=Taken(plan="a", part=("7",)))
-    assert dict(mark_messages("out", standing, {"shop.orders": Told("AB", 2)})) == {
+    standing = TopicState(last="7", owner=Owner(log="l", name="event log", epoch=3), taken=Taken(plan="a", part=("7",)))
+    assert dict(mark_messages("out", standing, {"shop.orders": KnownStructure("AB", 2)})) == {
         b"out": b'{"last":"7","owner":{"log":"l","name":"event log","epoch":3},"taken":{"plan":"a","part":["7"]}}',
         b"out/shop.orders": b'{"schema_id":"AB","version":2}',
     }

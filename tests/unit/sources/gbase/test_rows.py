@@ -14,7 +14,7 @@ from eventlog.core.errors import DataError
 from eventlog.sources.gbase.emulator import row_record, table_record
 from eventlog.sources.gbase.layout import CapturedLayout, layout_of
 from eventlog.sources.gbase.records import CdcRecord, place_of
-from eventlog.sources.gbase.rows import RowReader
+from eventlog.sources.gbase.rows import GBaseRowReader
 from eventlog.sources.gbase.values import TextRules
 from eventlog.sources.stream.transactions import Transactions
 from tests.support.gbase_streams import T1, begin, commit, insert, read, row
@@ -48,7 +48,7 @@ def test_any_bytes_of_a_decimal_are_read_pair_by_pair(kind: str, first: int, pai
     data = bytes((first, *pairs))[: layout.fixed_bytes]
     said, found = "", None
     try:
-        found = RowReader(layout, TextRules())(bytes(36) + data, 36)["c1"]
+        found = GBaseRowReader(layout, TextRules())(bytes(36) + data, 36)["c1"]
     except DataError as error:
         said = str(error)
     met(read=not said, refused=bool(said))
@@ -66,7 +66,7 @@ def test_any_bytes_of_a_decimal_are_read_pair_by_pair(kind: str, first: int, pai
 def test_the_sign_of_a_decimal_decides_how_its_pairs_are_read(first: int, number: str) -> None:
     layout = layout_of(1, "c1 decimal(8,2)")
     record = bytes(36) + bytes((first, 12, 34, 50, 0))
-    assert RowReader(layout, TextRules())(record, 36) == {"c1": Decimal(number)}
+    assert GBaseRowReader(layout, TextRules())(record, 36) == {"c1": Decimal(number)}
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), max_size=30), st.booleans())
@@ -143,7 +143,7 @@ def test_a_table_described_again_as_it_was_is_the_same_table() -> None:
 def test_a_decimal_with_the_scale_255_floats() -> None:
     layout = layout_of(1, "c1 decimal(5,255)")
     record = row_record(CdcRecord.INSERT, 1, 1, layout, {"c1": Decimal("0.001")})
-    assert RowReader(layout, TextRules())(record, 36) == {"c1": Decimal("0.001")}
+    assert GBaseRowReader(layout, TextRules())(record, 36) == {"c1": Decimal("0.001")}
 
 
 def test_rows_that_waited_are_read_as_their_table_was_described_then() -> None:

@@ -16,7 +16,7 @@ from eventlog.core.errors import ConfigError, DataError
 from eventlog.sources.gbase.emulator import GBASE, INFORMIX, RecordDialect, row_record, table_record
 from eventlog.sources.gbase.layout import CapturedLayout, layout_of, read_layout, read_type
 from eventlog.sources.gbase.records import CdcRecord
-from eventlog.sources.gbase.rows import RowReader
+from eventlog.sources.gbase.rows import GBaseRowReader
 from eventlog.sources.gbase.values import TextRules, codec
 from tests.support.shares import met, shares
 from tests.support.strategies_gbase import rows, tables
@@ -76,7 +76,7 @@ def test_a_varchar_of_informix_has_one_byte_for_its_length() -> None:
 def test_a_boolean_is_null_by_its_flag_or_by_its_value(written: str) -> None:
     layout = layout_of(1, "c1 boolean")
     row = row_record(CdcRecord.INSERT, 1, 1, layout, {"c1": True})[:36] + bytes.fromhex(written)
-    assert RowReader(layout, TextRules())(row, 36) == {"c1": None}
+    assert GBaseRowReader(layout, TextRules())(row, 36) == {"c1": None}
 
 
 @pytest.mark.parametrize(
@@ -105,13 +105,13 @@ def test_bytes_that_are_no_value_are_told_with_their_column(kind: str, written: 
     sizes = b"" if layout.fixed else len(data).to_bytes(4, "little")
     record = good[:4] + len(data).to_bytes(4, "big") + good[8:36] + sizes + data
     with pytest.raises(DataError, match=f"column c1 holds no .*{told}"):
-        RowReader(layout, TextRules())(record, 36 + len(sizes))
+        GBaseRowReader(layout, TextRules())(record, 36 + len(sizes))
 
 
 def test_a_float_that_is_no_number_and_not_null_stays() -> None:
     layout = layout_of(1, "c1 float, c2 smallfloat")
     data = row_record(CdcRecord.INSERT, 1, 1, layout, {"c1": math.nan, "c2": math.nan})
-    read = RowReader(layout, TextRules())(data, 36)
+    read = GBaseRowReader(layout, TextRules())(data, 36)
     assert [isinstance(value, float) and math.isnan(value) for value in read.values()] == [True, True]
 
 
@@ -119,7 +119,7 @@ def test_a_float_that_is_no_number_and_not_null_stays() -> None:
 def test_bytes_that_are_no_text_are_replaced_or_kept_if_that_is_wanted(invalid: Any, value: object) -> None:
     layout = layout_of(1, "c1 varchar(9)")
     data = row_record(CdcRecord.INSERT, 1, 1, layout, {"c1": "ü"}).replace("ü".encode(), b"\xff!")
-    assert RowReader(layout, TextRules(invalid=invalid))(data, 40) == {"c1": value}
+    assert GBaseRowReader(layout, TextRules(invalid=invalid))(data, 40) == {"c1": value}
 
 
 @pytest.mark.parametrize("encoding, text", [("gb18030", "变更"), ("5488", "变更"), ("819", "Ärger"), ("1252", "€ 5")])
@@ -127,7 +127,7 @@ def test_texts_come_in_the_code_set_of_the_database(encoding: str, text: str) ->
     texts = TextRules(encoding=encoding, trim=True)
     layout = layout_of(1, "c1 char(12), c2 lvarchar(20)")
     data = row_record(CdcRecord.INSERT, 1, 1, layout, {"c1": text, "c2": text}, RecordDialect(texts=texts))
-    assert RowReader(layout, texts)(data, 40) == {"c1": text, "c2": text}
+    assert GBaseRowReader(layout, texts)(data, 40) == {"c1": text, "c2": text}
 
 
 def test_an_unknown_code_set_is_refused() -> None:
@@ -141,7 +141,7 @@ def test_a_row_is_read_as_it_was_written(data: st.DataObject, layout: CapturedLa
     row = data.draw(rows(layout))
     record = row_record(CdcRecord.INSERT, 7, 8, layout, row, dialect)
     header = 36 + 4 * len(layout.varying)
-    read = RowReader(layout, TextRules())(record, header)
+    read = GBaseRowReader(layout, TextRules())(record, header)
     assert (read, [type(value) for value in read.values()]) == (row, [type(row[name]) for name in read])
 
 
@@ -155,7 +155,7 @@ def test_damaged_rows_are_read_or_refused_in_words(data: st.DataObject, layout: 
         record[data.draw(st.integers(36, len(record) - 1))] = data.draw(st.integers(0, 255))
     said = ""
     try:
-        RowReader(layout, TextRules())(bytes(record), header)
+        GBaseRowReader(layout, TextRules())(bytes(record), header)
     except DataError as error:
         said = str(error)
     met(read=not said, refused=bool(said))
@@ -172,7 +172,7 @@ def test_names_may_be_anything_in_quotes() -> None:
     assert [column.name for column in layout.columns] == ["My, Col", 'say "x"', "C3"]
     assert read_layout(table_record(layout), 36) == layout
     row: dict[str, Any] = {"My, Col": 1, 'say "x"': Decimal("2.50"), "C3": "{x}"}
-    assert RowReader(layout, TextRules())(row_record(CdcRecord.INSERT, 1, 1, layout, row), 40) == row
+    assert GBaseRowReader(layout, TextRules())(row_record(CdcRecord.INSERT, 1, 1, layout, row), 40) == row
 
 
 @pytest.mark.parametrize(
