@@ -14,7 +14,7 @@ from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.core.model import Change, Edit, Image, Op, RowId, Transaction, Value
 from eventlog.core.rules import Options, tell
 from eventlog.sources.gbase.emulator import GBASE, record, row_record, table_record
-from eventlog.sources.gbase.images import SIZE, images
+from eventlog.sources.gbase.images import IMAGE_BYTES, images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.reader import RecordReader
 from eventlog.sources.gbase.records import FIELDS, LEAST, ROWS, SCHEME, CdcRecord, frames
@@ -140,7 +140,7 @@ def bare(data: bytes, columns: int) -> int:
                 edits = tuple([Edit(column=name, new=row[name]) for name in names])
                 change = Change(row=RowId("shop", "t1", "id=1"), op=op, edits=edits, positions=(image.position,))
                 kept.append(change)
-            if len(kept) >= SIZE:
+            if len(kept) >= IMAGE_BYTES:
                 told, kept = told + len(kept), []
     return told + len(kept)
 

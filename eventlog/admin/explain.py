@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from eventlog.sql.names import LogNames
 
-AROUND = 10_000
+AROUND_ROWS = 10_000
 """How many record_ids before and after the row are looked through for rows of its object."""
 
 
@@ -76,7 +76,7 @@ def _read(log: Log, connection: Connection, pipeline: Pipeline, record_id: int) 
     if not found:
         raise DataError(f"The event log {log.name} has no row {record_id}.", hint="`eventlog log` lists its rows.")
     status, table, key = found[0]
-    stretch = {"first": record_id - AROUND, "last": record_id + AROUND, "waiting": int(status == Status.NEW)}
+    stretch = {"first": record_id - AROUND_ROWS, "last": record_id + AROUND_ROWS, "waiting": int(status == Status.NEW)}
     events = events_of(log.rows(connection, log.query("rows_between"), stretch))
     identities = Identities(pipeline.catalog)
     object_ = identities.row_id(table, key)

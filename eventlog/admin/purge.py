@@ -20,7 +20,7 @@ from eventlog.sql.log import id_list
 if TYPE_CHECKING:
     from eventlog.sql.log import Log
 
-STRETCH: Final = 2000
+STRETCH_ROWS: Final = 2000
 """Rows of a stretch, more or less: the size of a transaction."""
 
 FILE_ROWS: Final = 200_000
@@ -108,7 +108,7 @@ def _stretches(
     log: Log, parameters: dict[str, Any], query: str
 ) -> Iterator[tuple[PurgeStretch, list[tuple[Any, ...]]]]:
     """The stretches of the log that have old rows, each with what the query tells of them, their numbers first."""
-    place = {"log": log.dialect.qualified(log.names.schema, log.names.table), "many": STRETCH}
+    place = {"log": log.dialect.qualified(log.names.schema, log.names.table), "many": STRETCH_ROWS}
     old = log.query(query, stretch="in_stretch", past="in_past")
     with log.transaction() as connection:
         after = connection.execute(log.query("stretch_begin")).scalar_one()

@@ -29,22 +29,22 @@ EVERYTHING: Final[Run] = (-(2**63), 2**63 - 1)
 PROCESSED: Final = "".join(status for status in Status if status is not Status.NEW)
 """The letters of rows that the publisher has done with."""
 
-LETTERS: Final = 5
+MOST_LETTERS: Final = 5
 """As many letters as a query of care.sql takes."""
 
 HELD_SINCE: Final = "held since "
 """Begins the note of a row that somebody holds, and not of one that waits behind another."""
 
-LONGEST: Final = 1000
+NOTE_CHARACTERS: Final = 1000
 """Characters of what somebody says about a hold."""
 
-LATE: Final = 1000
+LATE_ROWS: Final = 1000
 """How far below the highest number a row may appear late and still be followed."""
 
 LARGEST_NUMBER: Final = 2**62
 """What no number of a row reaches, with room beside it in 64 bits."""
 
-OLDEST: Final = 1_000 * 365 * 86_400
+OLDEST_SECONDS: Final = 1_000 * 365 * 86_400
 """Seconds that an age may have: databases have no times much further back."""
 
 _run = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?").fullmatch
@@ -61,9 +61,9 @@ class Choice(Struct, frozen=True, kw_only=True):
 
     def parameters(self) -> dict[str, Any]:
         """What the queries of care.sql take."""
-        letters = (self.letters or "?") * LETTERS
+        letters = (self.letters or "?") * MOST_LETTERS
         return {
-            **{f"letter_{place + 1}": letters[place] for place in range(LETTERS)},
+            **{f"letter_{place + 1}": letters[place] for place in range(MOST_LETTERS)},
             "any_status": int(not self.letters),
             "any_table": int(self.table is None),
             "named": self.table or "",
@@ -110,7 +110,7 @@ def read_age(text: str) -> int:
     if match is None:
         raise UsageError(f"{shortened(text)!r} is no age; write a number with s, m, h, d or w, such as 30d.")
     age = int(match[1]) * _seconds[match[2]]
-    if age > OLDEST:
+    if age > OLDEST_SECONDS:
         raise UsageError(f"{shortened(text)!r} is further back than databases count; write an age up to 1000 years.")
     return age
 
@@ -131,11 +131,11 @@ def follow(log: Log, choice: Choice, *, limit: int, width: int, pause: Callable[
     while True:
         yield from (row for row in found if seen.get(row.record_id) != row)
         seen |= {row.record_id: row for row in found}
-        after = max(seen, default=LATE) - LATE
+        after = max(seen, default=LATE_ROWS) - LATE_ROWS
         seen = {number: row for number, row in seen.items() if number > after}
         pause(max(1.0, 9 * spent))
         start = time.monotonic()
-        found = _rows(log, choice, "oldest_first", after=after, limit=100 * LATE, width=width)
+        found = _rows(log, choice, "oldest_first", after=after, limit=100 * LATE_ROWS, width=width)
         spent = time.monotonic() - start
 
 
@@ -170,7 +170,7 @@ def requeue(log: Log, runs: Sequence[Run], choice: Choice) -> int:
 def held_note(by: str, why: str) -> str:
     """What is noted of a row that is held: who holds it, since when, and why."""
     since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return f"{HELD_SINCE}{since}{f' by {by}' if by else ''}{f': {why[:LONGEST]}' if why else '.'}"
+    return f"{HELD_SINCE}{since}{f' by {by}' if by else ''}{f': {why[:NOTE_CHARACTERS]}' if why else '.'}"
 
 
 def _hold(log: Log, connection: Connection, run: Run, note: str) -> int:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eventlog.admin.purge import Purged
     from eventlog.sql.log import Log
 
-NOTE_EVERY = 10.0
+NOTE_SECONDS = 10.0
 """Seconds between notes about long work where there is no terminal."""
 
 
@@ -151,7 +151,7 @@ def _watched(steps: Iterable[Purged]) -> Purged:
     live = sys.stderr.isatty()
     for done in steps:
         now = time.monotonic()
-        if now - said >= (0.2 if live else NOTE_EVERY):
+        if now - said >= (0.2 if live else NOTE_SECONDS):
             said = now
             text = f"{done.rows:,} rows, {done.rows / (now - start):,.0f}/s"
             click.echo(f"\r{text}" if live else text, err=True, nl=not live)

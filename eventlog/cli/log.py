@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from eventlog.admin.rows import LogRow
 
 COLUMNS = ("id", "status", "type", "time", "table", "key", "column", "old", "new", "reason", "note")
-SHOWN = 40
+SHOWN_CHARACTERS = 40
 """Characters of a value in a table; --json gives all of it."""
 
 MOST_ROWS = 1_000_000_000
 """What --limit takes."""
 
-EVERYTHING = 2**30
+ALL_CHARACTERS = 2**30
 """More characters than a value has."""
 
 
 @click.command()
 @click.option(
-    "--status", "letters", metavar="LETTERS", default="", help="Only rows with one of these letters, e.g. EF."
+    "--status", "letters", metavar="MOST_LETTERS", default="", help="Only rows with one of these letters, e.g. EF."
 )
 @click.option("--reason", type=click.Choice([reason.value for reason in Reason]), help="Only rows with this reason.")
 @click.option("--table", metavar="NAME", help="Only rows of this table, as the log names it.")
@@ -52,7 +52,7 @@ def log(
     found = Log(engine, site.names(engine))
     found.check()
     choice = Choice(letters=check_letters(letters), reason=reason, table=table)
-    width = EVERYTHING if as_json else SHOWN + 1
+    width = ALL_CHARACTERS if as_json else SHOWN_CHARACTERS + 1
     if following:
         _show_lines(follow(found, choice, limit=limit, width=width, pause=time.sleep), as_json=as_json)
         return
@@ -65,12 +65,12 @@ def log(
 
 def check_letters(letters: str) -> str:
     """The letters as they are written, each once; UsageError for what cannot be letters."""
-    from eventlog.admin.rows import LETTERS
+    from eventlog.admin.rows import MOST_LETTERS
     from eventlog.core.errors import UsageError
 
     found = "".join(dict.fromkeys(letters.replace(",", "")))
-    if len(found) > LETTERS or not found.isprintable():
-        raise UsageError(f"--status takes up to {LETTERS} letters, such as E or EW.")
+    if len(found) > MOST_LETTERS or not found.isprintable():
+        raise UsageError(f"--status takes up to {MOST_LETTERS} letters, such as E or EW.")
     return found
 
 
@@ -108,4 +108,4 @@ def _cells(row: LogRow) -> tuple[object, ...]:
 
 
 def _cut(value: str | None) -> str | None:
-    return value if value is None or len(value) <= SHOWN else f"{value[:SHOWN]}…"
+    return value if value is None or len(value) <= SHOWN_CHARACTERS else f"{value[:SHOWN_CHARACTERS]}…"

@@ -23,7 +23,7 @@ from eventlog.core.errors import DataError, UsageError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, catalog_from_json
 
-SPARK_FROM = 256_000_000
+SPARK_BYTES = 256_000_000
 """Bytes of input from which on Spark is worth its start."""
 
 
@@ -56,7 +56,7 @@ def worth_spark(order: ConversionOrder) -> bool:
     if order.master or order.conf:
         return True
     # What is sent by one process is in the order of positions throughout, not by keys alone; that is not for us to give up.
-    return order.kafka is None and (order.from_database or _size(order) >= SPARK_FROM)
+    return order.kafka is None and (order.from_database or _size(order) >= SPARK_BYTES)
 
 
 def _refuse(order: ConversionOrder) -> None:

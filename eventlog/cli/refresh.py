@@ -7,7 +7,7 @@ from typing import Final
 import click
 from msgspec import Struct
 
-from eventlog.admin.refresh import CHUNK, GO_ON, Load, Refresh, RefreshPace, work_on
+from eventlog.admin.refresh import CHUNK_ROWS, GO_ON, Load, Refresh, RefreshPace, work_on
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.cli.watching import Watching, watching
@@ -43,7 +43,7 @@ class RowTally:
 @click.option(
     "--chunk",
     type=click.IntRange(1, MOST_ROWS),
-    default=CHUNK,
+    default=CHUNK_ROWS,
     show_default=True,
     metavar="ROWS",
     help="Rows of a transaction.",

@@ -11,10 +11,10 @@ from typing import Any, Final, Protocol
 
 import click
 
-LOOK: Final = 0.25
+LOOK_SECONDS: Final = 0.25
 """Seconds between two looks at the tally."""
 
-LINE: Final = 10.0
+LINE_SECONDS: Final = 10.0
 """Seconds between two lines."""
 
 
@@ -41,7 +41,7 @@ class ProgressLines:
     def show(self, rows: int) -> None:
         """Says how many rows the stage has got through, if it is time for that."""
         now = time.monotonic()
-        if self._stage and now - self._told >= LINE:
+        if self._stage and now - self._told >= LINE_SECONDS:
             self._told = now
             click.echo(told(self._stage, rows, self._total, now - self._began), err=True)
 
@@ -110,7 +110,7 @@ def told(stage: str, rows: int, total: int | None, seconds: float) -> str:
 
 
 def _look(watch: Watching, done: Event) -> None:
-    while not done.wait(LOOK):
+    while not done.wait(LOOK_SECONDS):
         watch.look()
 
 

@@ -126,7 +126,7 @@ def options_of(config: Config, engine: Engine) -> Options:
     )
 
 
-LONGEST_NAME: Final = 170
+NAME_CHARACTERS: Final = 170
 """Characters in the name of an output; the name of its mark has a prefix and takes 200."""
 
 
@@ -223,7 +223,7 @@ def _format(output: OutputConfig, config: Config) -> Format:
 def name_of(output: OutputConfig) -> str:
     """The name of an output: the same as long as it is the same place, and never too long for a mark."""
     place = _place(output)
-    return place if len(place) <= LONGEST_NAME else f"{place[:100]} {sha256(place.encode()).hexdigest()}"
+    return place if len(place) <= NAME_CHARACTERS else f"{place[:100]} {sha256(place.encode()).hexdigest()}"
 
 
 def _place(output: OutputConfig) -> str:

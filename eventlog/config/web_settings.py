@@ -8,7 +8,7 @@ from typing import Final
 from eventlog.core.errors import ConfigError
 from eventlog.core.secrets import SecretSettings
 
-SHORTEST: Final = 16
+TOKEN_CHARACTERS: Final = 16
 """Characters of a token that nobody finds by trying."""
 
 
@@ -26,8 +26,10 @@ class WebConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields
     read_only: bool = False
 
     def __post_init__(self) -> None:
-        if self.token is not None and (len(self.token) < SHORTEST or not self.token.isascii()):
-            raise ConfigError(f"web.token takes {SHORTEST} ASCII characters or more; `openssl rand -hex 32` makes one.")
+        if self.token is not None and (len(self.token) < TOKEN_CHARACTERS or not self.token.isascii()):
+            raise ConfigError(
+                f"web.token takes {TOKEN_CHARACTERS} ASCII characters or more; `openssl rand -hex 32` makes one."
+            )
         if self.user_header is not None and not self.user_header.replace("-", "").isalnum():
             raise ConfigError("web.user_header is no name of an HTTP header; it is written as X-Forwarded-User.")
         if self.user_header is not None and not self.hosts:

@@ -12,9 +12,9 @@ from eventlog.convert.shape import places_of
 from eventlog.core.errors import DataError
 from eventlog.sql.names import STANDARD
 
-BLOCK: Final = 1 << 20
+BLOCK_BYTES: Final = 1 << 20
 NULL: Final = "\\N"
-LONGEST: Final = 1 << 28
+VALUE_BYTES: Final = 1 << 28
 """Characters of a record; a quote that is never closed would make one of the rest of the file."""
 
 _field = re.compile(r'"((?:[^"]|"")*)"(?=,|\Z)|([^",]*)(?=,|\Z)').match
@@ -52,7 +52,7 @@ class Records:
 
     def blocks(self, width: int) -> Iterator[list[Record]]:
         """The records after the header, all of them with so many fields."""
-        while read := self._file.read(BLOCK):
+        while read := self._file.read(BLOCK_BYTES):
             read += b"" if read.endswith(b"\n") else self._file.readline()
             text = self._text(read)
             found = self._split(text, width) if self._open or '"' in text else self._plain(text, width)
@@ -80,7 +80,7 @@ class Records:
             self._open += line
             if self._open.count('"') % 2:
                 self._open += "\n"
-                if len(self._open) > LONGEST:
+                if len(self._open) > VALUE_BYTES:
                     raise self._damaged("a quote that opens here is never closed", self._opened)
                 continue
             record, self._open = self._open.removesuffix("\r"), ""

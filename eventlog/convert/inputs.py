@@ -17,7 +17,7 @@ UNIT_ROWS: Final = 250_000
 UNIT_BYTES: Final = 32_000_000
 """How much of a large file is a unit, where the file can be cut."""
 
-BUFFER: Final = 1 << 18
+BUFFER_BYTES: Final = 1 << 18
 KINDS: Final = {".parquet": "parquet", ".jsonl": "lines", ".ndjson": "lines", ".json": "lines", ".csv": "csv"}
 
 
@@ -105,7 +105,7 @@ def opened(unit: Unit) -> IO[bytes]:
     """The bytes of a unit's file, unpacked."""
     if unit.packed:
         return cast("IO[bytes]", gzip.GzipFile(unit.path, "rb"))
-    return Path(unit.path).open("rb", buffering=BUFFER)
+    return Path(unit.path).open("rb", buffering=BUFFER_BYTES)
 
 
 def damaged(path: Path | str, error: Exception) -> DataError:

@@ -16,7 +16,7 @@ from eventlog.convert.shape import text_of
 from eventlog.core.errors import DataError
 from eventlog.sql.names import STANDARD
 
-BLOCK: Final = 1 << 20
+BLOCK_BYTES: Final = 1 << 20
 
 
 class JsonLine(Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ def blocks_of_lines(file: IO[bytes], start: int = 0, end: int | None = None) -> 
     """Whole lines that begin between two places, in blocks, each with its own place in the file."""
     at = _line_start(file, start)
     while end is None or at < end:
-        read = file.read(BLOCK if end is None else min(BLOCK, end - at))
+        read = file.read(BLOCK_BYTES if end is None else min(BLOCK_BYTES, end - at))
         if not read:
             break
         if not read.endswith(b"\n"):

@@ -17,7 +17,7 @@ from eventlog.sql.names import read_log_name
 if TYPE_CHECKING:
     from eventlog.sql.log import Log
 
-AT_ONCE: Final = 10_000
+MARKED_ROWS: Final = 10_000
 """Rows that are marked in one transaction."""
 
 
@@ -62,7 +62,7 @@ def _outcomes(file: Path) -> Iterator[list[Outcome]]:
     from pyarrow import parquet
 
     with parquet.ParquetFile(file) as found:
-        for batch in found.iter_batches(AT_ONCE):
+        for batch in found.iter_batches(MARKED_ROWS):
             yield [
                 Outcome(
                     position=(row["position"],),

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from eventlog.convert.events import integers
 
-SAMPLED = 1_000
+SAMPLED_CHANGES = 1_000
 """Of so many rows one is looked at to find the ranges."""
 
 
@@ -18,7 +18,7 @@ def sample(positions: pa.Array) -> list[int]:
     """A few of the positions of a batch, which stand for all of them."""
     known = positions.drop_null()
     some = range(
-        0, len(known), max(1, min(SAMPLED, len(known)))
+        0, len(known), max(1, min(SAMPLED_CHANGES, len(known)))
     )  # older pyarrow asks for NumPy where known[::n] stands
     return [value.as_py() for value in known.take(pa.array(some, pa.int64()))]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from eventlog.convert.csvtext import csv_columns
-from eventlog.convert.inputs import BUFFER, Unit, damaged, opened
+from eventlog.convert.inputs import BUFFER_BYTES, Unit, damaged, opened
 from eventlog.convert.jsonlines import line_columns
 from eventlog.convert.shape import places_of, shaped
 from eventlog.convert.sheaf import BATCH_ROWS
@@ -36,7 +36,7 @@ def read(unit: Unit, statuses: str = "") -> Iterator[pa.RecordBatch]:
 
 
 def _parquet(unit: Unit) -> Iterator[dict[str, pa.Array]]:
-    with parquet.ParquetFile(unit.path, buffer_size=BUFFER, pre_buffer=False) as file:
+    with parquet.ParquetFile(unit.path, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
         names = file.schema_arrow.names
         places = places_of(names, unit.path)
         wanted = {name: names[place] for name, place in places.items()}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from eventlog.sql.names import LogNames
 
-FETCHED: Final = 10_000
+FETCHED_ROWS: Final = 10_000
 EVERYTHING: Final = {"first": str(-(2**63)), "last": str(2**63 - 1)}
 
 
@@ -76,7 +76,7 @@ def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tu
     with transaction(engine, f"The event log {names.table}") as connection:
         streaming = connection.execution_options(stream_results=True)
         result = streaming.execute(text(in_text(query)))
-        while rows := result.fetchmany(FETCHED):
+        while rows := result.fetchmany(FETCHED_ROWS):
             yield [tuple(row) for row in rows]
 
 

@@ -17,7 +17,7 @@ from eventlog.core.model import Change, Refusal
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Writer
 from eventlog.qlik.change_tables.format import (
-    ROWS_OF_A_DOCUMENT,
+    DOCUMENT_ROWS,
     ChangeTable,
     ChangeTableFormat,
     WrittenRows,
@@ -137,7 +137,7 @@ class TableDocuments:
     schema = SENT
 
     def __init__(self, target: SentTables, tables: Mapping[int, Table]) -> None:
-        self._form = ChangeTableFormat(settings=target.settings, rows_of_a_document=ROWS_OF_A_DOCUMENT)
+        self._form = ChangeTableFormat(settings=target.settings, rows_of_a_document=DOCUMENT_ROWS)
         self._rows = _Rows(target.settings, tables)
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-FLUSHERS = 16
+FLUSH_THREADS = 16
 """Threads that wait for the disk together, since file systems commit what waits in one go (measured: twice as fast)."""
 
 _numbers = count()
@@ -125,7 +125,7 @@ def _write_parts(parts: Sequence[tuple[Path, bytes]]) -> None:
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(FLUSHERS) as flushers:
+    with ThreadPoolExecutor(FLUSH_THREADS) as flushers:
         for _ in flushers.map(lambda part: _write_part(*part), parts):
             pass
 

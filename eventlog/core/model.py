@@ -176,7 +176,7 @@ class Edit(Struct, frozen=True, kw_only=True, gc=False):
     reset: bool = False
 
 
-FEW_POSITIONS = 1000
+FEW_NUMBERS = 1000
 """So many are sorted sooner than looked through twice; more may not all fit into memory at once."""
 
 
@@ -206,7 +206,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
         positions = self.positions
         if len(positions) == 1:
             return written(positions[0])
-        ordered = sorted(positions) if len(positions) < FEW_POSITIONS else (min(positions), max(positions))
+        ordered = sorted(positions) if len(positions) < FEW_NUMBERS else (min(positions), max(positions))
         low, high = ordered[0], ordered[-1]
         return f"{low[0]}-{high[0]}" if len(low) == 1 == len(high) else f"{written(low)}-{written(high)}"
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, Protocol, TypeVar
 
-MOST: Final = 200
+MOST_CONNECTIONS: Final = 200
 """Connections at once."""
 
-MOST_OF_ONE: Final = 100
+ADDRESS_CONNECTIONS: Final = 100
 """Connections at once from one address: whoever floods us is in nobody's way but their own."""
 
 PATIENCE_SECONDS: Final = 10.0
@@ -40,7 +40,9 @@ def leaving(guests: Collection[AnyGuest], newcomer: AnyGuest) -> list[AnyGuest]:
     Where we are at work for all, nobody goes: what is worked on at once has a bound of its own, and is done soon.
     """
     own = [guest for guest in guests if guest.peer == newcomer.peer]
-    return _longest(own, len(own) - MOST_OF_ONE, newcomer) or _longest(guests, len(guests) - MOST, newcomer)
+    return _longest(own, len(own) - ADDRESS_CONNECTIONS, newcomer) or _longest(
+        guests, len(guests) - MOST_CONNECTIONS, newcomer
+    )
 
 
 def _longest(guests: Collection[AnyGuest], count: int, newcomer: AnyGuest) -> list[AnyGuest]:

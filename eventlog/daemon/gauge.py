@@ -10,7 +10,7 @@ from eventlog.core.rules.times import moment
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sql.log import Log
 
-EVERY: Final = 15.0
+MEASURE_SECONDS: Final = 15.0
 """Seconds between two measurements: counting reads the index of the rows that wait."""
 
 
@@ -25,7 +25,7 @@ class Gauge:
         """Takes the figures if they are old."""
         if not vitals.watched or monotonic() < self._next:
             return
-        self._next = monotonic() + EVERY
+        self._next = monotonic() + MEASURE_SECONDS
         with self._log.transaction() as connection:
             waiting = self._log.rows(connection, self._log.query("count_waiting"))[0][0]
             oldest = self._log.rows(connection, self._log.query("oldest_waiting"))

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from eventlog.daemon.vitals import VitalsReading
 
-SILENCE: Final = 300.0
+SILENCE_SECONDS: Final = 300.0
 """Seconds after which a loop that has not moved is taken for dead: longer than a request or a statement may take."""
 
 READY: Final = frozenset({"standby", "publishing"})
@@ -24,12 +24,12 @@ class HealthAnswer(Struct, frozen=True, kw_only=True):
 
 def health(reading: VitalsReading) -> HealthAnswer:
     """Whether the process is worth keeping alive."""
-    return _answer(reading, good=reading.silent < SILENCE)
+    return _answer(reading, good=reading.silent < SILENCE_SECONDS)
 
 
 def ready(reading: VitalsReading) -> HealthAnswer:
     """Whether it publishes, or would as soon as the one before it ends."""
-    return _answer(reading, good=reading.state in READY and reading.silent < SILENCE)
+    return _answer(reading, good=reading.state in READY and reading.silent < SILENCE_SECONDS)
 
 
 def _answer(reading: VitalsReading, *, good: bool) -> HealthAnswer:

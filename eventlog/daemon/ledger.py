@@ -9,7 +9,7 @@ from eventlog.delivery.output import OutputStates, newest, read_output_states, w
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import OUTPUTS, Marks
 
-EVERY: Final = 2.0
+ENTRY_SECONDS: Final = 2.0
 """Seconds between two entries: a transaction of one statement that need not be on the disk."""
 
 
@@ -24,7 +24,7 @@ class Ledger:
 
     def enter(self, present: OutputStates, *, now: bool = False) -> None:
         """Enters how they stand, if that is news and it is time for that or must be `now`."""
-        if present == self._seen or not (now or monotonic() - self._entered >= EVERY):
+        if present == self._seen or not (now or monotonic() - self._entered >= ENTRY_SECONDS):
             return
         log = self._lock.log
         with log.transaction() as connection:

@@ -19,7 +19,7 @@ from eventlog.config.settings import Config, load
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import MachineError, OccupiedError, SinkError, SourceError
 from eventlog.core.seams import Tenure
-from eventlog.daemon.health import SILENCE
+from eventlog.daemon.health import SILENCE_SECONDS
 from eventlog.daemon.heartbeat import Heartbeat
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.post import Post, post_of
@@ -32,13 +32,13 @@ from eventlog.delivery.read_ahead import ReadAhead
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-STANDBY: Final = 1.0
+STANDBY_SECONDS: Final = 1.0
 """Seconds between two looks whether the seat is free."""
 
 FAILURES: Final = Backoff(first=0.5, longest=30.0)
 """How long it waits after a cycle that failed, when trying again makes sense."""
 
-LOOKS: Final = 3
+MOST_LOOKS: Final = 3
 """How often it looks at the tables again when it cannot read: they may go on changing meanwhile."""
 
 
@@ -101,7 +101,7 @@ class Publisher:
 
     def _moves(self) -> bool:
         """Whether the loop is alive, by the measure of /health; a publisher that hangs does not keep the lock."""
-        return self.vitals.reading().silent < SILENCE
+        return self.vitals.reading().silent < SILENCE_SECONDS
 
     def stop(self) -> None:
         """Asks for the end; the batch in hand is finished first."""
@@ -115,7 +115,7 @@ class Publisher:
         if not self.post.take():
             raise self._occupied()
         began = monotonic()
-        report, looks = self._tried(ahead=ahead, looks=LOOKS), LOOKS
+        report, looks = self._tried(ahead=ahead, looks=MOST_LOOKS), MOST_LOOKS
         while report.stale:
             self._read_ahead = self._new_read_ahead(self._read_ahead)
             looks -= 1
@@ -131,7 +131,7 @@ class Publisher:
         if not until_empty:
             yield from self._live()
             return
-        self.sit_down(self.config.publisher.lease * 2 + STANDBY)
+        self.sit_down(self.config.publisher.lease * 2 + STANDBY_SECONDS)
         while not self.stopped.is_set():
             report = self.run_once(ahead=True)
             yield report
@@ -144,7 +144,7 @@ class Publisher:
         while not self.post.take() and not self.stopped.is_set():
             if monotonic() >= end:
                 raise self._occupied()
-            self.stopped.wait(STANDBY / 4)
+            self.stopped.wait(STANDBY_SECONDS / 4)
 
     def _occupied(self) -> OccupiedError:
         return OccupiedError(f"Another publisher works on the {self.post.name}.", hint="Stop it, or let it do this.")
@@ -160,7 +160,7 @@ class Publisher:
             try:
                 report = self.run_once(ahead=True) if self._seated() else None
                 if report is None:
-                    self._rest.for_seconds(STANDBY)
+                    self._rest.for_seconds(STANDBY_SECONDS)
                     continue
                 self._recovered()
                 yield report

@@ -16,7 +16,7 @@ from eventlog.config.settings import PublisherConfig
 from eventlog.config.timetable import read_times
 from eventlog.sources.log.wakeup import Wakeup
 
-LOOK_UP: Final = 1.0
+LOOK_SECONDS: Final = 1.0
 """Seconds after which a wait says that it is alive and looks at the clock on the wall."""
 
 
@@ -68,10 +68,10 @@ class CycleWait:
         end = monotonic() + seconds
         while (left := end - monotonic()) > 0 and not self._stopped.is_set():
             if alert and self._wakeup is not None:
-                if self._wakeup.wait(min(left, LOOK_UP), self._stopped):
+                if self._wakeup.wait(min(left, LOOK_SECONDS), self._stopped):
                     return
             else:
-                self._stopped.wait(min(left, LOOK_UP))
+                self._stopped.wait(min(left, LOOK_SECONDS))
             self._pulse()
             each()
 
@@ -82,6 +82,6 @@ class CycleWait:
             if self._table.was_due(since, now):
                 return
             left = (self._table.next_after(now) - now).total_seconds()
-            self._stopped.wait(max(0.0, min(left, LOOK_UP)))
+            self._stopped.wait(max(0.0, min(left, LOOK_SECONDS)))
             self._pulse()
             each()

@@ -9,7 +9,7 @@ from eventlog.sources.log.backlog import Pace, database_seconds, quickened, read
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import PACE, Marks
 
-EVERY: Final = 2.0
+ENTRY_SECONDS: Final = 2.0
 """Seconds between two entries: a transaction of two statements that need not be on the disk."""
 
 
@@ -28,7 +28,7 @@ class Tempo:
 
     def enter(self, *, now: bool = False) -> None:
         """Enters what was counted, if there is something and it is time for that or must be `now`."""
-        if not self._rows or not (now or monotonic() - self._entered >= EVERY):
+        if not self._rows or not (now or monotonic() - self._entered >= ENTRY_SECONDS):
             return
         log = self._lock.log
         with log.transaction() as connection:

@@ -17,7 +17,7 @@ COUNTED_ROWS: Final = 1_000
 PATIENCE_LEASES: Final = 3
 """An alarm is given when rows have waited for so many leases while nothing was settled."""
 
-LONGEST_SECONDS: Final = 3_600.0
+ALARM_SECONDS: Final = 3_600.0
 """Each further alarm comes after twice as long, and never later than this."""
 
 PART: Final = 50
@@ -79,7 +79,7 @@ class HolderWatch:
             lease_until=seen.lease_until,
         )
         self._next_alarm = monotonic() + self._pause
-        self._pause = min(2 * self._pause, LONGEST_SECONDS)
+        self._pause = min(2 * self._pause, ALARM_SECONDS)
 
 
 def _standby(holder: Holder | None, waiting: int, stalled: float) -> Standby:

@@ -207,10 +207,10 @@ class Front(Generic[Last]):
                 self.last = found
 
 
-TURN: Final = 0.0001
+TURN_SECONDS: Final = 0.0001
 """Seconds that a thread which decides keeps one from going on whose disk or database has answered."""
 
-SELDOM: Final = 500_000
+COLLECT_VALUES: Final = 500_000
 """New values after which garbage is looked for while batches are hand in hand: every dozen of them."""
 
 
@@ -237,8 +237,8 @@ class InterpreterPace(Struct, frozen=True, kw_only=True):
         of the time.
         """
         young, *older = self.thresholds
-        seldom = max(SELDOM, young) if young else young
-        return InterpreterPace(turn=min(TURN, self.turn), thresholds=(seldom, older[0], older[1]))
+        seldom = max(COLLECT_VALUES, young) if young else young
+        return InterpreterPace(turn=min(TURN_SECONDS, self.turn), thresholds=(seldom, older[0], older[1]))
 
 
 _lock = Lock()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SEVERITY", "Delivery", "Output", "Piece", "Strictness", "keep_worse"]
 
-CHUNK = 1000
+CHUNK_DOCUMENTS = 1000
 """Documents handed to a sink at once: enough to share the cost of a sync, few enough to keep memory flat."""
 
 CHUNK_BYTES = 16 * 1024 * 1024
@@ -41,7 +41,7 @@ CHUNK_BYTES = 16 * 1024 * 1024
 CHUNK_EVENTS = 50_000
 """A chunk ends where its documents cover so many events, for those of some formats have no bytes yet."""
 
-ANSWERED_CHUNK = 50
+ANSWERED_DOCUMENTS = 50
 """Documents planned at once on each connection where each is answered: after a crash so many are sent again at most."""
 
 
@@ -124,7 +124,7 @@ class Delivery:
     def stage(self) -> None:
         """Lets the sink begin with documents that are made already, long before their turn comes."""
         stage, ready = self.output.sink.capabilities.stage, self._ready
-        if ready and stage is not None and len(ready) <= CHUNK:
+        if ready and stage is not None and len(ready) <= CHUNK_DOCUMENTS:
             stage(ready)
 
     def run(
@@ -140,7 +140,7 @@ class Delivery:
         """
         self._recognise()
         lanes = self._lanes()
-        size = min(ANSWERED_CHUNK * max(1, len(lanes)), CHUNK) if self.output.answers else CHUNK
+        size = min(ANSWERED_DOCUMENTS * max(1, len(lanes)), CHUNK_DOCUMENTS) if self.output.answers else CHUNK_DOCUMENTS
         with ExitStack() as crews:
             crew: LaneThreads | None = None
             ended = False

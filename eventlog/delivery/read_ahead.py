@@ -23,7 +23,7 @@ from eventlog.core.seams import Batch
 from eventlog.delivery.lanes import haste
 from eventlog.delivery.pipeline import Pipeline, Report, Work
 
-AGAIN: Final = 30.0
+AGAIN_SECONDS: Final = 30.0
 """Seconds for which a look holds: reading what every table looks like may take seconds where there are thousands."""
 
 Cause = tuple[str | None, str | None]
@@ -38,13 +38,15 @@ class Looks:
 
     def cover(self, causes: AbstractSet[Cause]) -> bool:
         """Whether there was a look because of each of these not long ago: what they name is not there."""
-        since = monotonic() - AGAIN
+        since = monotonic() - AGAIN_SECONDS
         return bool(causes) and all(self._at.get(cause, since) > since for cause in causes)
 
     def note(self, causes: AbstractSet[Cause]) -> None:
         """Tables are looked at now because of these."""
         now = monotonic()
-        self._at = {cause: at for cause, at in self._at.items() if at > now - AGAIN} | dict.fromkeys(causes, now)
+        self._at = {cause: at for cause, at in self._at.items() if at > now - AGAIN_SECONDS} | dict.fromkeys(
+            causes, now
+        )
 
 
 def causes_of(events: Sequence[Event], outcomes: Sequence[Outcome]) -> frozenset[Cause]:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from eventlog.core.errors import DataError, shortened
 from eventlog.core.model import Change
 
-WIDTH: Final = 35
+CHARACTERS: Final = 35
 TIME_DIGITS: Final = 16
 LARGEST: Final = 10**19 - 1
 _ENDS: Final = [f"{number:03d}" for number in range(1000)]
@@ -45,7 +45,7 @@ class ChangeSeq(Struct, frozen=True, order=True):
         if not text:
             return START
         if _form(text) is None:
-            raise DataError(f"{shortened(text)!r} is no change_seq; it has {WIDTH} digits.")
+            raise DataError(f"{shortened(text)!r} is no change_seq; it has {CHARACTERS} digits.")
         return cls(text[:TIME_DIGITS], int(text[TIME_DIGITS:]))
 
     def later(self, changes: int, stamp: str) -> ChangeSeq:

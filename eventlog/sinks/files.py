@@ -34,10 +34,10 @@ from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import SinkCapabilities, Tenure
 from eventlog.sinks.ownership import OwnedFolder
 
-LONGEST: Final = 180
+NAME_BYTES: Final = 180
 """Bytes of a name before its suffix; file systems take 255, and tools add to names."""
 
-GROUP: Final = 512
+GROUP_DOCUMENTS: Final = 512
 """Documents that are flushed together; more would not be faster and would need their space twice for longer."""
 
 PERMANENT: Final = frozenset(
@@ -99,7 +99,7 @@ class FileSink:
 
     def stage(self, documents: Sequence[Document]) -> None:
         """Begins to write them under names that nobody looks at; what goes wrong is said by `write`."""
-        if not 0 < len(documents) <= GROUP:
+        if not 0 < len(documents) <= GROUP_DOCUMENTS:
             return
         with self._staging:
             if any(staged.are(documents) for staged in self._staged):
@@ -111,8 +111,8 @@ class FileSink:
 
     def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
         """Writes them in order, durable when it returns; one that comes again takes its own place."""
-        for start in range(0, len(documents), GROUP):
-            group = documents[start : start + GROUP]
+        for start in range(0, len(documents), GROUP_DOCUMENTS):
+            group = documents[start : start + GROUP_DOCUMENTS]
             try:
                 self._show(self._hidden(group))
             except OSError as error:
@@ -194,8 +194,8 @@ class FileSink:
 def file_name(identity: str) -> str:
     """A name that every file system can carry, different for different ids even where case does not count."""
     written = _unsafe.sub(lambda match: b"%%%02x" % match[0][0], _bytes(identity)) or b"%"
-    if len(written) > LONGEST:
-        written = written[: LONGEST - 65] + b"~" + hashlib.sha256(_bytes(identity)).hexdigest().encode()
+    if len(written) > NAME_BYTES:
+        written = written[: NAME_BYTES - 65] + b"~" + hashlib.sha256(_bytes(identity)).hexdigest().encode()
     return written.decode("ascii")
 
 

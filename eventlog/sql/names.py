@@ -40,7 +40,7 @@ OLD_ORDER = STANDARD
 """Where they stand in versions 2.0 and 3.0."""
 
 
-LONGEST = 30
+NAME_BYTES = 30
 """Bytes of a companion's name on every database: Oracle takes no more before 12.2, and a name must not depend on the server."""
 KEY_ENDING = "_pkc"
 """What Alembic puts behind the version table's name to call its key."""
@@ -70,9 +70,9 @@ class LogNames(Struct, frozen=True, kw_only=True):
     @property
     def version(self) -> str:
         """Alembic's version table, one for each log so that several logs can share a database."""
-        return self._beside("_version", LONGEST - len(KEY_ENDING))
+        return self._beside("_version", NAME_BYTES - len(KEY_ENDING))
 
-    def _beside(self, ending: str, longest: int = LONGEST) -> str:
+    def _beside(self, ending: str, longest: int = NAME_BYTES) -> str:
         """The log's name with an ending, upper-case where it is: so databases report what nobody quotes."""
         name, kept = self.table + ending, longest - len(ending) - DIGITS - 1
         if len(name.encode()) > longest:

@@ -26,7 +26,7 @@ _Rows = dict[RowId, dict[str, Cell]]
 SHORT_BYTES: Final = 1024
 """What the values of an object may have to come at once, however many objects are asked for."""
 
-MOST_NAMED: Final = 3
+NAMED_COLUMNS: Final = 3
 """Columns that cannot be read of which it is said what the database said."""
 
 NO_ROOM: Final = "what was read back with it has filled the batch."
@@ -174,7 +174,7 @@ class SqlRowReader:
                 faults.append(f"column {name}: {words_of(refused)}")
             else:
                 read |= found if isinstance(found, dict) else {}
-        what = "; ".join(faults[:MOST_NAMED]) or words_of(error)
+        what = "; ".join(faults[:NAMED_COLUMNS]) or words_of(error)
         note = f"{asked.table.whole} {shortened(row.key)} cannot be read back: {what}."
         return Unreadable(note=note, row=read)
 

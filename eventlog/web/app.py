@@ -36,19 +36,19 @@ SECURITY: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-LARGEST: Final = 65_536
+FORM_BYTES: Final = 65_536
 """Bytes of a form."""
 
-STREAMS: Final = 32
+STREAM_CONNECTIONS: Final = 32
 """Browsers that may have live updates at once; the others load the page again."""
 
-AT_ONCE: Final = 24
+WORKING_CONNECTIONS: Final = 24
 """Requests at work at once, so that there is always room for programs that ask how the publisher is."""
 
 PATIENCE_SECONDS: Final = 10.0
 """How long a form may be on its way."""
 
-HEARTBEAT: Final = 15.0
+HEARTBEAT_SECONDS: Final = 15.0
 """Seconds after which a stream says that it is still there."""
 
 
@@ -114,7 +114,7 @@ class App:
         """Answers so many requests at once and no more; what is wrong with a form is said to whoever sent it."""
 
         async def bounded(request: Request) -> Response:
-            if self._at_work >= AT_ONCE:
+            if self._at_work >= WORKING_CONNECTIONS:
                 busy = "Too many look at this page just now. Load it again.\n"
                 return _secured(Response(busy, 503, {"Retry-After": "1"}, media_type="text/plain"))
             self._at_work += 1
@@ -155,7 +155,7 @@ class App:
         return RedirectResponse(address("rows", act.numbers[0], done=done), status_code=303)
 
     async def _events(self, request: Request, visitor: Visitor) -> Response:
-        if self._streams >= STREAMS or self.closing:
+        if self._streams >= STREAM_CONNECTIONS or self.closing:
             return Response(status_code=503)
         found = await run_in_threadpool(self._reception.desk)
         return StreamingResponse(self._stream(found, visitor), media_type="text/event-stream")
@@ -170,7 +170,7 @@ class App:
                 if collector.version != seen:
                     seen, said = collector.version, monotonic()
                     yield b"data: " + pages.live(collector.reading()).replace("\n", "\ndata: ").encode() + b"\n\n"
-                elif monotonic() - said > HEARTBEAT:
+                elif monotonic() - said > HEARTBEAT_SECONDS:
                     said = monotonic()
                     yield b": still here\n\n"
                 await asyncio.sleep(0.25)
@@ -261,7 +261,7 @@ async def _form(request: Request) -> dict[str, list[str]]:
         async with asyncio.timeout(PATIENCE_SECONDS):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > LARGEST:
+                if len(body) > FORM_BYTES:
                     raise DataError("What was sent is longer than any form of this page.", hint="Choose fewer rows.")
         return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=2000)
     except TimeoutError:

@@ -8,17 +8,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.web.reading import HOUR
+from eventlog.web.reading import CHART_SECONDS
 
-WIDTH: Final = 600
-HEIGHT: Final = 170
-LEFT: Final = 54
-BOTTOM: Final = 26
-TOP: Final = 8
-GAP: Final = 120.0
+WIDTH_PIXELS: Final = 600
+HEIGHT_PIXELS: Final = 170
+LEFT_PIXELS: Final = 54
+BOTTOM_PIXELS: Final = 26
+TOP_PIXELS: Final = 8
+GAP_SECONDS: Final = 120.0
 """Seconds without a sample that break the curve: nobody measured then."""
 
-TINY: Final = 1e-9
+LEAST_VALUES: Final = 1e-9
 """Less than this is nothing."""
 
 MINUTES: Final = (60, 45, 30, 15, 0)
@@ -60,8 +60,8 @@ class Chart(Struct, frozen=True, kw_only=True):
     lines: tuple[GridLine, ...]
     labels: tuple[Label, ...]
     stretches: tuple[CurvePart, ...]
-    width: int = WIDTH
-    height: int = HEIGHT
+    width: int = WIDTH_PIXELS
+    height: int = HEIGHT_PIXELS
 
 
 def curve(title: str, unit: str, points: Points, now: float) -> Chart:
@@ -71,15 +71,18 @@ def curve(title: str, unit: str, points: Points, now: float) -> Chart:
     return Chart(
         title=title,
         said=_in_words(unit, points),
-        lines=tuple([GridLine(left=LEFT, right=WIDTH, y=y) for _, y in heights]),
-        labels=(*(Label(text=short(value), x=LEFT - 6, y=y + 5, anchor="end") for value, y in heights), *_minutes()),
+        lines=tuple([GridLine(left=LEFT_PIXELS, right=WIDTH_PIXELS, y=y) for _, y in heights]),
+        labels=(
+            *(Label(text=short(value), x=LEFT_PIXELS - 6, y=y + 5, anchor="end") for value, y in heights),
+            *_minutes(),
+        ),
         stretches=tuple([_stretch(stretch, now, top) for stretch in _stretches(points, now)]),
     )
 
 
 def ceiling(value: float) -> float:
     """The next round number from which a scale can be read: 1, 2 or 5 with noughts."""
-    if value < TINY:
+    if value < LEAST_VALUES:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in (1, 2, 5, 10) if value <= step * power * (1 + 1e-9))
@@ -104,16 +107,16 @@ def _minutes() -> Iterator[Label]:
     for minutes in MINUTES:
         anchor = "end" if minutes == 0 else "middle" if minutes < 60 else "start"
         said = "now" if minutes == 0 else f"{minutes} min"
-        yield Label(text=said, x=_x(-60.0 * minutes, 0.0), y=HEIGHT - 4, anchor=anchor)
+        yield Label(text=said, x=_x(-60.0 * minutes, 0.0), y=HEIGHT_PIXELS - 4, anchor=anchor)
 
 
 def _stretches(points: Points, now: float) -> Iterator[list[tuple[float, float]]]:
     """The points of the last hour, parted where nobody measured."""
     stretch: list[tuple[float, float]] = []
     for at, value in points:
-        if not now - HOUR <= at <= now:
+        if not now - CHART_SECONDS <= at <= now:
             continue
-        if stretch and at - stretch[-1][0] > GAP:
+        if stretch and at - stretch[-1][0] > GAP_SECONDS:
             yield stretch
             stretch = []
         stretch.append((at, value))
@@ -131,8 +134,8 @@ def _stretch(points: list[tuple[float, float]], now: float, top: float) -> Curve
 
 
 def _x(at: float, now: float) -> float:
-    return round(LEFT + (WIDTH - LEFT) * (1 + (at - now) / HOUR), 1)
+    return round(LEFT_PIXELS + (WIDTH_PIXELS - LEFT_PIXELS) * (1 + (at - now) / CHART_SECONDS), 1)
 
 
 def _y(value: float, top: float) -> float:
-    return round(TOP + (HEIGHT - BOTTOM - TOP) * (1 - value / top), 1)
+    return round(TOP_PIXELS + (HEIGHT_PIXELS - BOTTOM_PIXELS - TOP_PIXELS) * (1 - value / top), 1)

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from eventlog.daemon.vitals import PublisherHealth
     from eventlog.sql.names import LogNames
 
-OFTEN: Final = 5.0
+SAMPLE_SECONDS: Final = 5.0
 """Seconds between two samples."""
 
-SELDOM: Final = 30.0
+COUNT_SECONDS: Final = 30.0
 """Seconds between two counts."""
 
-LOOKED: Final = 60.0
+LOOKED_SECONDS: Final = 60.0
 """Seconds for which somebody who has looked is taken to look on."""
 
 
@@ -107,7 +107,7 @@ class Collector:
         """Takes a sample, and counts if it is time for that and somebody looks."""
         try:
             self._sample()
-            if monotonic() - self._looked < LOOKED and monotonic() >= self._count_at:
+            if monotonic() - self._looked < LOOKED_SECONDS and monotonic() >= self._count_at:
                 self._count()
         except EventlogError as error:
             self._publish(replace(self._reading, trouble=str(error)))
@@ -120,8 +120,8 @@ class Collector:
             self._woken.clear()
             self.measure()
             # Somebody who comes, and rows that are changed, do not wait; but never without a pause in between.
-            self._ended.wait(min(1.0, OFTEN))
-            self._woken.wait(max(OFTEN, 50 * (monotonic() - began - 1.0)))
+            self._ended.wait(min(1.0, SAMPLE_SECONDS))
+            self._woken.wait(max(SAMPLE_SECONDS, 50 * (monotonic() - began - 1.0)))
 
     def _sample(self) -> None:
         with self.log.transaction() as connection:
@@ -162,7 +162,7 @@ class Collector:
             rows = self._ask(connection, "count_reasons")
         reasons = tuple(ReasonCount(status=status, reason=reason, rows=int(count)) for status, reason, count in rows)
         self._publish(replace(self._reading, facts=found, reasons=reasons, states=states, counted=time()))
-        self._count_at = monotonic() + max(SELDOM, 20 * (monotonic() - began))
+        self._count_at = monotonic() + max(COUNT_SECONDS, 20 * (monotonic() - began))
 
     def _publish(self, reading: PageReading) -> None:
         with self._lock:

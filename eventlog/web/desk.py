@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from eventlog.admin.explain import explain
-from eventlog.admin.rows import LARGEST_NUMBER, LETTERS, PROCESSED, Choice, hold, release, requeue
+from eventlog.admin.rows import LARGEST_NUMBER, MOST_LETTERS, PROCESSED, Choice, hold, release, requeue
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, UsageError, shortened
 from eventlog.web.listing import BEYOND, Cursor, Filters, has_number_index, listing, one_row
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = "the status page"
 """Who is noted as the holder of a row: the page knows nobody's name."""
-AT_ONCE: Final = 500
+ACT_ROWS: Final = 500
 """Rows that one act may name."""
 
 _digits = re.compile(r"-?[0-9]{1,19}").fullmatch
@@ -87,7 +87,7 @@ class Desk:
 
 def read_query(asked: Mapping[str, str]) -> Query:
     """What the address of a list asks for; what cannot be read asks for nothing."""
-    letters = "".join(dict.fromkeys(_text(asked, "status", 400)))[:LETTERS]
+    letters = "".join(dict.fromkeys(_text(asked, "status", 400)))[:MOST_LETTERS]
     filters = Filters(
         letters=letters,
         reason=_text(asked, "reason", 40),
@@ -107,8 +107,8 @@ def read_act(action: str, ids: Sequence[str]) -> Act:
         raise UsageError(f"There is no such act; there are {', '.join(ACTIONS)}.")
     if not numbers:
         raise UsageError("No row was chosen. Go back and tick some.")
-    if len(numbers) > AT_ONCE:
-        raise UsageError(f"That is more than {AT_ONCE} rows at once; `eventlog {action}` takes ranges.")
+    if len(numbers) > ACT_ROWS:
+        raise UsageError(f"That is more than {ACT_ROWS} rows at once; `eventlog {action}` takes ranges.")
     return Act(action=action, numbers=numbers)
 
 

@@ -22,7 +22,7 @@ from eventlog.config.web_settings import WebConfig
 if TYPE_CHECKING:
     from itsdangerous import Signer
 
-LASTS: Final = 12 * 3600
+SESSION_SECONDS: Final = 12 * 3600
 """Seconds that a session lasts."""
 
 
@@ -131,7 +131,7 @@ class Guard:
 
     def new_session(self, name: str, now: float) -> str:
         """What a cookie holds: until when, a number drawn for it, and a signature."""
-        signed = self._signer(f"session of {name}").sign(f"{int(now) + LASTS}.{secrets.token_urlsafe(12)}")
+        signed = self._signer(f"session of {name}").sign(f"{int(now) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}")
         return signed.decode()
 
     def end(self, visitor: Visitor, now: float) -> None:
@@ -146,7 +146,7 @@ class Guard:
 
     def _lasts(self, session: str, now: float) -> bool:
         until = _end_of(session)
-        return until > now and until - LASTS >= self._since and _begun(session) not in self._ended
+        return until > now and until - SESSION_SECONDS >= self._since and _begun(session) not in self._ended
 
     def _with_session(self, asked: RequestFacts, name: str) -> Visitor:
         session = self._session(asked, name)

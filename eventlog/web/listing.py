@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
     from eventlog.sql.names import LogNames
 
-PAGE: Final = 50
+PAGE_ROWS: Final = 50
 """Rows of a page."""
 
-REACH: Final = 10_000
+REACH_ROWS: Final = 10_000
 """Rows that are looked through at once."""
 
-PATIENCE: Final = 0.1
+PATIENCE_SECONDS: Final = 0.1
 """Seconds after which no further stretch is begun."""
 
-WIDTH: Final = 200
+WIDTH_CHARACTERS: Final = 200
 """Characters of a value in a list."""
 
 BEYOND: Final = 2**62
@@ -87,12 +87,12 @@ class _Stretch(Struct, frozen=True, kw_only=True):
     place: int | None = None
 
 
-def listing(log: Log, filters: Filters, cursor: Cursor, *, numbered: bool, limit: int = PAGE) -> Listing:
+def listing(log: Log, filters: Filters, cursor: Cursor, *, numbered: bool, limit: int = PAGE_ROWS) -> Listing:
     """A page of the rows that are asked for; `numbered` says that the log has an index of its numbers."""
     by_place = not (numbered or filters.waiting) and has_places(log)
     step = _by_place if by_place else _by_number
     found: list[LogRow] = []
-    end = monotonic() + PATIENCE
+    end = monotonic() + PATIENCE_SECONDS
     further: Cursor | None = cursor
     with log.transaction() as connection:
         while further is not None and len(found) < limit:
@@ -101,7 +101,7 @@ def listing(log: Log, filters: Filters, cursor: Cursor, *, numbered: bool, limit
                 further = None
                 break
             wanted = limit - len(found)
-            rows = _rows(log, connection, filters, stretch, before=further.before, limit=wanted, width=WIDTH)
+            rows = _rows(log, connection, filters, stretch, before=further.before, limit=wanted, width=WIDTH_CHARACTERS)
             found += rows
             further = stretch.behind if len(rows) < wanted else Cursor(before=rows[-1].record_id, place=stretch.place)
             if monotonic() >= end:
@@ -141,13 +141,13 @@ def _is_partial(index: Any) -> bool:
 def _by_number(log: Log, connection: Connection, filters: Filters, cursor: Cursor) -> _Stretch | None:
     among = "list_waiting" if filters.waiting else "list_every"
     query = log.query("list_low", among=among)
-    low, count = log.rows(connection, query, {"before": cursor.before, "reach": REACH})[0]
+    low, count = log.rows(connection, query, {"before": cursor.before, "reach": REACH_ROWS})[0]
     if low is None:
         return None
     return _Stretch(
         condition="list_waiting_numbers" if filters.waiting else "list_numbers",
         parameters={"low": int(low)},
-        behind=Cursor(before=int(low)) if int(count) == REACH else None,
+        behind=Cursor(before=int(low)) if int(count) == REACH_ROWS else None,
     )
 
 

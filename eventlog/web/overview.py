@@ -18,7 +18,7 @@ LATE_SECONDS: Final = 300.0
 LONGEST_ERROR_CHARACTERS: Final = 300
 """In the table of outputs."""
 
-CHART_SAMPLES: Final = 240
+CHART_VALUES: Final = 240
 """As many as a chart can show: a page stays small."""
 
 _words: Final = {"good": "Flowing.", "warn": "Look here.", "bad": "Stuck."}
@@ -98,6 +98,6 @@ def _curves(reading: PageReading) -> list[Chart]:
 
 def _thinned(reading: PageReading) -> Iterator[Sample]:
     """As many samples as a chart can show, the last one always."""
-    every = max(1, len(reading.samples) // CHART_SAMPLES)
+    every = max(1, len(reading.samples) // CHART_VALUES)
     last = len(reading.samples) - 1
     return (one for place, one in enumerate(reading.samples) if place == last or place % every == 0)

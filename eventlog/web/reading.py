@@ -10,7 +10,7 @@ from msgspec import Struct
 from eventlog.admin.status import Facts
 from eventlog.delivery.output import OutputState
 
-HOUR: Final = 3600.0
+CHART_SECONDS: Final = 3600.0
 """Seconds of which the charts speak."""
 
 
@@ -75,4 +75,4 @@ class PageReading(Struct, frozen=True, kw_only=True):
 
 def kept(samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:
     """The samples of the last hour with a new one; a clock that was set back begins anew."""
-    return (*(one for one in samples if new.at - HOUR <= one.at < new.at), new)
+    return (*(one for one in samples if new.at - CHART_SECONDS <= one.at < new.at), new)

@@ -25,7 +25,7 @@ STATEMENT_SECONDS: Final = 20.0
 """How long the page lets a statement run: nobody waits longer for a page."""
 
 LOCK_SECONDS: Final = 5.0
-AGAIN: Final = 5.0
+AGAIN_SECONDS: Final = 5.0
 """Seconds between two attempts to open a database that is away."""
 
 
@@ -98,7 +98,7 @@ class Reception:
             try:
                 self.desk()
             except Exception:  # noqa: BLE001  # whoever asks for the page is told why; the publisher goes on
-                self._again.wait(AGAIN)
+                self._again.wait(AGAIN_SECONDS)
             else:
                 self._again.wait()
 

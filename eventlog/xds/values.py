@@ -83,7 +83,7 @@ def shown(value: object) -> str:
 
 TimeSyntax = Literal[1, 2, 3]
 EPOCH = dt.date(1970, 1, 1).toordinal()
-DAY = 86_400
+DAY_SECONDS = 86_400
 _DATE = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
 _ZONE = r"(?: ?(?:Z|(?P<sign>[+-])(?P<zone_hours>\d\d)(?::?(?P<zone_minutes>\d\d))?))?"
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,12}))?)?" + _ZONE
@@ -137,7 +137,7 @@ def time_text(value: object, category: Category, syntax: TimeSyntax) -> str:
 
 
 def _seconds(at: Moment, value: object) -> str:
-    seconds = ((EPOCH if at.day is None else at.day) - EPOCH) * DAY + (at.second or 0)
+    seconds = ((EPOCH if at.day is None else at.day) - EPOCH) * DAY_SECONDS + (at.second or 0)
     if not 0 <= seconds < 1 << 32:
         raise ExpressionError(
             f"{shown(value)} is outside 1970-01-01 00:00:00 to 2106-02-07 06:28:15 UTC, all that time-syntax 1 can"
@@ -191,7 +191,7 @@ def _hour(hour: int, half: str | None) -> int:
 
 
 def _utc(day: int | None, second: int, nanos: int, offset: int) -> Moment:
-    carry, second = divmod(second - offset, DAY)
+    carry, second = divmod(second - offset, DAY_SECONDS)
     if day is None:
         return Moment(None, second, nanos)
     if not 1 <= day + carry <= dt.date.max.toordinal():

@@ -25,7 +25,7 @@ TABLES: Final = 2
 
 SCHEMA: Final = "bucket int, kind int, content binary"
 _arrow: Final = pa.schema([("bucket", pa.int32()), ("kind", pa.int32()), ("content", pa.binary())])
-FULL: Final = 16_000_000
+FULL_BYTES: Final = 16_000_000
 """Bytes that go to Spark together."""
 
 
@@ -56,7 +56,7 @@ class Bundle:
 
     def full(self) -> Iterator[pa.RecordBatch]:
         """What has come together, when it is worth a way of its own."""
-        if self._size >= FULL:
+        if self._size >= FULL_BYTES:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:

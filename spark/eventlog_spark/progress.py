@@ -13,7 +13,7 @@ from eventlog.convert.work import SharedTally
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOOK: Final = 0.5
+LOOK_SECONDS: Final = 0.5
 """Seconds between two looks."""
 
 
@@ -36,7 +36,7 @@ def watched(spark: SparkSession, watch: ConversionWatch, stage: str, rows: int |
 
 def _look(spark: SparkSession, tally: SharedTally, rows: int, done: Event) -> None:
     tracker = spark.sparkContext.statusTracker()
-    while not done.wait(LOOK):
+    while not done.wait(LOOK_SECONDS):
         stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]
         tasks = sum(info.numTasks for info in stages)
         finished = sum(info.numCompletedTasks for info in stages)

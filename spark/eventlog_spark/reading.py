@@ -15,7 +15,7 @@ from eventlog_spark.bulk import BulkLog, NumberRange
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-FETCHED: Final = 10_000
+FETCHED_ROWS: Final = 10_000
 """Rows that are taken from a driver at once."""
 
 NUMBERS: Final = ("record_id", "event_type")
@@ -44,7 +44,7 @@ def _fetched(connection: Connection, query: str) -> Iterator[pa.RecordBatch]:
     from sqlalchemy import text
 
     result = connection.execution_options(stream_results=True).execute(text(in_text(query)))
-    while rows := result.fetchmany(FETCHED):
+    while rows := result.fetchmany(FETCHED_ROWS):
         yield _batch(rows)
 
 

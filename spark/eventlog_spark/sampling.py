@@ -18,7 +18,7 @@ from eventlog_spark.deciding import answered
 from eventlog_spark.faults import travelling
 from eventlog_spark.scattering import rows_of
 
-GLANCE: Final = 2
+GLANCE_BATCHES: Final = 2
 """Batches that stand for a unit which is not larger than others; a whole file of CSV is looked through."""
 
 
@@ -35,8 +35,8 @@ def sampled(
 def _spans(conversion: Conversion, unit: Unit) -> Iterator[RowSpan]:
     rows = rows_of(conversion, unit)
     large = unit.size > UNIT_BYTES
-    for batch in rows if large else islice(rows, GLANCE):
+    for batch in rows if large else islice(rows, GLANCE_BATCHES):
         numbers = batch.column("record_id").drop_null()
         if len(numbers):
-            weight = len(numbers) if large else max(1, unit.size // ROW_BYTES // GLANCE)
+            weight = len(numbers) if large else max(1, unit.size // ROW_BYTES // GLANCE_BATCHES)
             yield RowSpan(rows=weight, lowest=pc.min(numbers).as_py(), highest=pc.max(numbers).as_py())

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from sqlalchemy import Engine
 
-LOOK: Final = 1.0
+LOOK_SECONDS: Final = 1.0
 """Seconds between two looks whether somebody reads."""
 
 EXPORT: Final = "SELECT pg_export_snapshot()"
@@ -73,7 +73,7 @@ def hold(engine: Engine, patience: float) -> str:
     return answer
 
 
-def watch(readers: Callable[[], int], patience: float, *, look: float = LOOK) -> None:
+def watch(readers: Callable[[], int], patience: float, *, look: float = LOOK_SECONDS) -> None:
     """Returns when nobody has read for as long as patience lasts."""
     last = time.monotonic()
     while time.monotonic() - last < patience:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eventlog_spark.options import LogOptions
 
 
-WORTHWHILE: Final = 10_000
+WORTHWHILE_NUMBERS: Final = 10_000
 """Numbers that are worth a partition of their own."""
 
 
@@ -57,7 +57,7 @@ class LogStream(DataSourceStreamReader):
         """Nothing is kept for batches that were handed out: the log has them."""
 
     def _pieces(self, step: Step) -> Iterator[Step]:
-        count = min(self._options.partitions, -(-(step.last - step.first) // WORTHWHILE) or 1)
+        count = min(self._options.partitions, -(-(step.last - step.first) // WORTHWHILE_NUMBERS) or 1)
         for stretch in stretches(step.first, step.last, count):
             yield Step(first=stretch.first, last=stretch.last, without=step.without)
 

@@ -40,7 +40,7 @@ PLAIN = MessageSettings(topic="{table}", batch_size=5, tombstones=True)
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "BUCKET_ROWS", 4)
     monkeypatch.setattr(plan, "RANGE_ROWS", 4)
-    monkeypatch.setattr(rowform, "ROWS_OF_A_DOCUMENT", 5)
+    monkeypatch.setattr(rowform, "DOCUMENT_ROWS", 5)
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def check_purge(log: Log) -> None:
 
 @pytest.fixture(autouse=True)
 def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.admin.purge.STRETCH", 10)
+    monkeypatch.setattr("eventlog.admin.purge.STRETCH_ROWS", 10)
 
 
 def test_a_log_in_a_schema_is_cared_for(postgresql: Engine) -> None:

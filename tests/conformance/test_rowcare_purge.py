@@ -127,7 +127,7 @@ def test_nothing_old_makes_no_file(table: LogTable, log: Log, folder: Path) -> N
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stretches of ten rows (PostgreSQL: a page) and files of twenty-five."""
-    monkeypatch.setattr("eventlog.admin.purge.STRETCH", 10)
+    monkeypatch.setattr("eventlog.admin.purge.STRETCH_ROWS", 10)
     monkeypatch.setattr("eventlog.admin.purge.FILE_ROWS", 25)
 
 

@@ -95,7 +95,9 @@ def test_children_come_as_values_in_a_stable_order_and_null_is_none_of_them(engi
 def test_one_statement_a_table_and_one_for_each_child_that_is_asked_for(
     engine: Engine, usr: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.sql.postgresql.keys.MANY", 10_000)  # else PostgreSQL is asked where nobody counts
+    monkeypatch.setattr(
+        "eventlog.sql.postgresql.keys.MANY_KEYS", 10_000
+    )  # else PostgreSQL is asked where nobody counts
     seen = counted(engine)
     reader = SqlRowReader(engine, Catalog([usr]))
     names = frozenset(["fname", "usr_phone.phoneno"])

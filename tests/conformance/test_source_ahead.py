@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from eventlog.admin.rows import hold
 from eventlog.core.model import Event, Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.sources.log.source import MOST_MISSING, LogSettings, LogSource
+from eventlog.sources.log.source import MISSING_NUMBERS, LogSettings, LogSource
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable, installed
@@ -67,12 +67,12 @@ def test_nothing_is_read_ahead_where_that_could_not_be_told(log: LogTable) -> No
     future = LogSource(log.engine, log.names, settings=LogSettings(handle_future_events=True))
     source = LogSource(log.engine, log.names, settings=LogSettings(on_retry="object"))
     log.write(1)
-    log.write(2 + MOST_MISSING, key="idu=2")
-    log.write(3 + MOST_MISSING, key="idu=3")
+    log.write(2 + MISSING_NUMBERS, key="idu=2")
+    log.write(3 + MISSING_NUMBERS, key="idu=3")
     assert numbers(future.read_ahead(9, [handed_out(1)])) == []
     assert numbers(source.read_ahead(0, [handed_out(1)])) == []
-    assert numbers(source.read_ahead(9, [handed_out(1, 3 + MOST_MISSING)])) == []
+    assert numbers(source.read_ahead(9, [handed_out(1, 3 + MISSING_NUMBERS)])) == []
     batch = source.read(1)
     source.settle(batch, [Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY)])
     source.read(1)
-    assert numbers(source.read_ahead(9, [handed_out(2 + MOST_MISSING)])) == []
+    assert numbers(source.read_ahead(9, [handed_out(2 + MISSING_NUMBERS)])) == []

@@ -190,7 +190,7 @@ def test_places_beyond_the_signed_range_are_in_order(ground: Ground) -> None:
 
 
 def test_many_transactions_take_many_questions(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_ENDINGS", 3)
+    monkeypatch.setattr(module, "ENDING_ROWS", 3)
     monkeypatch.setattr(module, "LARGE_IMAGES", 2)
     ground.write(*[done for tx in range(20) for done in (insert(tx, tx), ended(tx))])
     source = ground.source(spill_bytes=500)

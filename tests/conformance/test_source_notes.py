@@ -201,7 +201,7 @@ def test_what_a_receiver_said_of_a_row_is_not_forgotten_while_it_is_held(
         log.write(number, key=f"idu={number}")
     pipeline = publisher(log, receiver)
     monkeypatch.setattr(pipeline.source, "settle", killed)
-    monkeypatch.setattr(delivery, "ANSWERED_CHUNK", 1)  # so that what was said of one is noted before the next
+    monkeypatch.setattr(delivery, "ANSWERED_DOCUMENTS", 1)  # so that what was said of one is noted before the next
     die(pipeline)
     hold_of_2 = held(log, 2)
     next(hold_of_2)

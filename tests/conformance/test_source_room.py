@@ -226,7 +226,7 @@ def test_rows_of_an_object_that_is_offered_again_are_not_fetched(
 def test_only_of_rows_that_have_waited_longest_it_is_recorded_what_they_wait_for(
     log: LogTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventlog.sources.log.rows.MOST_NOTED", 10)
+    monkeypatch.setattr("eventlog.sources.log.rows.NOTED_ROWS", 10)
     log.write_all(range(1, 100))
     hold(Log(log.engine, log.names), [(1, 1)])
     source_of(log).read(100)

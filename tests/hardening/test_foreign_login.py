@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.daemon.publisher import Publisher
-from eventlog.sources.log.wakeup import LONGEST, Wakeup
+from eventlog.sources.log.wakeup import LONGEST_SECONDS, Wakeup
 from tests.integration.publishing import config_of, in_thread, settled, site, until
 
 FORMER_LOCK = "SELECT pg_try_advisory_lock(CAST(1702257011 AS bigint) << 32 | {oid})"
@@ -78,7 +78,7 @@ def test_a_flood_of_notifications_costs_a_bounded_number_of_looks(
 
     with in_thread(Publisher(config_of(postgresql, tmp_path / "out"))) as publisher:
         until(lambda: publisher.post.taken, "it has the lock")
-        time.sleep(10 * LONGEST)  # from then on it looks seldom
+        time.sleep(10 * LONGEST_SECONDS)  # from then on it looks seldom
         noise = Thread(target=flood)
         noise.start()
         began = time.monotonic()
@@ -89,4 +89,4 @@ def test_a_flood_of_notifications_costs_a_bounded_number_of_looks(
         over.set()
         noise.join()
     assert len(sent) > 2 * made
-    assert made <= 3 * seconds / LONGEST
+    assert made <= 3 * seconds / LONGEST_SECONDS

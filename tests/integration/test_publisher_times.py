@@ -40,7 +40,7 @@ class Wall:
 def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
     """A clock that says one at night, looked at again and again by every publisher that is made after this."""
     clock = Wall(1)
-    monkeypatch.setattr(rest, "LOOK_UP", 0.01)
+    monkeypatch.setattr(rest, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(rest.CycleWait.__init__, "__defaults__", (clock,))
     return clock
 

@@ -125,6 +125,6 @@ def test_without_its_companions_a_log_says_what_to_do(log: LogTable, call: Any, 
 
 
 def test_long_work_says_how_far_it_is(log: LogTable, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.cli.care.NOTE_EVERY", 0.0)
+    monkeypatch.setattr("eventlog.cli.care.NOTE_SECONDS", 0.0)
     log.write(1, status="S", event_time="2020-01-01 00:00:00")
     assert call("purge", "--older-than", "1d")[2].startswith("1 rows, ")

@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.web.chart import HEIGHT, WIDTH, ceiling, short
+from eventlog.web.chart import HEIGHT_PIXELS, WIDTH_PIXELS, ceiling, short
 from eventlog.web.chart import curve as curve_of
 from eventlog.web.pages import environment
-from eventlog.web.reading import HOUR, Sample, kept
+from eventlog.web.reading import CHART_SECONDS, Sample, kept
 
 NOW = 1_800_000_000.0
 values = st.floats(min_value=0, max_value=1e12, allow_nan=False)
-points = st.lists(st.tuples(st.floats(min_value=NOW - 2 * HOUR, max_value=NOW), values), max_size=30).map(sorted)
+points = st.lists(st.tuples(st.floats(min_value=NOW - 2 * CHART_SECONDS, max_value=NOW), values), max_size=30).map(
+    sorted
+)
 
 
 def curve(title: str, unit: str, points: list[tuple[float, float]], now: float) -> str:
@@ -34,8 +36,8 @@ def test_every_point_lies_on_the_sheet(points: list[tuple[float, float]]) -> Non
     for found in re.findall(r'points="([^"]+)"', drawn):
         for pair in found.split():
             x, y = map(float, pair.split(","))
-            assert 0 <= x <= WIDTH
-            assert 0 <= y <= HEIGHT
+            assert 0 <= x <= WIDTH_PIXELS
+            assert 0 <= y <= HEIGHT_PIXELS
     assert "nan" not in drawn
     assert "inf" not in drawn
 
@@ -71,7 +73,7 @@ def test_a_bar_is_never_longer_than_its_place(part: float, width: str) -> None:
     assert f'width="{width}"' in bar(part)
 
 
-@given(st.lists(st.floats(min_value=0, max_value=3 * HOUR), min_size=1, max_size=50))
+@given(st.lists(st.floats(min_value=0, max_value=3 * CHART_SECONDS), min_size=1, max_size=50))
 def test_an_hour_of_samples_is_kept_in_order(times: list[float]) -> None:
     samples: tuple[Sample, ...] = ()
     for at in times:
@@ -79,4 +81,4 @@ def test_an_hour_of_samples_is_kept_in_order(times: list[float]) -> None:
     found = [sample.at for sample in samples]
     assert found == sorted(set(found))
     assert found[-1] == times[-1]
-    assert found[-1] - found[0] <= HOUR
+    assert found[-1] - found[0] <= CHART_SECONDS

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import ConfigError
 from eventlog.web.guard import (
-    LASTS,
+    SESSION_SECONDS,
     AccessRefused,
     Guard,
     RequestFacts,
@@ -70,7 +70,7 @@ def test_a_session_lasts_its_time_and_cannot_be_made_up() -> None:
     guard = Guard(WebConfig(token=TOKEN))
     session = guard.new_session("token", 1000.0)
     assert admitted(guard, asked(cookie=f"{guard.cookie}={session}")).session == session
-    assert refused(guard, asked(cookie=f"{guard.cookie}={session}", now=1000.0 + LASTS + 1)) == 401
+    assert refused(guard, asked(cookie=f"{guard.cookie}={session}", now=1000.0 + SESSION_SECONDS + 1)) == 401
     until, number, signature = session.split(".")
     for forged in (f"{int(until) + 9}.{number}.{signature}", f"{until}.{number}.{'0' * 64}", "", ".", "a.b.c", "é.b.c"):
         assert refused(guard, asked(cookie=f"{guard.cookie}={forged}")) == 401
@@ -212,7 +212,7 @@ def test_another_spelling_of_an_ended_session_lets_nobody_in() -> None:
 
 def test_ended_sessions_are_forgotten_when_they_would_have_ended_by_themselves() -> None:
     guard = Guard(WebConfig(token=TOKEN))
-    for now in range(1000, 1000 + 3 * LASTS, LASTS):
+    for now in range(1000, 1000 + 3 * SESSION_SECONDS, SESSION_SECONDS):
         session = guard.new_session("token", float(now))
         guard.end(Visitor(name="token", session=session), float(now))
     assert len(guard._ended) == 1

@@ -87,10 +87,10 @@ def test_filters_find_what_they_say(log: Log, numbered: bool) -> None:
 
 
 def test_short_stretches_lose_nothing(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REACH", 3)
+    monkeypatch.setattr(module, "REACH_ROWS", 3)
     assert numbers(log, Filters()) == list(range(30, 0, -1))
     assert numbers(log, Filters(letters="E")) == [30, 20, 10]
-    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.0)
     found = list(pages(log, Filters(letters="E"), limit=4, numbered=True))
     assert [row.record_id for page in found for row in page.rows] == [30, 20, 10]
     assert max(len(page.rows) for page in found) == 1  # without patience, one stretch a page

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.web import desk
-from eventlog.web.app import LARGEST
+from eventlog.web.app import FORM_BYTES
 from eventlog.web.collector import Collector
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
@@ -119,7 +119,7 @@ def test_what_cannot_be_done_is_said(page: PageServer, query: str) -> None:
 
 
 def test_a_form_that_is_too_long_is_not_read(page: PageServer) -> None:
-    assert Visit(page).post("/act", {"action": "x" * LARGEST}).status == 404
+    assert Visit(page).post("/act", {"action": "x" * FORM_BYTES}).status == 404
 
 
 def test_the_live_part_comes_as_a_stream_and_ends_with_the_page(log: LogTable) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.config.build import LONGEST_NAME, outputs_of
+from eventlog.config.build import NAME_CHARACTERS, outputs_of
 from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.config.settings import Config
 from eventlog.delivery.output import OutputState
@@ -39,7 +39,7 @@ def test_a_long_name_is_that_of_its_notes(tmp_path: Path) -> None:
     output = FilesOutput(path=str(tmp_path / ("long" * 50)))
     [place], [made] = named_outputs(Config(output=(output,))), outputs_of(Config(output=(output,)))
     made.sink.close()
-    assert len(place.noted) <= LONGEST_NAME < len(place.name)
+    assert len(place.noted) <= NAME_CHARACTERS < len(place.name)
     assert place.noted == made.name
 
 

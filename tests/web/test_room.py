@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import SinkError
 from eventlog.daemon import admission
-from eventlog.daemon.admission import MOST, MOST_OF_ONE, is_late, leaving
+from eventlog.daemon.admission import ADDRESS_CONNECTIONS, MOST_CONNECTIONS, is_late, leaving
 from eventlog.daemon.endpoint import Endpoint
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web import app as pages
@@ -71,10 +71,10 @@ def said(port: int, path: str, patience: float = 4.0) -> tuple[int, bytes]:
 @pytest.mark.parametrize("half", [b"", b"GET / HT", b"GET /rows HTTP/1.1\r\nHost: localhost\r\nX-Long: "])
 def test_half_sent_requests_shut_nobody_off(kind: str, half: bytes, sqlite: Engine) -> None:
     with watching(kind, sqlite, PublisherHealth(watched=True)) as there, ExitStack() as held:
-        for number in range(MOST + 60):
+        for number in range(MOST_CONNECTIONS + 60):
             visitor = held.enter_context(socket.create_connection(("127.0.0.1", there.port), timeout=10))
             visitor.sendall(half)
-            if number % 50 == 0 or number > MOST:
+            if number % 50 == 0 or number > MOST_CONNECTIONS:
                 assert said(there.port, "/health")[0] == 200
         assert [said(there.port, path)[0] for path in ("/health", "/ready", "/metrics")] == [200, 503, 200]
 
@@ -83,7 +83,7 @@ def test_forms_that_do_not_end_shut_nobody_off(sqlite: Engine) -> None:
     half = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\ntoken="
     web = WebConfig(token=TOKEN)
     with watching("page", sqlite, PublisherHealth(watched=True), web) as there, ExitStack() as held:
-        for _ in range(MOST + 20):
+        for _ in range(MOST_CONNECTIONS + 20):
             visitor = held.enter_context(socket.create_connection(("127.0.0.1", there.port), timeout=10))
             visitor.sendall(half)
         assert [said(there.port, path)[0] for path in ("/health", "/ready", "/metrics")] == [200, 503, 200]
@@ -92,7 +92,7 @@ def test_forms_that_do_not_end_shut_nobody_off(sqlite: Engine) -> None:
 def test_answers_that_nobody_takes_shut_nobody_off(sqlite: Engine) -> None:
     many = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 400
     with watching("page", sqlite, PublisherHealth(watched=True)) as there, ExitStack() as held:
-        for _ in range(MOST_OF_ONE + 5):
+        for _ in range(ADDRESS_CONNECTIONS + 5):
             visitor = held.enter_context(socket.socket())
             visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             visitor.connect(("127.0.0.1", there.port))
@@ -104,7 +104,7 @@ def test_logins_that_wait_for_their_refusal_shut_nobody_off(sqlite: Engine) -> N
     body = b"token=wrong"
     form = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 11\r\n\r\n" + body
     with watching("page", sqlite, PublisherHealth(watched=True), WebConfig(token=TOKEN)) as there, ExitStack() as held:
-        for _ in range(MOST_OF_ONE + 5):
+        for _ in range(ADDRESS_CONNECTIONS + 5):
             visitor = held.enter_context(socket.create_connection(("127.0.0.1", there.port), timeout=10))
             visitor.sendall(form)
         assert said(there.port, "/health")[0] == 200
@@ -191,17 +191,17 @@ def test_health_tells_the_state_and_no_words(kind: str, sqlite: Engine) -> None:
 
 def test_room_is_made_by_who_lets_us_wait_longest() -> None:
     newcomer = Guest(peer="b", waits_since=50.0)
-    crowd = [Guest(peer=f"p{n}", waits_since=float(n) or None) for n in range(MOST)]
+    crowd = [Guest(peer=f"p{n}", waits_since=float(n) or None) for n in range(MOST_CONNECTIONS)]
     assert leaving([*crowd[1:], newcomer], newcomer) == []
     assert leaving([*crowd, newcomer], newcomer) == [crowd[1]], "the first is being served"
-    served = [Guest(peer=f"p{n}", waits_since=None) for n in range(MOST)]
+    served = [Guest(peer=f"p{n}", waits_since=None) for n in range(MOST_CONNECTIONS)]
     assert leaving([*served, newcomer], newcomer) == [], "they are served soon, and who comes is not sent away"
     assert leaving([*crowd, *served[:2], newcomer], newcomer) == crowd[1:4], "and then there are as many as before"
 
 
 def test_a_flood_from_one_address_ends_its_own_connections() -> None:
     other = Guest(peer="other", waits_since=0.0)
-    flood = [Guest(peer="flood", waits_since=float(n + 1)) for n in range(MOST_OF_ONE)]
+    flood = [Guest(peer="flood", waits_since=float(n + 1)) for n in range(ADDRESS_CONNECTIONS)]
     newcomer = Guest(peer="flood", waits_since=999.0)
     assert leaving([other, *flood, newcomer], newcomer) == [flood[0]]
     assert leaving([other, *flood], other) == []
@@ -213,7 +213,7 @@ def test_patience_has_an_end(since: float | None, late: bool) -> None:
 
 
 def test_what_a_busy_page_says_is_guarded_like_everything_else(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "AT_ONCE", 0)
+    monkeypatch.setattr(pages, "WORKING_CONNECTIONS", 0)
     log = watched(sqlite)
     with opened(log.engine) as page:
         answer = Visit(page).get("/rows")

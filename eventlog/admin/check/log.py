@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 TABLE = "The table "
-PATIENCE = 10
+PATIENCE_INTERVALS = 10
 """Polling intervals after which a waiting row is one that nobody fetches; never less than a minute."""
 
 
@@ -123,7 +123,7 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
         now = moment(log.rows(connection, log.query("clock_now"))[0][0])
     since = moment(counted.oldest_time) if counted.oldest_time else None
     lag = 0.0 if since is None or now is None else max(0.0, (now - since).total_seconds())
-    most = max(60, PATIENCE * config.publisher.polling_interval)
+    most = max(60, PATIENCE_INTERVALS * config.publisher.polling_interval)
     if lag > most:
         said = f"{counted.waiting} row(s) wait; row {counted.oldest} has waited for {lag:.0f} s."
         yield warning("rows", said, "See that `eventlog run` runs; `eventlog status` says what is stuck.")

@@ -16,9 +16,9 @@ from eventlog.sql.queries import statement
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-MOST_SKEW: Final = 1.0
+SKEW_SECONDS: Final = 1.0
 """Seconds; more than a network makes of clocks that somebody sets."""
-LONG: Final = 300
+LONG_SECONDS: Final = 300
 """Seconds after which a transaction is one that somebody forgot."""
 
 
@@ -27,7 +27,7 @@ def local_time() -> dt.datetime:
     return dt.datetime.now(tz=dt.UTC).replace(tzinfo=None)
 
 
-def server_points(engine: Engine, clock: Callable[[], dt.datetime], long: int = LONG) -> Iterator[Point]:
+def server_points(engine: Engine, clock: Callable[[], dt.datetime], long: int = LONG_SECONDS) -> Iterator[Point]:
     """The points of one server."""
     yield from points("server", lambda: [_version(engine)])
     yield from findings(engine, "writing", "server_states", "the server writes, and triggers fire")
@@ -59,7 +59,7 @@ def _clock(engine: Engine, clock: Callable[[], dt.datetime]) -> Point:
         theirs = moment(fetched(connection, statement(dialect_of(engine), "clock"))[0][0])
     ours = before + (clock() - before) / 2
     skew = 0.0 if theirs is None else (ours - theirs).total_seconds()
-    if abs(skew) <= MOST_SKEW:
+    if abs(skew) <= SKEW_SECONDS:
         return ok("clock", f"the database's clock and this machine's are {abs(skew):.1f} s apart")
     side = "behind" if skew > 0 else "ahead of"
     said = f"The database's clock is {abs(skew):.1f} s {side} this machine's."

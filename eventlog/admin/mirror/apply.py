@@ -18,7 +18,7 @@ from eventlog.sql.dialect import dialect_of
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
 
-PIECE: Final = 10_000
+PIECE_ROWS: Final = 10_000
 """Rows of a change table that are applied in one transaction."""
 
 
@@ -42,7 +42,7 @@ class Mirrors:
         suffix: str = "__mirror",
         *,
         adopt: bool = False,
-        piece: int = PIECE,
+        piece: int = PIECE_ROWS,
     ) -> None:
         import sqlalchemy as sa
 

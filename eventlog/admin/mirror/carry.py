@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
     from sqlalchemy.sql.elements import ColumnElement
 
-ASKED: Final = 200
+ASKED_KEYS: Final = 200
 """Keys that one query asks for; Oracle's and SQLite's limits for bound values are above it for keys of five columns."""
 
 
@@ -81,8 +81,8 @@ class Carrier:
 
         columns = [self._table.c[name] for name in self._key]
         found: set[Key] = set()
-        for start in range(0, len(keys), ASKED):
-            asked = keys[start : start + ASKED]
+        for start in range(0, len(keys), ASKED_KEYS):
+            asked = keys[start : start + ASKED_KEYS]
             if len(columns) == 1:
                 condition: ColumnElement[bool] = columns[0].in_([key[0] for key in asked])
             else:

@@ -13,9 +13,9 @@ was broken off goes on where it was. Every key is in one range, whatever is inse
 """
 
 from eventlog.admin.refresh.jobs import GO_ON, work_on
-from eventlog.admin.refresh.loads import CHUNK, Load, RefreshPace, loads
+from eventlog.admin.refresh.loads import CHUNK_ROWS, Load, RefreshPace, loads
 from eventlog.admin.refresh.ranges import Stand
 from eventlog.admin.refresh.statements import Statements
 from eventlog.admin.refresh.stretches import Refresh
 
-__all__ = ["CHUNK", "GO_ON", "Load", "Refresh", "RefreshPace", "Stand", "Statements", "loads", "work_on"]
+__all__ = ["CHUNK_ROWS", "GO_ON", "Load", "Refresh", "RefreshPace", "Stand", "Statements", "loads", "work_on"]

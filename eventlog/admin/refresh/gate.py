@@ -8,7 +8,7 @@ from typing import Final
 
 from eventlog.admin.refresh.loads import RefreshPace
 
-PATIENCE: Final = 1.0
+LOOK_SECONDS: Final = 1.0
 """Seconds between two looks at a backlog that is too long."""
 
 
@@ -35,7 +35,7 @@ class Gate:
         most = self._pace.backlog
         with self._turn:
             while most and not self._closed.is_set() and self._ahead(most) >= most:
-                self._pause(PATIENCE)
+                self._pause(LOOK_SECONDS)
             if self._closed.is_set():
                 return False
             with self._count:

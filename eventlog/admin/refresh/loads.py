@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from eventlog.sql.names import LogNames
 
-CHUNK: Final = 10_000
+CHUNK_ROWS: Final = 10_000
 """Rows of a transaction, unless somebody says otherwise."""
 
 
@@ -34,7 +34,7 @@ class Load(Struct, frozen=True, kw_only=True):
 class RefreshPace(Struct, frozen=True, kw_only=True):
     """How many rows a transaction writes, and how many may wait in the log when it begins; 0 is no bound."""
 
-    chunk: int = CHUNK
+    chunk: int = CHUNK_ROWS
     backlog: int = 0
 
 

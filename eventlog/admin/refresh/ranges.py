@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
 
-NAME_LENGTH: Final = 200
+NAME_CHARACTERS: Final = 200
 _numbered = re.compile(r"refresh(?: ([0-9]{1,6}))?: ").match
 
 
@@ -66,7 +66,7 @@ def numbered(stands: Sequence[Stand], load: str) -> Stands:
 
 def mark_name(called: str, place: int) -> str:
     """The mark of a range; the first has the name that a load in one piece has."""
-    return f"refresh{f' {place}' if place else ''}: {called}"[:NAME_LENGTH]
+    return f"refresh{f' {place}' if place else ''}: {called}"[:NAME_CHARACTERS]
 
 
 def marks_of(called: str, names: Sequence[str]) -> list[str]:

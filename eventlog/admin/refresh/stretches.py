@@ -23,7 +23,7 @@ from eventlog.sql.log import Log
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-PIECES: Final = 4
+JOB_RANGES: Final = 4
 """Ranges for each job: who is through with one helps with what is left, also when it goes on with more jobs."""
 
 
@@ -91,7 +91,7 @@ class Refresh:
         left = [stand for stand in stands if not stand.done]
         if not left or len(left) >= jobs:
             return stands
-        most = -(-jobs * PIECES // len(left))
+        most = -(-jobs * JOB_RANGES // len(left))
         with self._table() as connection:
             cut = [piece for stand in stands for piece in self._pieces(connection, stand, most)]
         return ranges.numbered(cut, uuid4().hex) if len(cut) > len(stands) else stands

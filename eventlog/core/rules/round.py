@@ -42,7 +42,7 @@ from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import RowReader
 
-OUTCOMES_AT_ONCE: Final = 50_000
+HANDED_EVENTS: Final = 50_000
 
 Merge = Callable[[Screened, Subject, list[Event], Row | None], list[Change]]
 
@@ -145,7 +145,7 @@ def found_of(row: RowId, rows: Mapping[RowId, ReadBack] | None) -> ReadBack | No
 
 def _at_once(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
     """The outcomes, no more together than fit into memory: a change may be made of millions of events."""
-    while some := list(islice(outcomes, OUTCOMES_AT_ONCE)):
+    while some := list(islice(outcomes, HANDED_EVENTS)):
         yield some
 
 

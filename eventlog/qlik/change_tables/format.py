@@ -17,11 +17,11 @@ from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, refusal_note
 
-__all__ = ["ROWS_OF_A_DOCUMENT", "ChangeTable", "ChangeTableFormat", "ChangeTables", "WrittenRows", "refusal_note"]
+__all__ = ["DOCUMENT_ROWS", "ChangeTable", "ChangeTableFormat", "ChangeTables", "WrittenRows", "refusal_note"]
 
-ROWS_OF_A_DOCUMENT: Final = 50_000
+DOCUMENT_ROWS: Final = 50_000
 """Each document is made durable by itself, and the disk takes as long for a small one."""
-CHANGES_AT_ONCE: Final = 4_096
+BLOCK_CHANGES: Final = 4_096
 """So many are looked at together; more would be no faster, and take more memory."""
 
 
@@ -29,7 +29,7 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
     """Writes the rows of change tables."""
 
     settings: ChangeTableSettings = ChangeTableSettings()
-    rows_of_a_document: int = ROWS_OF_A_DOCUMENT
+    rows_of_a_document: int = DOCUMENT_ROWS
 
     @property
     def suffix(self) -> str:
@@ -77,4 +77,4 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
 
 def _surely(rows: int) -> int:
     """How many changes cannot have more rows than that, but for the last; no more than stay small in memory."""
-    return min((rows + 1) // 2, CHANGES_AT_ONCE)
+    return min((rows + 1) // 2, BLOCK_CHANGES)

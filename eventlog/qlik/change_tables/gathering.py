@@ -18,7 +18,7 @@ from eventlog.qlik.change_tables.partitions import Partition, Partitions
 from eventlog.qlik.change_tables.rows import ChangeRow, Growing, RowBlock, RowsDocument
 from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, finished, refusal_note
 
-WORTHWHILE: Final = 8
+WORTHWHILE_CHANGES: Final = 8
 """Fewer changes than that are as quick one by one."""
 Piece = tuple[ChangeTable, Partition | None, Sequence[Sequence[Any]], list[Any]]
 """Rows of one block, column by column, and the positions behind each of them."""
@@ -63,7 +63,7 @@ def rows_of(
 
 def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | None:
     """The rows of all changes column by column; None where one of them does not allow that."""
-    if len(changes) < WORTHWHILE:
+    if len(changes) < WORTHWHILE_CHANGES:
         return None
     found: list[tuple[ChangeTable, Sequence[int], LaidRows]] = []
     for places in by_table(changes):

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.schema import Column
-from eventlog.qlik.change_seq import WIDTH
+from eventlog.qlik.change_seq import CHARACTERS
 from eventlog.qlik.masks import padded_bytes
 from eventlog.qlik.messages.avrovalues import NULL, SOME, number, sized, some, text, to_avro
 from eventlog.qlik.messages.schemas import OPERATIONS
@@ -18,7 +18,7 @@ from eventlog.qlik.readings import reading
 
 MAGIC: Final = b"atMSG"
 _LAST: Final = {None: NULL, True: b"\x02\x01", False: b"\x02\x00"}
-_SEQUENCED: Final = {name: number(place) + number(WIDTH) for place, name in enumerate(OPERATIONS)}
+_SEQUENCED: Final = {name: number(place) + number(CHARACTERS) for place, name in enumerate(OPERATIONS)}
 _SEQUENCED["REFRESH"] = number(OPERATIONS.index("REFRESH")) + number(0)
 
 

@@ -20,7 +20,7 @@ ToAvro = Callable[[Any], bytes]
 NULL: Final = b"\x00"
 SOME: Final = b"\x02"
 """The branch of a union that is not null."""
-_TABLED = 8192
+_TABLED_NUMBERS = 8192
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 _START = dt.datetime(1970, 1, 1)
 _MICRO = dt.timedelta(microseconds=1)
@@ -37,15 +37,15 @@ def _variable(rest: int) -> bytes:
     return bytes(found)
 
 
-_SHORT = [_variable(number) for number in range(2 * _TABLED)]
-SIZES = [SOME + _SHORT[2 * size] for size in range(_TABLED)]
+_SHORT = [_variable(number) for number in range(2 * _TABLED_NUMBERS)]
+SIZES = [SOME + _SHORT[2 * size] for size in range(_TABLED_NUMBERS)]
 """What stands before so many bytes in a union that is not null."""
 
 
 def number(value: int) -> bytes:
     """An int or a long."""
     rest = value << 1 if value >= 0 else ~(value << 1)
-    return _SHORT[rest] if rest < 2 * _TABLED else _variable(rest)
+    return _SHORT[rest] if rest < 2 * _TABLED_NUMBERS else _variable(rest)
 
 
 def sized(content: bytes) -> bytes:
@@ -56,7 +56,7 @@ def sized(content: bytes) -> bytes:
 def some(content: bytes) -> bytes:
     """A string or bytes in a union with null."""
     size = len(content)
-    return (SIZES[size] if size < _TABLED else SOME + number(size)) + content
+    return (SIZES[size] if size < _TABLED_NUMBERS else SOME + number(size)) + content
 
 
 def to_avro(kind: MessageType, *, logical: bool) -> ToAvro:
@@ -92,7 +92,7 @@ def text(value: str) -> bytes:
             f"{shown(value)} holds half a character, which UTF-8 cannot carry; correct the value"
         ) from None
     size = len(content)
-    return SIZES[size] + content if size < _TABLED else some(content)
+    return SIZES[size] + content if size < _TABLED_NUMBERS else some(content)
 
 
 def _between(low: int, high: int) -> ToAvro:

@@ -8,7 +8,7 @@ from typing import Final
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.schema import Table
-from eventlog.qlik.messages.settings import LONGEST_TOPIC, MessageSettings, topic_name
+from eventlog.qlik.messages.settings import TOPIC_CHARACTERS, MessageSettings, topic_name
 from eventlog.qlik.readings import shown
 
 NAMESPACE: Final = "com.attunity.queue.msg"
@@ -25,7 +25,7 @@ def topic_of(table: Table, settings: MessageSettings) -> str:
     found = settings.topic.format_map(fields).strip(".")
     if topic_name(found) is None:
         raise ExpressionError(
-            f"no topic can be called {shown(found)}: it takes at most {LONGEST_TOPIC} of a-z A-Z 0-9 . _ -;"
+            f"no topic can be called {shown(found)}: it takes at most {TOPIC_CHARACTERS} of a-z A-Z 0-9 . _ -;"
             " change output.messages.topic"
         )
     return found

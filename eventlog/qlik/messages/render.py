@@ -14,7 +14,7 @@ from eventlog.core.model import Cell, Change, Op, Position, RowId, written
 from eventlog.core.rules.images import key_text
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.tablekey import parse
-from eventlog.qlik.change_seq import WIDTH
+from eventlog.qlik.change_seq import CHARACTERS
 from eventlog.qlik.messages.avrocoder import AvroCoder, key_of
 from eventlog.qlik.messages.document import Message
 from eventlog.qlik.messages.headers import Moments
@@ -120,7 +120,7 @@ class TableRenderer:
                 key: bytes | None = one.encode()
             else:
                 key = self._key(change.row.key, after, one)
-            return key, head if self._sealed is None else self._sealed(head, tail, WIDTH), tail
+            return key, head if self._sealed is None else self._sealed(head, tail, CHARACTERS), tail
         except UnicodeEncodeError:
             raise ExpressionError(HALF) from None
 

@@ -14,7 +14,7 @@ Encoding = Literal["json", "avro"]
 Mode = Literal["bare", "envelope", "metadata", "registry"]
 MOST_MESSAGES: Final = 10_000
 TOPIC_FIELDS: Final = ("schema", "table", "task", "server")
-LONGEST_TOPIC: Final = 249
+TOPIC_CHARACTERS: Final = 249
 """Characters that a broker takes in the name of a topic."""
 
 topic_name = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII).fullmatch

@@ -31,8 +31,8 @@ CSV_OPTIONS: Final = {
     "quoteChar": '"',
     "escapeChar": '"',
 }
-LARGEST_DECIMAL: Final = 38
-SAMPLE: Final = 200
+DECIMAL_DIGITS: Final = 38
+SAMPLE_ROWS: Final = 200
 _arguments = re.compile(r"\((\d+)(?: *, *(-?\d+))?[^)]*\)").search
 _special = re.compile(r'[,"\r\n]|^\\N$|^$').search
 
@@ -145,8 +145,8 @@ def _number_type(sql_type: str, kind: Category) -> pa.DataType:
     if kind is Category.INT:
         wide = digits is not None and digits > 18 and "int" not in sql_type.lower()
         unsigned = "unsigned" in sql_type.lower() and "bigint" in sql_type.lower()
-        return pa.decimal128(min(digits or 20, LARGEST_DECIMAL), 0) if wide or unsigned else pa.int64()
-    if match is None or match[2] is None or digits is None or digits > LARGEST_DECIMAL:
+        return pa.decimal128(min(digits or 20, DECIMAL_DIGITS), 0) if wide or unsigned else pa.int64()
+    if match is None or match[2] is None or digits is None or digits > DECIMAL_DIGITS:
         return pa.string()
     return pa.decimal128(digits, int(match[2]))
 
@@ -171,7 +171,7 @@ def _is_time(field: pa.Field) -> bool:
 
 def _repeats(cells: Sequence[Any]) -> bool:
     """Whether the first values let one expect few different ones."""
-    some = cells[:SAMPLE]
+    some = cells[:SAMPLE_ROWS]
     return 4 * len(set(some)) <= len(some)
 
 

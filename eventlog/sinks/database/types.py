@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from eventlog.sql.column_types import ColumnTypes
 
-LONGEST_TEXT: Final = 4000
+TEXT_CHARACTERS: Final = 4000
 """What every database takes as a text of bounded length; Oracle's limit is the lowest."""
-LARGEST_MASK: Final = 256
+MASK_BYTES: Final = 256
 _arguments = re.compile(r"\((\d+)(?: *, *(-?\d+))?[^)]*\)").search
 
 
@@ -27,10 +27,10 @@ def target_type(sql_type: str, there: ColumnTypes) -> TypeEngine[Any]:
     kind = category(sql_type)
     if kind is Category.STRING:
         length = _numbers(sql_type)[0] if "char" in bare_type(sql_type) else None
-        return there.text(length if length is not None and length <= LONGEST_TEXT else None)
+        return there.text(length if length is not None and length <= TEXT_CHARACTERS else None)
     if kind is Category.OCTET:
         length = _numbers(sql_type)[0]
-        return there.binary(length if length is not None and length <= LARGEST_MASK else None)
+        return there.binary(length if length is not None and length <= MASK_BYTES else None)
     if kind is Category.INT:
         return _integer(sql_type, there)
     if kind is Category.NUMBER:

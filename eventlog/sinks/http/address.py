@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import ssl
 
 
-MOST: Final = 64
+MOST_CONNECTIONS: Final = 64
 """Connections to one address."""
 
 
@@ -41,8 +41,8 @@ class HttpSettings(SecretSettings, frozen=True, kw_only=True):
         for name in ("connect_timeout", "read_timeout", "total_timeout", "reply_limit"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"output.{name} is {getattr(self, name)}; it must be more than 0.")
-        if not 1 <= self.connections <= MOST:
-            raise ConfigError(f"output.connections is {self.connections}; it must be between 1 and {MOST}.")
+        if not 1 <= self.connections <= MOST_CONNECTIONS:
+            raise ConfigError(f"output.connections is {self.connections}; it must be between 1 and {MOST_CONNECTIONS}.")
         _check_url(self.url)
         if self.authorization is not None and not _is_header(self.authorization):
             raise ConfigError("output.authorization holds a character that no HTTP header can carry; remove it.")

@@ -36,7 +36,7 @@ EPOCH: Final = "Eventlog-Epoch"
 """The header with the number of the publisher, which grows with each one that takes the log over. A receiver that has
 seen a higher one refuses with 409 and that number in the same header."""
 
-REFUSAL: Final = 2000
+REFUSAL_BYTES: Final = 2000
 """Bytes of a refusal that are read."""
 
 _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
@@ -227,7 +227,7 @@ def _beginning(response: HTTPResponse) -> bytes:
     from urllib3.exceptions import HTTPError
 
     try:
-        return response.read(REFUSAL, decode_content=False)
+        return response.read(REFUSAL_BYTES, decode_content=False)
     except (HTTPError, HTTPException, OSError):
         return b""
 

@@ -26,13 +26,13 @@ from eventlog.sinks.files import FileSink
 from eventlog.sinks.http.post import DOCUMENT_ID, EPOCH, LOG_ID, PLAN_ID
 from eventlog.xds.read import Level, parse
 
-LARGEST: Final = 256 * 1024 * 1024
+DOCUMENT_BYTES: Final = 256 * 1024 * 1024
 """Bytes of a document; a value of 50 MB in Base64 fits several times."""
 
 TAKES: Final = frozenset({Level.SUCCESS, Level.WARNING})
 """Answers after which the receiver has the document."""
 
-PATIENCE: Final = 60
+IDLE_SECONDS: Final = 60
 """Seconds until a connection that sends nothing is closed."""
 
 
@@ -187,7 +187,7 @@ class _ReceiverServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    timeout = PATIENCE
+    timeout = IDLE_SECONDS
     wbufsize = 65536  # a head that goes out before its body makes the other side wait 40 ms for it
 
     def do_POST(self) -> None:
@@ -226,7 +226,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
             self._refuse(HTTPStatus.LENGTH_REQUIRED, b"A Content-Length is needed.\n")
-        elif int(length) > LARGEST:
+        elif int(length) > DOCUMENT_BYTES:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, b"The document is too large.\n")
         else:
             body = self.rfile.read(int(length))

@@ -21,7 +21,7 @@ MEANING: Final = {
 }
 """What becomes of an event by the level of its worst status; success, or no status at all, needs no words."""
 
-LONGEST_NOTE: Final = 2000
+NOTE_CHARACTERS: Final = 2000
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ def _of_event(positions: Sequence[Position], statuses: Sequence[StatusReply]) ->
     if level not in MEANING:
         return
     texts = dict.fromkeys(status.text for status in statuses if status.level is level and status.text)
-    note = shortened("; ".join(texts), LONGEST_NOTE) or f"the receiver answered {level.value!r} without a word"
+    note = shortened("; ".join(texts), NOTE_CHARACTERS) or f"the receiver answered {level.value!r} without a word"
     status, reason = MEANING[level]
     for position in positions:
         yield Outcome(position=position, status=status, reason=reason, note=note)

@@ -38,7 +38,7 @@ from eventlog.xds.write import HEARTBEAT
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, KafkaException, Producer
 
-BREATH: Final = 0.1
+ROOM_SECONDS: Final = 0.1
 """Seconds to wait for room when the producer's queue is full."""
 
 Clock = Callable[[], dt.datetime]
@@ -277,7 +277,7 @@ class KafkaSink:
                     produce(message.topic, message.value, message.key)
                     break
                 except BufferError:
-                    producer.poll(BREATH)
+                    producer.poll(ROOM_SECONDS)
 
     def _produce(self, producer: Producer, message: Message, report: Callable[..., None] | None = None) -> None:
         options: dict[str, Any] = {} if report is None else {"on_delivery": report}
@@ -288,7 +288,7 @@ class KafkaSink:
                 producer.produce(message.topic, message.value, message.key, **options)
                 return
             except BufferError:
-                producer.poll(BREATH)
+                producer.poll(ROOM_SECONDS)
 
     def _commit(self, marks: KafkaMarks) -> None:
         """Writes the marks and commits; returns when all of it is durable, for a failed delivery fails the commit."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Producer
 
 COMPACTED: Final = {"cleanup.policy": "compact"}
-PATIENCE: Final = 3.0
+TOPIC_SECONDS: Final = 3.0
 """Seconds that a broker gets to make a topic by itself; it says of one that is on its way what it says of one that is not."""
 _COMING = frozenset({"UNKNOWN_TOPIC_OR_PART", "LEADER_NOT_AVAILABLE", "_UNKNOWN_TOPIC"})
 
@@ -70,7 +70,7 @@ class Topics:
 
     def _awaited(self, topic: str) -> KafkaError | None:
         """The error that stays when the brokers had time to make the topic."""
-        end = time.monotonic() + min(PATIENCE, self._settings.timeout)
+        end = time.monotonic() + min(TOPIC_SECONDS, self._settings.timeout)
         while (error := self._missing(topic)) is not None and error.name() in _COMING and time.monotonic() < end:
             time.sleep(0.05)
         return error
@@ -83,7 +83,7 @@ class Topics:
         admin = AdminClient(client_options(self._settings))
         new = NewTopic(topic, partitions, self._settings.replication, config=config)
         try:
-            admin.create_topics([new], request_timeout=min(PATIENCE, self._settings.timeout))[topic].result()
+            admin.create_topics([new], request_timeout=min(TOPIC_SECONDS, self._settings.timeout))[topic].result()
         except KafkaException as failed:
             error = error_of(failed)
             if error.name() != "TOPIC_ALREADY_EXISTS":

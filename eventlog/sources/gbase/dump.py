@@ -14,7 +14,7 @@ from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.layout import CapturedColumn, CapturedLayout, read_layout
 from eventlog.sources.gbase.records import (
     COMMON,
-    COMMON_SIZE,
+    COMMON_BYTES,
     FIELDS,
     LEAST,
     ROWS,
@@ -28,7 +28,7 @@ from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, GBaseRowReader
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.values import codec
 
-SHOWN: Final = 64
+SHOWN_BYTES: Final = 64
 """Bytes that are shown of a piece; of more, the number."""
 
 
@@ -43,8 +43,8 @@ class DumpLine(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The line as it is printed."""
-        shown = self.data[:SHOWN].hex(" ", -4)
-        more = f" … {len(self.data)} bytes" if len(self.data) > SHOWN else ""
+        shown = self.data[:SHOWN_BYTES].hex(" ", -4)
+        more = f" … {len(self.data)} bytes" if len(self.data) > SHOWN_BYTES else ""
         said = f"{self.name} {self.value}".rstrip()
         return f"  {self.offset:>8}  {shown + more:<36}  {said}"
 
@@ -107,13 +107,13 @@ def next_header(data: bytes, largest: int) -> int:
     at = 1
     while (scheme := data.find(b"\0\0\0\x42", at + 8)) >= 0:
         at = scheme - 8
-        if at + COMMON_SIZE > len(data):
+        if at + COMMON_BYTES > len(data):
             break
         header, payload, _, number = struct.unpack_from(">4I", data, at)
         if number in FIELDS and LEAST[number] <= header and header + payload <= largest:
             return at
         at += 1
-    return max(1, len(data) - COMMON_SIZE + 1)
+    return max(1, len(data) - COMMON_BYTES + 1)
 
 
 def _incomplete(framer: Framer) -> Entry:

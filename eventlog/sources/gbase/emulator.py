@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from eventlog.core.model import Value
 from eventlog.sources.gbase.layout import CapturedLayout, layout_of
-from eventlog.sources.gbase.records import COMMON_SIZE, FIELDS, SCHEME, CdcRecord
+from eventlog.sources.gbase.records import COMMON_BYTES, FIELDS, SCHEME, CdcRecord
 from eventlog.sources.gbase.values import TextRules, codec
 
 
@@ -39,7 +39,7 @@ def record(number: CdcRecord, *fields: int, sizes: bytes = b"", payload: bytes =
     """One record with the fields of its header in their order."""
     forms = "".join(field.form for field in FIELDS[number])
     header = struct.pack(f">{forms}", *fields) + sizes
-    return struct.pack(">4I", COMMON_SIZE + len(header), len(payload), SCHEME, number) + header + payload
+    return struct.pack(">4I", COMMON_BYTES + len(header), len(payload), SCHEME, number) + header + payload
 
 
 def table_record(layout: CapturedLayout) -> bytes:

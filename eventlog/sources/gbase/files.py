@@ -15,9 +15,9 @@ from typing import Final
 from msgspec import Struct
 
 from eventlog.core.errors import DataError, SourceError, shortened
-from eventlog.sources.gbase.records import COMMON_SIZE, LARGEST, LEAST, ROWS, SCHEME, CdcRecord
+from eventlog.sources.gbase.records import COMMON_BYTES, LEAST, RECORD_BYTES, ROWS, SCHEME, CdcRecord
 
-CHUNK: Final = 1 << 18
+CHUNK_BYTES: Final = 1 << 18
 """Bytes of a binary file that are read at once."""
 _MARKS: Final = ("valid", "tail")
 
@@ -59,7 +59,7 @@ def read_hex(lines: Iterable[str], *, origin: str = "the text") -> Iterator[byte
 def _binary(file: Path) -> Iterator[bytes]:
     try:
         with file.open("rb") as opened:
-            while chunk := opened.read(CHUNK):
+            while chunk := opened.read(CHUNK_BYTES):
                 yield chunk
     except OSError as error:
         raise SourceError(f"{file} cannot be read: {error.strerror}.", may_pass=False) from error
@@ -77,7 +77,7 @@ def _hex_file(file: Path) -> Iterator[bytes]:
 
 _common = Binary(">4I").unpack_from
 _txid = Binary(">I").unpack_from
-SIZE: Final = 64 << 20
+HELD_BYTES: Final = 64 << 20
 """Bytes of a split, about: the next place where no transaction is open ends it."""
 _ENDS: Final = (CdcRecord.COMMTX, CdcRecord.RBTX)
 _INSIDE: Final = frozenset((*ROWS, CdcRecord.TRUNCATE, CdcRecord.DISCARD))
@@ -96,7 +96,7 @@ class Split(Struct, frozen=True, kw_only=True):
         return offset - len(self.before) + self.start
 
 
-def splits(path: Path, *, size: int = SIZE, largest: int = LARGEST) -> list[Split]:
+def splits(path: Path, *, size: int = HELD_BYTES, largest: int = RECORD_BYTES) -> list[Split]:
     """The splits of a binary file, together the whole file. Behind damage nothing is split: the last one has it."""
     try:
         length = path.stat().st_size
@@ -115,7 +115,7 @@ def read_split(split: Split) -> Iterator[bytes]:
     with Path(split.path).open("rb") as opened:
         opened.seek(split.start)
         rest = split.end - split.start
-        while rest > 0 and (chunk := opened.read(min(rest, CHUNK))):
+        while rest > 0 and (chunk := opened.read(min(rest, CHUNK_BYTES))):
             rest -= len(chunk)
             yield chunk
 
@@ -125,9 +125,9 @@ def _splits(path: str, data: mmap.mmap, size: int, largest: int) -> list[Split]:
     tables: dict[int, bytes] = {}
     before, start, at, end = b"", 0, 0, len(data)
     open_ones: set[int] = set()
-    while end - at >= COMMON_SIZE:
+    while end - at >= COMMON_BYTES:
         header, payload, scheme, number = _common(data, at)
-        least = LEAST.get(number, COMMON_SIZE)
+        least = LEAST.get(number, COMMON_BYTES)
         if scheme != SCHEME or header < least or header + payload > min(largest, end - at):
             break
         if number in _INSIDE or number == CdcRecord.BEGINTX:

@@ -26,9 +26,9 @@ from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.source import StreamPiece
 from eventlog.sources.stream.transactions import SpillFactory
 
-PIECE: Final = 4096
+PIECE_IMAGES: Final = 4096
 """Images of a large transaction that are made at once."""
-RAW: Final = 400
+RAW_BYTES: Final = 400
 """Hexadecimal digits of a row that cannot be read which are told with it."""
 _OPS: Final = {
     CdcRecord.INSERT: Op.ADD,
@@ -79,7 +79,7 @@ class Making:
         self._log = -1
         self._written = ""
         self.place = 0
-        self.full = PIECE
+        self.full = PIECE_IMAGES
         """At which place the images are handed out."""
         self.found: list[Image] = []
 
@@ -93,7 +93,7 @@ class Making:
         found, self.found = self.found, []
         if complete and found:
             found[-1] = replace(found[-1], last=True)
-        self.full = self.place + PIECE
+        self.full = self.place + PIECE_IMAGES
         committed = self._committed
         begin = (committed.open or committed.seq) if complete else None
         return StreamPiece(images=found, catalog=catalog, commit=committed.seq, begin=begin, since=committed.since)
@@ -207,7 +207,7 @@ class Making:
         _, seq, label, frame = item
         if self._fail:
             raise DamageError(f"a row of label {label} cannot be read: {str(error).rstrip('.')}", offset=frame.offset)
-        raw = shortened(frame.payload.hex(), RAW)
+        raw = shortened(frame.payload.hex(), RAW_BYTES)
         return (
             f"Byte {frame.offset} of the stream, {place_of(seq)}, label {label}: {error} The row: {raw or 'no bytes'}."
         )
@@ -293,7 +293,7 @@ def _refusing(reason: str) -> ReadRow:
     return read
 
 
-SIZE: Final = 1_000
+IMAGE_BYTES: Final = 1_000
 """Images of a batch, about: so few that the processor's cache still holds them when they are told."""
 
 
@@ -304,7 +304,7 @@ def images(
     *,
     report: Callable[[str], None] = lambda _: None,
     spill: SpillFactory[Item] | None = None,
-    size: int = SIZE,
+    size: int = IMAGE_BYTES,
 ) -> Iterator[Batch]:
     """Batches of about `size` images, in the order of the commits. Nothing is held longer than until its transaction ends.
 

@@ -27,7 +27,7 @@ _begin = Binary(">QIqI").unpack_from
 _commit = Binary(">QIq").unpack_from
 _end = Binary(">QI").unpack_from
 _error = Binary(">Ii").unpack_from
-OVERHEAD: Final = 250
+OVERHEAD_BYTES: Final = 250
 """Bytes that a held record takes beside its own."""
 
 
@@ -88,7 +88,7 @@ class RecordReader:
                     self.transactions.extend(met, held, weight)
                     held, weight = [], 0
                 met = tx
-                weight += len(data) + OVERHEAD
+                weight += len(data) + OVERHEAD_BYTES
                 held.append((seq, (generation, seq, label, frame)))
                 continue
             if held:
@@ -126,7 +126,7 @@ class RecordReader:
                 self.transactions.discard(tx, seq)
             case CdcRecord.TRUNCATE:
                 seq, tx, label = _row(frame.data, 16)
-                self.transactions.add(tx, seq, (len(self.layouts), seq, label, frame), OVERHEAD)
+                self.transactions.add(tx, seq, (len(self.layouts), seq, label, frame), OVERHEAD_BYTES)
             case CdcRecord.TABSCHEM:
                 self._described(frame)
             case CdcRecord.TIMEOUT:

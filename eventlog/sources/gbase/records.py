@@ -16,7 +16,7 @@ from eventlog.core.errors import DamageError
 
 SCHEME: Final = 66
 """The only packet scheme there is."""
-COMMON_SIZE: Final = 16
+COMMON_BYTES: Final = 16
 """Bytes that every header begins with."""
 
 
@@ -72,7 +72,7 @@ FIELDS: Final[dict[int, tuple[HeaderField, ...]]] = {
 """What stands in a header behind its common part."""
 
 LEAST: Final[dict[int, int]] = {
-    number: COMMON_SIZE + sum(field.size for field in fields) for number, fields in FIELDS.items()
+    number: COMMON_BYTES + sum(field.size for field in fields) for number, fields in FIELDS.items()
 }
 """How long the header of a known record is at least."""
 
@@ -90,7 +90,7 @@ def place_of(seq: int) -> str:
     return f"{seq >> 32}:0x{seq & 0xFFFFFFFF:X}"
 
 
-LARGEST: Final = 16 * 1024 * 1024
+RECORD_BYTES: Final = 16 * 1024 * 1024
 """Bytes that a record may have unless somebody says otherwise; a row has 32,767 at most."""
 MOST_LEAST: Final = max(LEAST.values())
 _common = Binary(">4I").unpack_from
@@ -117,7 +117,7 @@ class Framer:
     another packet scheme is damage too, unless it is to be skipped by its length.
     """
 
-    def __init__(self, *, largest: int = LARGEST, skip_schemes: bool = False) -> None:
+    def __init__(self, *, largest: int = RECORD_BYTES, skip_schemes: bool = False) -> None:
         self.offset = 0
         """Where the first byte is that was not handed out."""
         self.skipped = 0
@@ -126,7 +126,7 @@ class Framer:
         self._skip_schemes = skip_schemes
         self._pieces: list[bytes] = []
         self._kept = 0
-        self._needed = COMMON_SIZE
+        self._needed = COMMON_BYTES
         self.damage: DamageError | None = None
         """What is wrong with what comes next; set before anybody hears of it."""
 
@@ -157,7 +157,7 @@ class Framer:
         dropped, self._kept = self._kept, 0
         self.offset += dropped
         self._pieces.clear()
-        self._needed = COMMON_SIZE
+        self._needed = COMMON_BYTES
         self.damage = None
         return dropped
 
@@ -166,7 +166,7 @@ class Framer:
         self._raise_damage()
         if self._kept:
             missing = self._needed - self._kept
-            what = "header" if self._kept < COMMON_SIZE else "record"
+            what = "header" if self._kept < COMMON_BYTES else "record"
             raise DamageError(
                 f"the stream ends inside a {what}, {missing} byte(s) after its {self._kept} are missing",
                 offset=self.offset,
@@ -175,11 +175,11 @@ class Framer:
     def _cut(self, buffer: bytes) -> list[RecordFrame]:
         found: list[RecordFrame] = []
         at, end, base, largest = 0, len(buffer), self.offset, self._largest
-        needed = COMMON_SIZE
-        while end - at >= COMMON_SIZE:
+        needed = COMMON_BYTES
+        while end - at >= COMMON_BYTES:
             header, payload, scheme, number = _common(buffer, at)
             size = header + payload
-            if scheme != SCHEME or size > largest or (header < MOST_LEAST and header < LEAST.get(number, COMMON_SIZE)):
+            if scheme != SCHEME or size > largest or (header < MOST_LEAST and header < LEAST.get(number, COMMON_BYTES)):
                 problem = self._problem(header, payload, scheme, number)
                 if problem is not None:
                     self.damage = DamageError(problem, offset=base + at)
@@ -200,8 +200,8 @@ class Framer:
 
     def _problem(self, header: int, payload: int, scheme: int, number: int) -> str | None:
         """What is wrong with a common header; None when its record is only to be skipped."""
-        if header < COMMON_SIZE:
-            return f"the record says that its header has {header} bytes, and every header has {COMMON_SIZE} or more"
+        if header < COMMON_BYTES:
+            return f"the record says that its header has {header} bytes, and every header has {COMMON_BYTES} or more"
         if scheme != SCHEME and not self._skip_schemes:
             return f"the record has packet scheme {scheme}, and only {SCHEME} is defined"
         if header + payload > self._largest:
@@ -216,7 +216,7 @@ class Framer:
 
 
 def frames(
-    chunks: Iterable[bytes], *, largest: int = LARGEST, skip_schemes: bool = False, dirty: bool = False
+    chunks: Iterable[bytes], *, largest: int = RECORD_BYTES, skip_schemes: bool = False, dirty: bool = False
 ) -> Iterator[list[RecordFrame]]:
     """The records of a whole stream, as they come; DamageError behind the last good one.
 

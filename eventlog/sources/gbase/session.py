@@ -10,7 +10,7 @@ from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.gbase.codes import in_words
 from eventlog.sources.gbase.settings import GBaseSettings
 
-READ: Final = 65_536
+READ_BYTES: Final = 65_536
 """Bytes that are asked for at once."""
 POSITION_GONE: Final = -83713
 MAJOR: Final = 1
@@ -61,7 +61,7 @@ class CaptureSession:
 
     def read(self) -> bytes:
         """The next bytes of the stream; when nothing happened for a while, a heartbeat."""
-        return self._driver.read(self.number, READ)
+        return self._driver.read(self.number, READ_BYTES)
 
     def close(self) -> None:
         """Ends captures, switches full row logging off, ends the session."""

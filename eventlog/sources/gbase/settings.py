@@ -8,7 +8,7 @@ from typing import Literal
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.secrets import SecretSettings
-from eventlog.sources.gbase.records import LARGEST
+from eventlog.sources.gbase.records import RECORD_BYTES
 from eventlog.sources.gbase.rows import Order
 from eventlog.sources.gbase.values import TextRules
 
@@ -30,7 +30,7 @@ class GBaseSettings(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fi
     trim: bool = False
     sizes: Order = "auto"
     dirty: bool = False
-    largest_record: int = LARGEST
+    largest_record: int = RECORD_BYTES
     skip_schemes: bool = False
     orphans: Literal["open", "skip"] = "open"
     unknown_rows: Literal["report", "fail"] = "report"

@@ -15,7 +15,7 @@ from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.linter.tables import SourceTable, SourceTables
 from eventlog.sources.linter.telling import grouped
 
-SHOWN: Final = 64
+SHOWN_BYTES: Final = 64
 """Hexadecimal digits of a part, and characters of a value, that a dump shows."""
 
 
@@ -124,7 +124,7 @@ def _oddity(action: Action | None, first: bytes, second: bytes) -> str | None:
 
 
 def _part(number: int, data: bytes, table: SourceTable | None, fault: str | None, action: Action | None) -> DumpedPart:
-    shown = shortened(data.hex(), SHOWN)
+    shown = shortened(data.hex(), SHOWN_BYTES)
     piece = number == 2 and action in BLOB_ACTIONS
     if table is None or table.layout is None or fault is not None or piece:
         return DumpedPart(number=number, size=len(data), bytes=shown)
@@ -137,7 +137,7 @@ def _part(number: int, data: bytes, table: SourceTable | None, fault: str | None
 
 
 def _shown(row: Row) -> dict[str, str | None]:
-    return {name: None if value is None else shortened(_text(value), SHOWN) for name, value in row.items()}
+    return {name: None if value is None else shortened(_text(value), SHOWN_BYTES) for name, value in row.items()}
 
 
 def _text(value: Value | tuple[Value, ...]) -> str:

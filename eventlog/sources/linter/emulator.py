@@ -22,7 +22,7 @@ from eventlog.core.model import Row, Value
 from eventlog.core.schema import Catalog, Column, Table, catalog_from_json
 from eventlog.sources.linter.layouts import RecordField, Type, record_fields
 from eventlog.sources.linter.operations import BLOB_ACTIONS, Action, Coding, typ_of
-from eventlog.sources.linter.rows import CAPACITY, QueueRow, oper_date
+from eventlog.sources.linter.rows import DATA_BYTES, QueueRow, oper_date
 from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.linter.tables import SourceTables
 
@@ -135,12 +135,12 @@ class LinterEmulator:
 def spread(first: bytes, second: bytes, lengths: Lengths) -> Sequence[tuple[int, int, bytes]]:
     """LEN1, LEN2 and DATA of each row that an operation's parts take; DATA has its fixed size."""
     joined = first + second
-    starts = range(0, max(len(joined), 1), CAPACITY)
+    starts = range(0, max(len(joined), 1), DATA_BYTES)
     if lengths == "totals":
-        found = [(len(first), len(second), joined[start : start + CAPACITY]) for start in starts]
+        found = [(len(first), len(second), joined[start : start + DATA_BYTES]) for start in starts]
     else:
-        found = [_own(joined[start : start + CAPACITY], len(first) - start) for start in starts]
-    return [(one, two, data.ljust(CAPACITY, b"\0") if data else b"") for one, two, data in found]
+        found = [_own(joined[start : start + DATA_BYTES], len(first) - start) for start in starts]
+    return [(one, two, data.ljust(DATA_BYTES, b"\0") if data else b"") for one, two, data in found]
 
 
 def _own(data: bytes, left: int) -> tuple[int, int, bytes]:

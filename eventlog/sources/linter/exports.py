@@ -21,7 +21,7 @@ from eventlog.sources.stream.transactions import Spill
 
 NULL: Final = "\\N"
 KINDS: Final = {".jsonl": "lines", ".ndjson": "lines", ".json": "lines", ".csv": "csv", ".parquet": "parquet"}
-CHUNK: Final = 1000
+CHUNK_ROWS: Final = 1000
 """Rows of a sorted run that are in memory at once."""
 
 Columns = Mapping[str, Any]
@@ -114,7 +114,7 @@ def _place(row: QueueRow) -> tuple[int, int]:
 def _written(spill: Spill[QueueRow], run: list[QueueRow]) -> list[int]:
     rows = iter(run)
     numbers = []
-    while chunk := list(islice(rows, CHUNK)):
+    while chunk := list(islice(rows, CHUNK_ROWS)):
         numbers.append(spill.write([(row.syslog_addr, row) for row in chunk]))
     return numbers
 
@@ -178,7 +178,7 @@ def _parquet(path: Path) -> Iterator[tuple[int, Columns]]:
     number = 0
     try:
         with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(CHUNK):
+            for batch in file.iter_batches(CHUNK_ROWS):
                 for record in batch.to_pylist():
                     number += 1
                     yield number, record

@@ -27,7 +27,7 @@ Report = Callable[[str], None]
 FAR: Final = dt.timedelta(hours=1)
 """How far back a later commit's time may lie before it is told; log files' numbers might be used again."""
 
-ROW_WEIGHT: Final = 600
+ROW_BYTES: Final = 600
 """Bytes that a queue row takes in memory beside its DATA."""
 
 _COMMIT, _ROLLBACK, _END = Action.COMMIT, Action.ROLLBACK, Action.END
@@ -112,7 +112,7 @@ class CommittedRows:
                 addr = row.syslog_addr
                 if addr < reached:
                     self._disordered.add(tx)
-                held.add(tx, addr, row, len(row.data) + ROW_WEIGHT)
+                held.add(tx, addr, row, len(row.data) + ROW_BYTES)
                 reached = addr
 
     def _ended(self, tx: int, row: QueueRow, action: Action) -> Iterator[Image] | None:

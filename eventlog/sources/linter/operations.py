@@ -14,7 +14,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from eventlog.core.errors import DataError
-from eventlog.sources.linter.rows import CAPACITY, QueueRow
+from eventlog.sources.linter.rows import DATA_BYTES, QueueRow
 
 Coding = Literal["table", "list", "auto"]
 
@@ -82,7 +82,7 @@ def typ_of(action: Action, coding: Coding) -> int:
     return {known: typ for typ, known in codes.items()}[action]
 
 
-MOST_TOTAL = 1 << 24
+TOTAL_BYTES = 1 << 24
 """More bytes than any operation can have; a length beyond it is damage, however many rows there are."""
 
 
@@ -103,7 +103,7 @@ def operation(rows: Sequence[QueueRow], *, pad: bool) -> Operation:
     row = rows[0]
     if len(rows) == 1 and not row.extdata and row.len1 >= 0 and row.len2 >= 0:
         end = row.len1 + row.len2
-        if end <= len(row.data) <= CAPACITY:  # nearly all there are
+        if end <= len(row.data) <= DATA_BYTES:  # nearly all there are
             return Operation(row, row.data[: row.len1], row.data[row.len1 : end])
     try:
         joined = continued(rows) if len(rows) > 1 or rows[0].extdata else rows
@@ -133,7 +133,7 @@ def parts(rows: Sequence[QueueRow], *, pad: bool) -> tuple[bytes, bytes]:
     """The two parts of an operation whose rows are all there."""
     if min([min(row.len1, row.len2) for row in rows]) < 0:
         raise DataError("LEN1 or LEN2 is negative.")
-    if max([row.len1 + row.len2 for row in rows]) > CAPACITY:
+    if max([row.len1 + row.len2 for row in rows]) > DATA_BYTES:
         return _by_totals(rows, pad=pad)
     cut = [_by_row(row, pad=pad) for row in rows]
     if len(cut) == 1:
@@ -161,7 +161,7 @@ def _checked(rows: list[QueueRow]) -> list[QueueRow]:
 
 
 def _meaning(row: QueueRow) -> tuple[object, ...]:
-    own = min(max(row.len1, 0) + max(row.len2, 0), CAPACITY)
+    own = min(max(row.len1, 0) + max(row.len2, 0), DATA_BYTES)
     return row.typ, row.rowid_src, row.tabnum_src, row.blobatr, row.len1, row.len2, row.data[:own]
 
 
@@ -170,9 +170,9 @@ def _by_totals(rows: Sequence[QueueRow], *, pad: bool) -> tuple[bytes, bytes]:
     if any((row.len1, row.len2) != (head.len1, head.len2) for row in rows):
         raise DataError("LEN1 and LEN2 are totals, and differ between the operation's rows.")
     total = head.len1 + head.len2
-    if total > min(CAPACITY * len(rows), MOST_TOTAL):
-        raise DataError(f"LEN1 + LEN2 is {total}, and {len(rows)} row(s) hold {CAPACITY * len(rows)} bytes at most.")
-    needed = [min(CAPACITY, max(total - CAPACITY * place, 0)) for place in range(len(rows))]
+    if total > min(DATA_BYTES * len(rows), TOTAL_BYTES):
+        raise DataError(f"LEN1 + LEN2 is {total}, and {len(rows)} row(s) hold {DATA_BYTES * len(rows)} bytes at most.")
+    needed = [min(DATA_BYTES, max(total - DATA_BYTES * place, 0)) for place in range(len(rows))]
     joined = b"".join([_filled(row.data, size, pad=pad) for row, size in zip(rows, needed, strict=True)])
     return joined[: head.len1], joined[head.len1 : total]
 

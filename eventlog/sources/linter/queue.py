@@ -22,7 +22,7 @@ from eventlog.sources.linter.rows import COLUMNS, QueueRow, queue_row, signed
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sql.queries import filled, split
 
-FETCHED: Final = 500
+FETCHED_ROWS: Final = 500
 """Rows that are asked for at once."""
 
 _half: Final = 1 << 63
@@ -108,7 +108,7 @@ class DriverSession:
             cursor = self._connection.cursor()
             try:
                 cursor.execute(statement)
-                while found := cursor.fetchmany(FETCHED):
+                while found := cursor.fetchmany(FETCHED_ROWS):
                     yield from found
             finally:
                 cursor.close()
@@ -136,10 +136,10 @@ class EngineSession:
         from sqlalchemy.exc import SQLAlchemyError
 
         with _in_our_words(SQLAlchemyError), self._engine.connect() as connection:
-            options = {"stream_results": True, "max_row_buffer": FETCHED}
+            options = {"stream_results": True, "max_row_buffer": FETCHED_ROWS}
             result = connection.execution_options(**options).exec_driver_sql(statement)
             try:
-                for found in result.partitions(FETCHED):
+                for found in result.partitions(FETCHED_ROWS):
                     yield from found
             finally:
                 result.close()
@@ -198,7 +198,7 @@ def _in_our_words(kind: type[Exception]) -> Iterator[None]:
         raise SourceError(f"LINTER's queue cannot be used: {said}.", may_pass=not lasting) from error
 
 
-WRITTEN: Final = 500
+WRITTEN_ROWS: Final = 500
 """Rows that are written at once."""
 
 
@@ -220,7 +220,7 @@ def fill_queue(engine: Any, rows: Iterable[QueueRow], table: str = "DISPATCH_QUE
     statement = text(queue_statement("insert", queue=table))
     rows, count = iter(rows), 0
     with engine.begin() as connection:
-        while chunk := [stored(row) for row in islice(rows, WRITTEN)]:
+        while chunk := [stored(row) for row in islice(rows, WRITTEN_ROWS)]:
             connection.execute(statement, chunk)
             count += len(chunk)
     return count

@@ -35,7 +35,7 @@ COLUMNS: Final = (
 
 BINARY: Final = frozenset({"OPER_DATE", "DATA"})
 TEXTS: Final = frozenset({"DBNODE", "DST_SERVER", "DST_OWNER", "DST_TABLE"})
-CAPACITY: Final = 3400
+DATA_BYTES: Final = 3400
 """How many bytes DATA holds."""
 
 EPOCH: Final = dt.datetime(1990, 1, 1)

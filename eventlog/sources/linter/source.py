@@ -15,7 +15,7 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.model import Captured, Image
 from eventlog.core.schema import Catalog
 from eventlog.sources.linter.former_marks import adopt_former_marks
-from eventlog.sources.linter.images import ROW_WEIGHT, CommittedRows, Report
+from eventlog.sources.linter.images import ROW_BYTES, CommittedRows, Report
 from eventlog.sources.linter.queue import Queue, QueueSession
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
@@ -23,7 +23,7 @@ from eventlog.sources.marks import FileMarks
 from eventlog.sources.stream.source import StreamPiece, StreamSource
 from eventlog.sources.stream.spill import spill_to
 
-MOST_ENDINGS: Final = 256
+ENDING_ROWS: Final = 256
 """Transactions that are read with one question, as long as they are small."""
 
 LARGE_IMAGES: Final = 2_000
@@ -54,7 +54,7 @@ class LinterReader:
         committed = self._committed
         committed.close()
         committed.begin = begin
-        most = MOST_ENDINGS
+        most = ENDING_ROWS
         while True:
             endings = self._queue.endings(committed.begin - 1, most)
             if not endings:
@@ -68,7 +68,7 @@ class LinterReader:
                     yield self._piece(made, made[-1].position[0], complete=made[-1].last)
             committed.begin = reached + 1
             yield self._piece((), reached, complete=True)  # the last of them may have been without images
-            most = max(1, most // 2) if count > LARGE_IMAGES else min(MOST_ENDINGS, most * 2)
+            most = max(1, most // 2) if count > LARGE_IMAGES else min(ENDING_ROWS, most * 2)
 
     def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
         """Takes off transactions of which everything was handled and nothing failed; also those that did nothing."""
@@ -123,7 +123,7 @@ class _Passed:
 
     def __iter__(self) -> Iterator[QueueRow]:
         for row in self._rows:
-            self.weight += len(row.data) + ROW_WEIGHT
+            self.weight += len(row.data) + ROW_BYTES
             self.at = row.syslog_addr
             yield row
 

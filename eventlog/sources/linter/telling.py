@@ -21,7 +21,7 @@ from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.linter.tables import DATA, SourceTable, SourceTables
 
 OPS: Final = {Action.DELETE: Op.DELETE, Action.INSERT: Op.ADD, Action.UPDATE: Op.MODIFY}
-SHOWN: Final = 80
+SHOWN_CHARACTERS: Final = 80
 """How many hexadecimal digits of a part a note shows; the image and the queue have all of them."""
 
 _INSERT, _UPDATE, _DELETE = Action.INSERT, Action.UPDATE, Action.DELETE
@@ -146,7 +146,11 @@ class Telling:
     ) -> Image:
         """What is left of an operation that cannot be read: its raw parts and why."""
         first, second = done.first.hex(), done.second.hex()
-        raw = f"{shortened(first, SHOWN)} | {shortened(second, SHOWN)}" if second else shortened(first, SHOWN)
+        raw = (
+            f"{shortened(first, SHOWN_CHARACTERS)} | {shortened(second, SHOWN_CHARACTERS)}"
+            if second
+            else shortened(first, SHOWN_CHARACTERS)
+        )
         row = done.row
         return Image(
             position=(commit, row.syslog_addr, 0),

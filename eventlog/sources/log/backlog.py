@@ -63,10 +63,10 @@ def backlog(log: Log) -> Backlog:
     return Backlog(by_status=by_status, other=other, oldest=number, oldest_time=time)
 
 
-WINDOW: Final = 60
+WINDOW_SECONDS: Final = 60
 """Seconds of which the rate speaks."""
 
-STEP: Final = 5
+STEP_SECONDS: Final = 5
 """Seconds that are counted together."""
 
 Pace = tuple[tuple[int, int], ...]
@@ -96,7 +96,7 @@ def write_pace(pace: Pace) -> str:
 
 def quickened(pace: Pace, rows: int, now: float) -> Pace:
     """The counts with rows that were settled now, and without those that are too old to be spoken of."""
-    step = int(now) // STEP * STEP
+    step = int(now) // STEP_SECONDS * STEP_SECONDS
     counts = dict(_recent(pace, now))
     counts[step] = counts.get(step, 0) + rows
     return tuple(sorted(counts.items()))
@@ -105,7 +105,7 @@ def quickened(pace: Pace, rows: int, now: float) -> Pace:
 def rate(pace: Pace, now: float) -> Rate:
     """How many rows the counts have for the time until now."""
     settled = sum(rows for _, rows in _recent(pace, now))
-    return Rate(rows=settled, seconds=WINDOW, per_second=settled / WINDOW)
+    return Rate(rows=settled, seconds=WINDOW_SECONDS, per_second=settled / WINDOW_SECONDS)
 
 
 def read_rate(connection: Connection, log: Log) -> Rate:
@@ -122,4 +122,4 @@ def database_seconds(connection: Connection, log: Log) -> float:
 
 def _recent(pace: Pace, now: float) -> Iterator[tuple[int, int]]:
     """The counts of the window; a clock that was set back has counts ahead of it, which count for nothing."""
-    return ((begin, rows) for begin, rows in pace if now - WINDOW < begin <= now)
+    return ((begin, rows) for begin, rows in pace if now - WINDOW_SECONDS < begin <= now)

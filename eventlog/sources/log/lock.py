@@ -221,7 +221,7 @@ class LogLock:
 
 _CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
-PARTS: Final = 3
+RENEWALS: Final = 3
 """It is renewed so many times while it lasts, and counts as fresh while such a part of it is left."""
 
 
@@ -252,7 +252,7 @@ class Lease:
     @property
     def fresh(self) -> bool:
         """Whether it is ours for a while yet, as far as is known without asking."""
-        return not self.lost and self._ends - seconds_up() > self._seconds / PARTS
+        return not self.lost and self._ends - seconds_up() > self._seconds / RENEWALS
 
     def renew(self) -> bool:
         """Renews it now; False when it was lost."""
@@ -273,7 +273,7 @@ class Lease:
         self._thread.join(self._seconds)
 
     def _run(self) -> None:
-        while not self._stopped.wait(self._seconds / PARTS):
+        while not self._stopped.wait(self._seconds / RENEWALS):
             try:
                 if self._alive() and not self.renew():
                     return

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
-LOOKAHEAD: Final = 32
+LOOKAHEAD_ROWS: Final = 32
 """Rows read past the limit to see whether the last object goes on; four times as many each time that it still does."""
 
 ROW_BYTES: Final = 500
@@ -98,7 +98,7 @@ class WaitingRows:
         """The first rows, and those after them that belong to the object of the last, as far as there is room."""
         identities = Identities(self._catalog)
         limit, plain = request.limit, self._plain(request.limit)
-        run, most = LOOKAHEAD, max(LOOKAHEAD, self._settings.share // ROW_BYTES)
+        run, most = LOOKAHEAD_ROWS, max(LOOKAHEAD_ROWS, self._settings.share // ROW_BYTES)
         while True:
             asked = limit + run if limit > 0 else ALL
             found = self._unseen(connection, request, asked, plain, passed, unread)

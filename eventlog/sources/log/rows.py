@@ -52,8 +52,8 @@ LENGTHS: Final = slice(9, 11)
 
 NO_LENGTHS: Final = (None, None)
 
-WITHOUT_LENGTHS: Final = 9
-WITH_TRANSACTION: Final = 12
+PLAIN_COLUMNS: Final = 9
+TRANSACTION_COLUMNS: Final = 12
 """The columns of rows that were read as they are, and of rows that say which transaction wrote them."""
 
 _lengths = itemgetter(LENGTHS)
@@ -106,9 +106,9 @@ def too_large(row: tuple[Any, ...], limit: int) -> str:
 def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
     """Rows of `waiting_rows`; nothing in them is judged here."""
     rows = list(rows)
-    if rows and len(rows[0]) == WITH_TRANSACTION:
+    if rows and len(rows[0]) == TRANSACTION_COLUMNS:
         return _of_transactions(rows)
-    if rows and len(rows[0]) == WITHOUT_LENGTHS:
+    if rows and len(rows[0]) == PLAIN_COLUMNS:
         rows = [(*row, None, None) for row in rows]
     return [
         Event(
@@ -207,7 +207,7 @@ def _can_be_told(table: str, key: str) -> bool:
 Held = list[tuple[int, str | None, str | None]]
 """record_id, table_name and table_key of held rows."""
 
-MOST_NOTED: Final = 10_000
+NOTED_ROWS: Final = 10_000
 """Of so many rows that have waited longest it is recorded which row they wait behind."""
 
 NEVER_HELD: Final = "-"
@@ -272,10 +272,10 @@ def read_held(connection: Connection, log: Log, mark: str | None) -> Held:
 
 def note_behind(connection: Connection, log: Log, numbers: Iterable[int]) -> None:
     """Records of rows that wait behind these ones, and have no record yet, which one; of others `explain` can tell."""
-    connection.execute(log.query("note_behind"), {"ids": id_list(sorted(set(numbers))), "most": MOST_NOTED})
+    connection.execute(log.query("note_behind"), {"ids": id_list(sorted(set(numbers))), "most": NOTED_ROWS})
 
 
-FAR: Final = 1.0
+FAR_SECONDS: Final = 1.0
 """Seconds beyond the longest wait from which on a wait is none that somebody asked for."""
 
 
@@ -325,7 +325,7 @@ def read_retries(connection: Connection, log: Log, numbers: Sequence[int], longe
         return Retries()
     found = log.rows(connection, log.query("retried_rows"), {"ids": id_list(numbers)})
     rows = [_retry(*row) for row in found]
-    far = [] if longest is None else [row.number for row in rows if row.seconds > longest + FAR]
+    far = [] if longest is None else [row.number for row in rows if row.seconds > longest + FAR_SECONDS]
     if not far:
         return Retries(rows=rows)
     connection.execute(log.query("attempts_sooner"), {"ids": id_list(far), "delay": longest})

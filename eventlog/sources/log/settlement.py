@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from eventlog.sql.log import Log
 
-LONG_RUN: Final = 64
+RUN_ROWS: Final = 64
 """From this length on a run of numbers without gaps is marked by its ends; shorter ones go into one list."""
 
 DELETED: Final = frozenset({Status.SUCCESS, Status.WARNING})
@@ -140,7 +140,7 @@ def _change(connection: Connection, log: Log, verb: str, numbers: Sequence[int],
     a run of consecutive numbers has no room for a row that is not in it, so only runs are marked by their ends.
     """
     stretches = runs(numbers)
-    long = [(first, last) for first, last in stretches if last - first + 1 >= LONG_RUN]
+    long = [(first, last) for first, last in stretches if last - first + 1 >= RUN_ROWS]
     for first, last in long:
         connection.execute(log.query(f"{verb}_run"), {**values, "first": first, "last": last})
     kept = set(stretches).difference(long)

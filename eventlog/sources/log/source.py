@@ -62,10 +62,10 @@ __all__ = ["LogSettings", "LogSource"]
 
 Notes = Mapping[str, str]
 
-MOST_MISSING: Final = 5_000
+MISSING_NUMBERS: Final = 5_000
 """Numbers that are looked for between the rows of a batch before reading ahead; more of them cost more than it saves."""
 
-OFTEN: Final = 30.0
+LATE_LOOK_SECONDS: Final = 30.0
 """Seconds between two looks for rows that have come behind others: it reads all that wait."""
 
 _STAY: Final = frozenset({Reason.RETRY, Reason.HELD})
@@ -156,7 +156,7 @@ class LogSource:
         stretches = sorted(run for batch in handed_out for run in runs(numbers_of(batch)))
         first, last = stretches[0][0], stretches[-1][1]
         between = [range(end + 1, start) for (_, end), (start, _) in pairwise(stretches)]
-        if sum(map(len, between)) > MOST_MISSING:
+        if sum(map(len, between)) > MISSING_NUMBERS:
             return Batch(events=())
         bounds = {"first": first, "last": last, "missing": id_list([*chain(*between)])}
         request = Request(limit=limit, room=room, among="among_ahead", bounds=bounds, alone=False)
@@ -221,7 +221,7 @@ class LogSource:
         """Records why rows wait that are not read because of others, now and then; what the mark says outlives us."""
         ahead = [*(row.number for row in self._retries.waiting), *self._holds.numbers()]
         self._waited = waited
-        if ahead and monotonic() - self._looked >= OFTEN:
+        if ahead and monotonic() - self._looked >= LATE_LOOK_SECONDS:
             self._looked = monotonic()
             if not waited:
                 self.marks.set(connection, BEHIND, "rows")

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from eventlog.sources.log.seen import SeenNumbers
     from eventlog.sql.log import Log
 
-SHORTEST: Final = 0.001
-LONGEST: Final = 0.15
+SHORTEST_SECONDS: Final = 0.001
+LONGEST_SECONDS: Final = 0.15
 """Seconds between two looks. A look takes about a millisecond of a core, so that idling costs less than a percent."""
 
-SHARE: Final = 10
+PAUSE_PART: Final = 10
 """A pause lasts a tenth of the time for which nothing has happened: that bounds both the delay and the effort."""
 
-FRUITLESS: Final = 0.5
+FRUITLESS_SECONDS: Final = 0.5
 """The pause after rows were seen that could not be read, for they wait behind others."""
 
 
-DEAR: Final = 0.005
+DEAR_SECONDS: Final = 0.005
 """Seconds from which on a look is dear: there are many rows that may not be read, and it passes over each of them."""
 
 PART: Final = 50
@@ -82,11 +82,11 @@ class Wakeup:
         if self._fruitless:
             self._fruitless = False
             reading = monotonic() - self._since  # it passes over rows that may be very many
-            notified = self._pause(min(max(FRUITLESS, SHARE * reading), seconds), stopped)
+            notified = self._pause(min(max(FRUITLESS_SECONDS, PAUSE_PART * reading), seconds), stopped)
         while (left := end - monotonic()) > 0 and not stopped.is_set():
             found = (notified or monotonic() >= self._next_look) and self._looked()
             if notified:
-                self._deaf_until = max(monotonic() + LONGEST, self._next_look)
+                self._deaf_until = max(monotonic() + LONGEST_SECONDS, self._next_look)
             if found:
                 self._fruitless = True  # until somebody says that there was work
                 self._since = monotonic()
@@ -100,7 +100,7 @@ class Wakeup:
         began = monotonic()
         found = self._anything()
         cost = monotonic() - began
-        self._next_look = monotonic() + PART * cost if cost > DEAR and not found else 0.0
+        self._next_look = monotonic() + PART * cost if cost > DEAR_SECONDS and not found else 0.0
         return found
 
     def _anything(self) -> bool:
@@ -141,7 +141,7 @@ class Wakeup:
 
 def pause(idle: float) -> float:
     """Seconds until the next look, when nothing has happened for so long."""
-    return min(max(idle / SHARE, SHORTEST), LONGEST)
+    return min(max(idle / PAUSE_PART, SHORTEST_SECONDS), LONGEST_SECONDS)
 
 
 def listening(log: Log) -> str | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from eventlog.sql.dialect import Dialect
 
-MANY: Final = 100
+MANY_KEYS: Final = 100
 """Keys from which on an answer is long; a statement for fewer is prepared, which saves more."""
 
 _integer = re.compile(r"[+-]?[0-9]{1,19}").fullmatch
@@ -61,7 +61,7 @@ class ArrayLookup:
             **lookup_holes(dialect, question, self, [form.as_text for form in forms], spell=in_text),
         )
         values = {f"k{place}": _array(array) for place, array in enumerate(arrays)}
-        ask = fetched_at_once if len(numbers) >= MANY else fetched
+        ask = fetched_at_once if len(numbers) >= MANY_KEYS else fetched
         return ask(connection, sql_text(query), {"n": _array(numbers), **values})
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:

@@ -6,7 +6,7 @@ from threading import Barrier, Event, Lock, Thread
 
 import pytest
 
-from eventlog.admin.refresh.gate import PATIENCE, Gate
+from eventlog.admin.refresh.gate import LOOK_SECONDS, Gate
 from eventlog.admin.refresh.loads import RefreshPace
 
 CHUNK = 5
@@ -60,7 +60,7 @@ def test_what_others_are_writing_counts_as_if_it_waited() -> None:
     gate = Gate(RefreshPace(chunk=CHUNK, backlog=8), lambda _: 0, leave)
     assert [gate.enter(), gate.enter(), pauses] == [True, True, []]
     assert gate.enter()
-    assert pauses == [PATIENCE]
+    assert pauses == [LOOK_SECONDS]
 
 
 def test_without_a_bound_nobody_looks() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.admin.archive import COLUMNS, Archive, archived
-from eventlog.admin.rows import LETTERS, PROCESSED, Choice, read_age, read_runs_of_ids
+from eventlog.admin.rows import MOST_LETTERS, PROCESSED, Choice, read_age, read_runs_of_ids
 from eventlog.cli.log import check_letters
 from eventlog.core.errors import ConfigError, UsageError
 
@@ -54,10 +54,10 @@ def test_letters_are_told_once_each_and_not_more_than_a_query_takes() -> None:
             check_letters(letters)
 
 
-@given(st.text("NSWEFX", max_size=LETTERS))
+@given(st.text("NSWEFX", max_size=MOST_LETTERS))
 def test_a_query_gets_every_letter_and_no_other(letters: str) -> None:
     parameters = Choice(letters=letters).parameters()
-    given = {parameters[f"letter_{place}"] for place in range(1, LETTERS + 1)}
+    given = {parameters[f"letter_{place}"] for place in range(1, MOST_LETTERS + 1)}
     assert given == (set(letters) or {"?"})
     assert parameters["any_status"] == int(not letters)
 

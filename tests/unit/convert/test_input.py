@@ -88,8 +88,8 @@ def test_csv_tells_null_from_empty_and_reads_quotes(
 
 @pytest.mark.parametrize("block", [1, 50, 1 << 20])
 def test_records_may_lie_across_blocks(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.convert.csvtext.BLOCK", block)
-    monkeypatch.setattr("eventlog.convert.jsonlines.BLOCK", block)
+    monkeypatch.setattr("eventlog.convert.csvtext.BLOCK_BYTES", block)
+    monkeypatch.setattr("eventlog.convert.jsonlines.BLOCK_BYTES", block)
     rows = [log_row(number, new_value=f'é "{number}"\n,', old_value="x" * number) for number in range(40)]
     assert without_problem(rows_of(write_csv(tmp_path / "a.csv", rows))) == rows
     assert without_problem(rows_of(write_lines(tmp_path / "b.jsonl", rows))) == rows

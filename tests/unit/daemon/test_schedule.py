@@ -15,7 +15,7 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.daemon import rest
 from eventlog.daemon.rest import CycleWait
-from eventlog.sources.log.wakeup import LONGEST, SHORTEST, pause
+from eventlog.sources.log.wakeup import LONGEST_SECONDS, SHORTEST_SECONDS, pause
 
 DAY = dt.datetime(2026, 3, 29)
 moments = st.datetimes(dt.datetime(2020, 1, 1), dt.datetime(2030, 1, 1))
@@ -81,12 +81,12 @@ def test_waits_double() -> None:
 
 @given(st.floats(0, 1e9))
 def test_pauses_are_a_tenth_of_the_idle_time_within_bounds(idle: float) -> None:
-    assert SHORTEST <= pause(idle) <= LONGEST
-    assert pause(idle) in (SHORTEST, LONGEST, idle / 10)
+    assert SHORTEST_SECONDS <= pause(idle) <= LONGEST_SECONDS
+    assert pause(idle) in (SHORTEST_SECONDS, LONGEST_SECONDS, idle / 10)
 
 
 def test_by_time_of_day_it_waits_for_the_wall_clock_and_notices_that_it_jumped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest, "LOOK_UP", 0.01)
+    monkeypatch.setattr(rest, "LOOK_SECONDS", 0.01)
     looked: list[int] = []
 
     def wall() -> dt.datetime:
@@ -116,7 +116,7 @@ def test_it_rests_until_rows_are_offered_again(
 
 
 def test_a_rest_ends_when_it_is_told_to_and_shows_life_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest, "LOOK_UP", 0.01)
+    monkeypatch.setattr(rest, "LOOK_SECONDS", 0.01)
     stopped = Flag()
     signs: list[int] = []
 

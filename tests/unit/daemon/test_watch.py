@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError, SinkError, SourceError
 from eventlog.core.model import Status
 from eventlog.daemon.endpoint import Endpoint, read_address
-from eventlog.daemon.health import SILENCE, health, ready
+from eventlog.daemon.health import SILENCE_SECONDS, health, ready
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.metrics import metrics
 from eventlog.daemon.systemd import Systemd
@@ -81,7 +81,7 @@ def test_a_publisher_that_nobody_asks_does_not_load_what_writes_metrics() -> Non
         ("starting", 0, 200, 503),
         ("failing", 0, 200, 503),
         ("stopping", 0, 200, 503),
-        ("publishing", SILENCE, 503, 503),
+        ("publishing", SILENCE_SECONDS, 503, 503),
     ],
 )
 def test_health_is_about_life_and_readiness_about_work(

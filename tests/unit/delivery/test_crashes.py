@@ -116,8 +116,8 @@ def test_what_is_at_an_output_covers_every_event_once(
     ]
     pipeline = Pipeline(source=source, reader=rows, catalog=CATALOG, outputs=outputs, options=Options())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delivery, "CHUNK", chunk)
-        patch.setattr(delivery, "ANSWERED_CHUNK", chunk)
+        patch.setattr(delivery, "CHUNK_DOCUMENTS", chunk)
+        patch.setattr(delivery, "ANSWERED_DOCUMENTS", chunk)
         broken = 0
         for trouble in troubles:
             broken += _attempt(pipeline, source, sinks, trouble)

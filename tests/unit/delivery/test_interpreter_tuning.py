@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from eventlog.delivery.lanes import SELDOM, TURN, InterpreterPace, haste
+from eventlog.delivery.lanes import COLLECT_VALUES, TURN_SECONDS, InterpreterPace, haste
 
 
 def same(pace: InterpreterPace, other: InterpreterPace) -> bool:
@@ -19,8 +19,8 @@ def same(pace: InterpreterPace, other: InterpreterPace) -> bool:
 def test_things_are_afterwards_as_they_were() -> None:
     before = InterpreterPace.now()
     with haste():
-        assert sys.getswitchinterval() == pytest.approx(TURN)
-        assert gc.get_threshold()[0] == SELDOM
+        assert sys.getswitchinterval() == pytest.approx(TURN_SECONDS)
+        assert gc.get_threshold()[0] == COLLECT_VALUES
     assert same(InterpreterPace.now(), before)
 
 
@@ -37,7 +37,7 @@ def test_of_two_it_does_not_matter_who_ends_first(first: int) -> None:
 
 
 def test_who_asked_for_more_haste_or_for_no_garbage_collection_keeps_it() -> None:
-    quicker = InterpreterPace(turn=TURN / 10, thresholds=(0, 10, 10))
+    quicker = InterpreterPace(turn=TURN_SECONDS / 10, thresholds=(0, 10, 10))
     assert quicker.hastened() == quicker
-    lazier = InterpreterPace(turn=TURN, thresholds=(SELDOM * 2, 10, 10))
+    lazier = InterpreterPace(turn=TURN_SECONDS, thresholds=(COLLECT_VALUES * 2, 10, 10))
     assert lazier.hastened() == lazier

@@ -275,6 +275,6 @@ def test_plans_are_as_long_as_there_are_lanes() -> None:
 
 
 def test_what_was_taken_before_stays_told_when_nothing_more_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.delivery.output.ANSWERED_CHUNK", 1)
+    monkeypatch.setattr("eventlog.delivery.output.ANSWERED_DOCUMENTS", 1)
     made = delivered("abcd", LanedSink(2, fated(_3=Status.NEW, _4=Status.NEW)))
     assert made.taken == ("2", (2,))

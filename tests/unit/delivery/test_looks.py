@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Event, Outcome, Outcomes, Reason, Status
 from eventlog.delivery import read_ahead
-from eventlog.delivery.read_ahead import AGAIN, Looks, ReadAhead, causes_of
+from eventlog.delivery.read_ahead import AGAIN_SECONDS, Looks, ReadAhead, causes_of
 from tests.support.memory import MemorySink, event, inserts
 from tests.unit.delivery.test_read_ahead import Queue, relay
 
@@ -34,7 +34,7 @@ def test_a_look_holds_for_a_while_and_for_what_caused_it(clock: Clock) -> None:
     assert found.cover({cause})
     assert not found.cover({cause, other})
     assert not found.cover(set()), "nothing is wrong, so there is nothing to forgive"
-    clock.now += AGAIN
+    clock.now += AGAIN_SECONDS
     assert not found.cover({cause})
     found.note({other})
     assert found.cover({other})

@@ -160,7 +160,7 @@ def test_objects_keep_their_order_and_answers_count_once(
         source=log, reader=None, catalog=CATALOG, outputs=[output], options=Options(), strictness=strictness
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delivery, "ANSWERED_CHUNK", chunk)
+        patch.setattr(delivery, "ANSWERED_DOCUMENTS", chunk)
         rounds(pipeline, log, sink)
     assert sink.wrong == []
     assert log.letters.keys() == sink.final.keys()

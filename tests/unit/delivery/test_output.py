@@ -163,7 +163,7 @@ def test_what_an_answer_stops(status: Status, strictness: Strictness, sent: list
 
 
 def test_what_was_held_comes_before_what_was_planned_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "ANSWERED_CHUNK", 2)
+    monkeypatch.setattr(delivery, "ANSWERED_DOCUMENTS", 2)
     source, sink = MemorySource([], of_objects(1, 1, 2, 1)), AskingSink({1: Status.NEW})
     sink.fails_at = "3"
     with pytest.raises(SinkError):
@@ -325,7 +325,7 @@ def test_a_note_that_cannot_be_read_is_told_and_not_guessed() -> None:
 
 
 def test_what_was_superseded_by_what_is_published_already_is_settled_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "CHUNK", 1)
+    monkeypatch.setattr(delivery, "CHUNK_DOCUMENTS", 1)
     events = [event(1), event(2, Kind.UPDATE_ROW_BACK, column=None), event(3, key="idu=2")]
     source, sink = MemorySource([], events), MemorySink([], fails_at="3")
     with pytest.raises(SinkError):

@@ -132,7 +132,7 @@ def test_without_an_answer_the_rules_have_the_last_word() -> None:
 
 @pytest.mark.parametrize("count, sizes", [(1, [1]), (3, [3]), (4, [3, 1]), (6, [3, 3]), (7, [3, 3, 1])])
 def test_documents_come_in_chunks_and_in_order(monkeypatch: pytest.MonkeyPatch, count: int, sizes: list[int]) -> None:
-    monkeypatch.setattr(delivery, "CHUNK", 3)
+    monkeypatch.setattr(delivery, "CHUNK_DOCUMENTS", 3)
     log: Log = []
     sink = MemorySink(log)
     report = around(MemorySource(log, inserts(count)), sink).go_round()

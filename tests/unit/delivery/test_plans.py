@@ -104,7 +104,7 @@ def planned(notes: Mapping[str, str], output: str = "out 0") -> list[str]:
 
 
 def test_a_repeat_comes_under_the_former_plan_and_what_is_new_under_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "CHUNK", 2)
+    monkeypatch.setattr(delivery, "CHUNK_DOCUMENTS", 2)
     source, sink = MemorySource([], inserts(5)), PlanningSink(fails_at="4")
     with pytest.raises(SinkError):
         pipeline(source, sink).go_round()
@@ -143,7 +143,7 @@ def test_what_an_output_has_planned_is_not_forgotten_while_another_one_notes() -
 
 
 def test_after_an_answer_that_stops_nothing_more_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "ANSWERED_CHUNK", 2)
+    monkeypatch.setattr(delivery, "ANSWERED_DOCUMENTS", 2)
     source = Noting(values(3, 3))
     pipeline(source, Receiver(later=1), answers=True).go_round()
     assert [planned(notes) for notes in source.history] == [["1", "2"], ["1"]]
@@ -152,7 +152,7 @@ def test_after_an_answer_that_stops_nothing_more_is_planned(monkeypatch: pytest.
 
 
 def test_killed_after_a_retry_it_goes_on_in_the_order_of_each_object(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "ANSWERED_CHUNK", 4)
+    monkeypatch.setattr(delivery, "ANSWERED_DOCUMENTS", 4)
     source, sink = Noting(values(10, 3)), Receiver(later=3)
     source.dies = True
     with pytest.raises(KeyboardInterrupt):
@@ -168,7 +168,7 @@ def test_killed_after_a_retry_it_goes_on_in_the_order_of_each_object(monkeypatch
 
 def test_several_plans_that_wait_are_all_noted_until_each_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """By object the rest goes on under plans of its own; a failure then finds documents of several plans that wait."""
-    monkeypatch.setattr(delivery, "ANSWERED_CHUNK", 1)
+    monkeypatch.setattr(delivery, "ANSWERED_DOCUMENTS", 1)
 
     class Twice(Receiver):
         def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
@@ -312,7 +312,7 @@ def test_a_held_row_that_a_target_certainly_lacks_is_planned_anew() -> None:
 
 
 def test_documents_of_many_plans_that_wait_stay_planned_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "ANSWERED_CHUNK", 1)
+    monkeypatch.setattr(delivery, "ANSWERED_DOCUMENTS", 1)
 
     class Busy(MemorySink):
         """Takes nothing of five objects yet, and fails at a sixth."""
@@ -369,7 +369,7 @@ def test_documents_are_staged_while_their_plan_is_noted_and_not_once_an_answer_h
 
     by_object, sink = Strictness(on_retry="object"), Staging()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delivery, "ANSWERED_CHUNK", 1)
+        patch.setattr(delivery, "ANSWERED_DOCUMENTS", 1)
         pipeline(Noting(inserts(3)), sink, answers=True, strictness=by_object).go_round()
     assert sink.staged == [["1"]]
     assert [ids for _, ids in sink.plans] == [["1"], ["2"], ["3"]]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document
-from eventlog.sinks.files import LONGEST, FileSink, document_id, file_name
+from eventlog.sinks.files import NAME_BYTES, FileSink, document_id, file_name
 from tests.support.sinks import opened
 
 identities = st.one_of(st.text(st.characters(codec=None)), st.text("aA.%~0/", max_size=6), st.text("é", min_size=60))
@@ -27,7 +27,7 @@ def document(identity: str, body: bytes = b"<nds/>") -> Document:
 def test_names_are_safe_and_lead_back_to_the_id(identity: str) -> None:
     name = file_name(identity)
     assert set(name) <= set("0123456789abcdefghijklmnopqrstuvwxyz._-%~")
-    assert 1 <= len(name) <= LONGEST
+    assert 1 <= len(name) <= NAME_BYTES
     assert not name.startswith(".")
     assert document_id(name) == (None if "~" in name else identity)
 

@@ -14,7 +14,7 @@ import pytest
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Document, Op, RowId
 from eventlog.delivery.output import Delivery, Output, Piece, Strictness
-from eventlog.sinks.files import GROUP, FileSink
+from eventlog.sinks.files import GROUP_DOCUMENTS, FileSink
 from eventlog.sources.notes import Progress
 from tests.support.memory import OneEach
 from tests.support.sinks import opened
@@ -74,7 +74,7 @@ def test_what_is_not_wanted_after_all_leaves_nothing_behind(sink: FileSink, tmp_
 
 
 def test_more_than_are_flushed_together_are_not_staged(sink: FileSink, tmp_path: Path) -> None:
-    sink.stage(documents(*range(GROUP + 1)))
+    sink.stage(documents(*range(GROUP_DOCUMENTS + 1)))
     assert hidden(tmp_path) == 0
 
 

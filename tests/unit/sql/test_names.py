@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sql.names import KEY_ENDING, LONGEST, LogNames
+from eventlog.sql.names import KEY_ENDING, NAME_BYTES, LogNames
 
 logs = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 
@@ -19,8 +19,8 @@ def test_companions_are_called_after_the_log() -> None:
 @given(log=logs)
 def test_a_companions_name_fits_into_a_database_that_takes_thirty_bytes(log: str) -> None:
     names = LogNames(table=log)
-    assert all(len(name.encode()) <= LONGEST for name in (names.outcomes, names.marks))
-    assert len((names.version + KEY_ENDING).encode()) <= LONGEST
+    assert all(len(name.encode()) <= NAME_BYTES for name in (names.outcomes, names.marks))
+    assert len((names.version + KEY_ENDING).encode()) <= NAME_BYTES
     assert len({names.outcomes, names.marks, names.version}) == 3
 
 

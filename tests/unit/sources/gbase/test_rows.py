@@ -123,7 +123,7 @@ def test_a_row_of_another_table_comes_between_the_halves_of_an_update() -> None:
 
 
 def test_a_transaction_of_very_many_rows_is_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.sources.gbase.images.PIECE", 2)
+    monkeypatch.setattr("eventlog.sources.gbase.images.PIECE_IMAGES", 2)
     found = read(table_record(T1) + begin(1), *[insert(seq, seq) for seq in range(2, 9)], commit(9))
     assert [(one.after or {})["c1"] for one in found] == list(range(2, 9))
     assert [one.last for one in found] == [False] * 6 + [True]

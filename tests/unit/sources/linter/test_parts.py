@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eventlog.sources.linter.emulator import Lengths, spread
 from eventlog.sources.linter.operations import Operation, operation
-from eventlog.sources.linter.rows import CAPACITY, QueueRow
+from eventlog.sources.linter.rows import DATA_BYTES, QueueRow
 from tests.support.linter import NEW, OLD, row
 
 
@@ -102,7 +102,7 @@ def test_negative_lengths_are_damage(len1: int, len2: int) -> None:
 
 @pytest.mark.parametrize("len1", [3401, 2**31 - 1])
 def test_lengths_that_no_row_can_hold_are_damage(len1: int) -> None:
-    assert "1 row(s) hold 3400 bytes at most" in fault([row(len1=len1, len2=0, data=bytes(CAPACITY))])
+    assert "1 row(s) hold 3400 bytes at most" in fault([row(len1=len1, len2=0, data=bytes(DATA_BYTES))])
 
 
 def test_truncated_data_is_an_error_unless_zeros_may_be_put_back() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sources.log.backlog import STEP, WINDOW, Pace, quickened, rate, read_pace, write_pace
+from eventlog.sources.log.backlog import STEP_SECONDS, WINDOW_SECONDS, Pace, quickened, rate, read_pace, write_pace
 
 SETTLED = st.lists(st.tuples(st.integers(0, 400), st.integers(1, 10_000)), max_size=40).map(sorted)
 
@@ -21,17 +21,17 @@ def paced(settled: list[tuple[int, int]]) -> Pace:
 def test_what_the_window_holds_is_counted_whole_and_what_is_older_is_not(settled: list[tuple[int, int]]) -> None:
     now = settled[-1][0] if settled else 0
     pace = paced(settled)
-    certain = sum(rows for at, rows in settled if at > now - WINDOW + STEP)
-    possible = sum(rows for at, rows in settled if at > now - WINDOW)
+    certain = sum(rows for at, rows in settled if at > now - WINDOW_SECONDS + STEP_SECONDS)
+    possible = sum(rows for at, rows in settled if at > now - WINDOW_SECONDS)
     assert certain <= rate(pace, now).rows <= possible
-    assert len(pace) <= WINDOW // STEP + 1
+    assert len(pace) <= WINDOW_SECONDS // STEP_SECONDS + 1
     assert read_pace(write_pace(pace)) == pace
 
 
 def test_the_rate_is_told_with_its_window() -> None:
     pace = paced([(1000, 300), (1030, 300)])
     found = rate(pace, 1031.0)
-    assert (found.rows, found.seconds, found.per_second) == (600, WINDOW, 10.0)
+    assert (found.rows, found.seconds, found.per_second) == (600, WINDOW_SECONDS, 10.0)
     assert rate(pace, 1075.0).rows == 300
     assert rate(pace, 2000.0).per_second == 0.0
 

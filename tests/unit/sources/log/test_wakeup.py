@@ -8,7 +8,15 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.sources.log import wakeup
-from eventlog.sources.log.wakeup import DEAR, FRUITLESS, LONGEST, PART, SHORTEST, Wakeup, pause
+from eventlog.sources.log.wakeup import (
+    DEAR_SECONDS,
+    FRUITLESS_SECONDS,
+    LONGEST_SECONDS,
+    PART,
+    SHORTEST_SECONDS,
+    Wakeup,
+    pause,
+)
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import installed
 
@@ -59,8 +67,8 @@ def log(sqlite: Engine) -> Log:
 
 
 def test_pauses_grow_with_the_time_for_which_nothing_happened() -> None:
-    assert (pause(0.0), pause(1000.0)) == (SHORTEST, LONGEST)
-    assert SHORTEST < pause(0.5) < LONGEST
+    assert (pause(0.0), pause(1000.0)) == (SHORTEST_SECONDS, LONGEST_SECONDS)
+    assert SHORTEST_SECONDS < pause(0.5) < LONGEST_SECONDS
 
 
 def test_cheap_looks_are_made_again_and_again_until_one_finds_something(time: Time, log: Log) -> None:
@@ -93,7 +101,7 @@ def test_a_flood_of_notifications_costs_a_bounded_number_of_looks(time: Time, lo
     looking._active = 0.0
     while time.now < 1060.0:
         assert not looking.wait(1.0, time)
-    apart = LONGEST if cost < DEAR else PART * cost
+    apart = LONGEST_SECONDS if cost < DEAR_SECONDS else PART * cost
     assert len(looking.noises) <= 60 / apart + 2
     assert len(looking.looks) <= 2 * 60 / apart + 2
     assert len(looking.looks) >= 60 / apart / 2
@@ -111,4 +119,4 @@ def test_a_flood_does_not_make_rows_be_read_again_and_again_that_cannot_be_read(
     looking._channel = "LISTEN event_log"
     while time.now < 1060.0:
         assert looking.wait(1.0, time)
-    assert len(looking.looks) <= 2 * 60 / FRUITLESS + 2
+    assert len(looking.looks) <= 2 * 60 / FRUITLESS_SECONDS + 2

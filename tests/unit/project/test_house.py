@@ -1,0 +1,108 @@
+"""The house rules of the package as a whole: how many rooms it has, and that a name means one thing."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+PACKAGE = ROOT / "eventlog"
+FILES = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "spark" / "eventlog_spark").rglob("*.py")])
+UNITS = frozenset(
+    (
+        *(
+            "BATCHES",
+            "BITS",
+            "BUCKETS",
+            "BYTES",
+            "CHANGES",
+            "CHARACTERS",
+            "COLUMNS",
+            "CONNECTIONS",
+            "DIGITS",
+            "DOCUMENTS",
+        ),
+        *("EVENTS", "GAPS", "IMAGES", "INTERVALS", "JOBS", "KEYS", "LANES", "LEASES", "LETTERS", "LOOKS", "MESSAGES"),
+        *(
+            "NOTES",
+            "NUMBERS",
+            "PIXELS",
+            "PLACES",
+            "PROBES",
+            "RANGES",
+            "RENEWALS",
+            "ROWS",
+            "SECONDS",
+            "SLOTS",
+            "SPELLINGS",
+        ),
+        *("TABLES", "TASKS", "THREADS", "VALUES", "LABELS"),
+    )
+)
+CODES = frozenset(
+    (
+        *("OK", "EX_USAGE", "EX_DATA", "EX_UNAVAILABLE", "EX_TRY_AGAIN", "EX_CONFIG", "INTERRUPTED"),
+        *("M_TRIM_THRESHOLD", "M_MMAP_THRESHOLD", "M_ARENA_MAX"),
+        *(
+            "SCHEME",
+            "MAJOR",
+            "POSITION_GONE",
+            "FIRST_SEQ",
+            "START_TIME",
+            "FIRST_ADDRESS",
+            "BEHIND",
+            "FIRST_VERSION",
+            "FIRST_PAIRS",
+        ),
+        *("DEFAULT_PORT", "OLDEST", "ROWS", "NOTES", "TABLES"),
+    )
+)
+"""Numbers that are no quantity: exit codes, codes and first places of formats, settings of a library, versions."""
+ENDS = frozenset(("LARGEST_NUMBER", "EVER", "NEVER", "ALL", "BEYOND", "LARGEST", "POSITION_LIMIT", "MAX_EXPONENT"))
+"""Numbers beyond all others."""
+
+
+def test_the_package_has_few_rooms() -> None:
+    folders = [folder for folder in PACKAGE.iterdir() if (folder / "__init__.py").exists()]
+    files = [file for file in PACKAGE.iterdir() if file.is_file()]
+    assert len(folders) <= 13
+    assert len(files) <= 4
+
+
+def test_a_class_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = defaultdict(list)
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(str(file.relative_to(ROOT)))
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}
+
+
+def test_a_number_ends_in_its_unit() -> None:
+    without = [(str(file.relative_to(ROOT)), name) for file in FILES for name in _numbers(file) if not _has_unit(name)]
+    assert without == []
+
+
+def _has_unit(name: str) -> bool:
+    plain = name.strip("_")
+    last = plain.rpartition("_")[2]
+    return last in UNITS or last == "PART" or name.startswith("_") or plain in CODES or plain in ENDS
+
+
+def _numbers(file: Path) -> list[str]:
+    """Constants of a module whose value is a number, or numbers that are reckoned with."""
+    found: list[str] = []
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if isinstance(target, ast.Name) and target.id.isupper() and _is_number(getattr(node, "value", None)):
+            found.append(target.id)
+    return found
+
+
+def _is_number(node: ast.expr | None) -> bool:
+    if isinstance(node, ast.BinOp):
+        return _is_number(node.left) and _is_number(node.right)
+    if isinstance(node, ast.UnaryOp):
+        return _is_number(node.operand)
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
