@@ -159,10 +159,10 @@ class Publisher:
         while not self.stopped.is_set():
             try:
                 report = self.run_once(ahead=True) if self._seated() else None
+                self._recovered()  # who stands by has reached the database, and knows nothing else to be wrong
                 if report is None:
                     self._rest.for_seconds(STANDBY_SECONDS)
                     continue
-                self._recovered()
                 yield report
                 if self.is_over(report):
                     return

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, create_engine, text
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Edit, Op, Outcome, Reason, Status
@@ -262,6 +262,17 @@ def test_what_an_older_eventlog_made_gets_its_new_columns_and_is_gone_on_with(en
     opened(again, tenure(2)).write([second], "a")
     assert [row[0] for row in rows(engine, DATA)] == ["I", "B", "U"]
     assert rows(engine, "SELECT source_log, epoch, plan_id FROM eventlog_position") == [("log-of-tests", 2, "a")]
+
+
+def test_who_takes_over_does_not_stumble_over_connections_that_the_server_has_ended(postgresql: Engine) -> None:
+    """A server that was started anew has ended them all, those of a publisher that stood by too."""
+    ours = sink(create_engine(postgresql.url))
+    ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+    found = rows(postgresql, f"{ended} WHERE datname = current_database() AND pid <> pg_backend_pid()")
+    assert found[0][0] > 0
+    opened(ours, tenure(2)).write(documents(ADD), "a")
+    assert len(rows(postgresql, DATA)) == 1
+    ours.close()
 
 
 def test_change_tables_of_another_log_are_left_alone(engine: Engine) -> None:

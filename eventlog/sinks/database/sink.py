@@ -73,7 +73,12 @@ class DatabaseSink:
         return SinkCapabilities(has=self.has)
 
     def open(self, tenure: Tenure | None) -> None:
-        """Takes the task over, and learns how far it is."""
+        """Takes the task over, and learns how far it is.
+
+        Connections of a former time are closed: the server may have been started anew since, and the first one that is
+        used would fail.
+        """
+        self._engine.dispose()
         self._prepare()
         self._evolution.forget()
         self._converting = tenure is None

@@ -22,6 +22,9 @@ PATIENCE: Final = 60.0
 DEATH_SIGNAL: Final = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
 
+WRITERS_BYTE: Final = 120
+"""The byte of an SQLite file's `-shm` that whoever writes has locked, where there is a write-ahead log."""
+
 TAKEN: Final = frozenset({"seat_taken", "lock_taken"})
 NOT_TAKEN: Final = frozenset({"standing_by", "seat_lost", "lock_lost", "stopped"})
 _numbers = count(1)
@@ -93,12 +96,21 @@ class Command:
             os.kill(self.process.pid or 0, number)
 
     def freeze(self) -> None:
+        """Returns when it does nothing any more: until then it may take locks or give them back."""
         self.frozen = True
         self.tell(signal.SIGSTOP)
+        within(lambda: not self.alive or self._state() == "T", 5, pause=0.002)
 
     def wake(self) -> None:
         self.tell(signal.SIGCONT)
         self.frozen = False
+
+    def _state(self) -> str:
+        """One letter for what the process does, as the system calls it."""
+        try:
+            return Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+        except OSError:
+            return ""
 
     def end(self, patience: float = PATIENCE) -> int | None:
         """Its exit code; None when it does not end."""
@@ -108,6 +120,23 @@ class Command:
     def kill(self) -> None:
         self.tell(signal.SIGKILL)
         self.process.join(PATIENCE)
+
+
+def has_locked(pid: int | None, database: Path) -> bool:
+    """Whether this process has locked an SQLite file against other writers.
+
+    The system's list of locks says it. A connection that tried would find the lock of any other writer as well.
+    """
+    inode = Path(f"{database}-shm").stat().st_ino
+    for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+        _, kind, *rest = line.split()  # of locks that are waited for the second field is an arrow
+        if kind != "POSIX" or rest[1] != "WRITE":
+            continue
+        holder, file, first, last = rest[2:]
+        mine = int(holder) == pid and int(file.rpartition(":")[2]) == inode
+        if mine and int(first) <= WRITERS_BYTE and (last == "EOF" or int(last) >= WRITERS_BYTE):
+            return True
+    return False
 
 
 def within(condition: Callable[[], object], seconds: float = PATIENCE, pause: float = 0.02) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +23,7 @@ TRIES: Final = 20
 class Team:
     """Two publishers of one log. `config` writes a configuration and gives the file; `cut` cuts the sessions of one.
 
-    `writable` says whether others can write to the log's database now.
+    `locks` says whether nobody else can write to the log's database because of one.
     """
 
     def __init__(
@@ -31,13 +31,13 @@ class Team:
         config: Callable[[str], Path],
         start: Callable[[Path], Command],
         cut: Callable[[Command], None],
-        writable: Callable[[], bool],
+        locks: Callable[[Command], bool],
         dice: random.Random,
     ) -> None:
         self._config = config
         self._start = start
         self.cut = cut
-        self.writable = writable
+        self.locks = locks
         self.dice = dice
         self.members: list[Command] = []
         self.found: list[Finding] = []
@@ -75,27 +75,36 @@ class Team:
         self.found.append(Finding(what=f"nobody took over from one that was {what}"))
         return False
 
-    def leave(self, former: Command) -> None:
-        """Another one takes the place of one that has ended."""
-        self.members.remove(former)
-        self.grow()
+    def shrink(self) -> None:
+        """Leaves one, the one that publishes if there is such a one; where there is none, one is started."""
+        stays = self.active() or next(iter(self.members), None)
+        self._end([one for one in self.members if one is not stays])
+        self.grow(1)
 
-    def fallen(self) -> None:
+    def leave(self, former: Command, size: int = 2) -> None:
+        """Another one takes the place of one that has ended, if there are fewer than so many."""
+        self.members.remove(former)
+        self.grow(size)
+
+    def fallen(self, size: int = 2) -> None:
         """Notes who has ended though nobody asked for it, and replaces them."""
         for one in [one for one in self.members if not one.alive]:
             if not one.asked:
                 why = f"exit code {one.process.exitcode}: {one.said}"
                 self.found.append(Finding(what=f"{one.name} ended by itself", why=why))
-            self.leave(one)
+            self.leave(one, size)
 
     def end(self) -> None:
         """Ends all politely, those who stand by first."""
-        for one in sorted(self.members, key=lambda member: bool(member.holds)):
+        self._end(sorted(self.members, key=lambda member: bool(member.holds)))
+
+    def _end(self, some: Sequence[Command]) -> None:
+        for one in some:
             one.tell(signal.SIGTERM)
             if one.end() is None:
                 self.found.append(Finding(what=f"{one.name} does not end when it is told to", why=one.said))
                 one.kill()
-        self.members.clear()
+            self.members.remove(one)
 
     def kill(self) -> None:
         for one in self.members:
@@ -129,7 +138,7 @@ def freeze(team: Team) -> None:
     former = team.one()
     former.freeze()
     for _ in range(TRIES):
-        if team.writable():
+        if not team.locks(former):
             break
         former.wake()
         time.sleep(team.dice.uniform(0.01, 0.1))

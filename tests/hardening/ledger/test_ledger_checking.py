@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
+import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 from msgspec.structs import replace
@@ -17,6 +22,7 @@ from tests.hardening.ledger.checking import FIELDS, READ_BACK, Finding, LogRow, 
 from tests.hardening.ledger.figures import MUTANTS, Mutant, told, write
 from tests.hardening.ledger.mutants import faulty, wrong
 from tests.hardening.ledger.outputs import Growing, rising, same_numbers
+from tests.hardening.ledger.publishers import has_locked
 from tests.hardening.ledger.runs import Cell, Run
 from tests.hardening.quantity import scaled
 
@@ -198,3 +204,32 @@ def test_a_publisher_that_does_one_thing_wrong_is_found(
     what = {one.what for one in report.findings}
     kept.append(Mutant(kind=kind, seed=seed, found=bool(what & {"lost", "twice"}), versions=len(report.ledger)))
     assert kept[-1].found, f"{cell}: {report}"
+
+
+WRITING = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+print("locked", flush=True)
+sys.stdin.readline()
+connection.execute("ROLLBACK")
+print("free", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_the_lock_of_a_process_on_an_sqlite_file_is_told_from_that_of_another_one(tmp_path: Path) -> None:
+    database = tmp_path / "log.db"
+    with closing(sqlite3.connect(database, isolation_level=None)) as ours:
+        ours.execute("PRAGMA journal_mode=wal")
+        ours.execute("CREATE TABLE t (a INTEGER)")
+        with Popen([sys.executable, "-c", WRITING, str(database)], stdin=PIPE, stdout=PIPE, text=True) as other:
+            assert other.stdin is not None
+            assert other.stdout is not None
+            assert other.stdout.readline() == "locked\n"
+            assert (has_locked(other.pid, database), has_locked(os.getpid(), database)) == (True, False)
+            print(file=other.stdin, flush=True)
+            assert other.stdout.readline() == "free\n"
+            ours.execute("BEGIN IMMEDIATE")
+            assert (has_locked(other.pid, database), has_locked(os.getpid(), database)) == (False, True)
+            print(file=other.stdin, flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -86,6 +87,31 @@ def test_after_each_failure_it_waits_twice_as_long_up_to_half_a_minute(
     assert seconds[10] == 10, "all was well: it rests for its interval"
     assert seconds[11] <= 0.5, "and begins anew when something fails again"
     assert all(later > earlier for earlier, later in pairwise(seconds[11:]))
+
+
+def test_who_stood_by_after_failures_begins_anew_with_short_waits(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who stands by reaches the database: what had failed before is over."""
+    log, waits = site(sqlite), Waits(monkeypatch, 8)
+
+    def read(_source: LogSource, _limit: int) -> Batch:
+        raise SourceError("The server was stopped.")
+
+    def meanwhile(number: int) -> None:
+        if number in (5, 6):
+            until = dt.datetime.now(tz=dt.UTC) + dt.timedelta(minutes=50 if number == 5 else -50)
+            mark = f"{until.replace(tzinfo=None).isoformat(timespec='milliseconds')} somebody:else"
+            log.run("UPDATE event_log_mark SET value = :mark WHERE name = 'publisher'", {"mark": mark})
+
+    waits.meanwhile = meanwhile
+    monkeypatch.setattr(LogSource, "read", read)
+    with Publisher(config_of(sqlite, tmp_path)) as publisher:
+        seconds = waits.of(publisher)
+    assert seconds[4] >= 4, "it has failed five times"
+    assert seconds[5] == 1, "it stands by"
+    assert seconds[6] <= 0.5
+    assert seconds[7] <= 1
 
 
 @pytest.mark.parametrize("until_empty", [True, False])
