@@ -172,3 +172,8 @@ def test_every_element_of_the_grammar_has_its_definition() -> None:
     space = {"r": "http://relaxng.org/ns/structure/1.0"}
     written = {element.get("name") for element in grammar.iterfind(".//r:element[@name]", namespaces=space)}
     assert written == set(vocabulary())
+
+
+def test_an_element_that_takes_any_attribute_is_no_problem_beside_one() -> None:
+    [said] = problems(f'<add class-name="a" nonsense="1">{A}<password a="b"/></add>')
+    assert "nonsense" in said

@@ -28,6 +28,7 @@ from eventlog.core.model import (
     Unreadable,
 )
 from eventlog.core.rules import Options, Round, decide, join, screen, wanted
+from eventlog.core.rules.coalesce import PackedPositions
 from eventlog.core.rules.join import edit
 from eventlog.core.rules.long_object import LongObject
 from eventlog.core.rules.screen import Screened, Subject
@@ -293,3 +294,39 @@ def test_changes_of_many_pieces_that_cancel_each_other_out_make_nothing() -> Non
     outcomes = fed(lambda: [[there], [back]], None, told, None, chosen)
     assert [(one.position[0], one.reason) for one in outcomes] == [(1, Reason.NOTHING), (2, Reason.NOTHING)]
     assert told.changes == []
+
+
+def test_positions_in_eight_bytes_are_what_tuples_are() -> None:
+    packed = PackedPositions()
+    for number in (7, 8, 2**62):
+        packed.append((number,))
+    assert len(packed) == 3
+    assert packed[0] == (7,)
+    assert packed[-1] == (2**62,)
+    assert list(packed[1:]) == [(8,), (2**62,)]
+
+
+def test_a_round_decides_a_batch_a_group_and_an_object_alike() -> None:
+    events = [field(1, "fname"), field(2, "lname")]
+    one = Round(catalog=CATALOG)
+    whole = one.decide(events)
+    assert [shape(change) for change in whole.changes] == [
+        shape(change) for change in decide(events, catalog=CATALOG)[0]
+    ]
+    assert one.decide_groups([events])[0].changes == whole.changes
+    assert one.decide_objects(events).changes == whole.changes
+
+
+def test_rows_of_several_groups_are_read_back_once_and_with_all_their_columns() -> None:
+    class Asked:
+        def __init__(self) -> None:
+            self.asked: list[Mapping[RowId, frozenset[str]]] = []
+
+        def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row]:
+            self.asked.append(wanted)
+            return {}
+
+    reader = Asked()
+    groups = [[field(1, "fname", Kind.UPDATE_FIELD_BACK)], [field(2, "lname", Kind.UPDATE_FIELD_BACK)]]
+    Round(catalog=CATALOG, reader=reader).decide_groups(groups)
+    assert [sorted(columns) for [columns] in map(Mapping.values, reader.asked)] == [["fname", "lname"]]

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.model import Change, Edit, Op, Refusal, RowId
+from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.metadata import structure_of
@@ -378,3 +378,16 @@ def test_the_namespace_of_a_table_without_a_schema_has_no_gap() -> None:
     table = Table(name="t", columns=(Column(name="id", type="integer", key=1),))
     space = shape_of(table, MessageSettings(encoding="avro", mode="registry", task="copy")).space
     assert space == "com.attunity.queue.msg.copy.t"
+
+
+def test_a_value_that_was_not_known_before_has_no_place_in_the_row_before() -> None:
+    data = told(
+        change(1, Op.MODIFY, (Edit(column="order_id", old=1, new=1), Edit(column="customer", old=ABSENT, new="x")))
+    )
+    assert data["data"]["customer"] == "x"
+    assert (data["beforeData"] or {}).get("customer") is None
+
+
+def test_messages_that_have_their_numbers_are_bound_with_them() -> None:
+    form = MessageFormat(settings=MessageSettings())
+    assert list(form.bind_numbered([])) == []

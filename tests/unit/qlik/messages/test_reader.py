@@ -234,3 +234,8 @@ def test_text_that_is_not_ascii_is_no_base64() -> None:
 def test_a_schema_is_not_deeper_than_anybody_reads() -> None:
     with pytest.raises(DataError, match="no JSON"):
         lenient("[" * 100_000)
+
+
+def test_masks_as_bytes_tell_by_the_columns_that_there_are_where_they_begin() -> None:
+    assert masks({"changeMask": b"\x00\x01", "columnMask": b"\x00\x0f"}, 4) == (1, 15)
+    assert masks({"changeMask": b"\x01\x00", "columnMask": b"\x0f\x00"}, 4) == (1, 15)
