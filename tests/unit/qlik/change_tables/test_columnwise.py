@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Transa
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Writer, encode
 from eventlog.qlik.change_seq import Sequencer
+from eventlog.qlik.change_tables.columnwise import LaidRows
 from eventlog.qlik.change_tables.format import ChangeTableFormat, ChangeTables
-from eventlog.qlik.change_tables.gathering import laid
+from eventlog.qlik.change_tables.gathering import Gathered, WrittenColumns, laid
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.change_tables.whole import WholeRows
@@ -201,3 +203,13 @@ def test_numbers_go_on_past_a_thousand() -> None:
     once, each = Sequencer("20270101000000000000000000000000955"), Sequencer("20270101000000000000000000000000955")
     assert once.many(changes) == [each.next(change) for change in changes]
     assert once.last == each.last == "20270101000000000000000000000002055"
+
+
+def test_changes_without_rows_have_numbers_and_no_block() -> None:
+    change = Change(row=RowId("", "usr", "idu=1"), op=Op.MODIFY, edits=(), positions=((1,),), time=AT)
+    nothing = LaidRows(places=[0], shown=[False, False], cells=())
+    gathered = Gathered(None)
+    table: Any = SimpleNamespace(sequenced=True)
+    gathered.take_columns(WrittenColumns([change], [(table, [0], nothing)], 0), Sequencer(""))
+    assert gathered.count == 0
+    assert gathered.document().blocks == ()
