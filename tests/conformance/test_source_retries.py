@@ -15,6 +15,8 @@ from eventlog.sources.log.source import LogSettings, LogSource
 from tests.conformance.event_logs import LogTable, installed
 
 HOUR = Backoff(first=3600, longest=3600)
+KEPT = {"kept": '{"done":"1"}'}
+"""A note for the rows that stay: the first one is at an output already."""
 AT_ONCE = Backoff(first=0, longest=0)
 COLUMNS = (Column(name="a", type="integer", key=1), Column(name="b", type="integer", key=2), Column(name="fname"))
 CATALOG = Catalog([Table(name="usr", columns=COLUMNS)])
@@ -45,7 +47,7 @@ def settle_with(source: LogSource, batch: Batch, *special: Outcome) -> None:
     """Settles the batch: these outcomes, and success for everything else."""
     known = {outcome.position: outcome for outcome in special}
     outcomes = [known.get(event.position, Outcome(position=event.position)) for event in batch.events]
-    source.settle(batch, outcomes, {"kept": "for the rows that stay"} if special else None)
+    source.settle(batch, outcomes, KEPT if special else None)
 
 
 def make_due(log: LogTable) -> None:
@@ -81,7 +83,7 @@ def test_stopping_holds_everything_until_the_rest_of_the_batch_is_taken(log: Log
     make_due(log)
     batch = LogSource(log.engine, log.names, CATALOG).read(0)
     assert (numbers(batch), batch.repeated) == ([2, 3], True)
-    assert dict(batch.notes) == {"kept": "for the rows that stay"}
+    assert dict(batch.notes) == KEPT
     settle_with(source, batch)
     assert numbers(source.read(0)) == [4]
 
@@ -155,7 +157,7 @@ def test_notes_go_when_all_that_was_in_hand_has_vanished(log: LogTable) -> None:
     source = source_of(log, LogSettings())
     log.write(1)
     source.read(0)
-    source.note({"files out": "a"})
+    source.note({"files out": '{"done":"1"}'})
     log.run("DELETE FROM event_log")
     log.write(2)
     batch = source.read(0)
