@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -117,7 +118,9 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing(java: None, place: Place) 
     """A limit on the size of files stands for a disk that is full; the parts are larger than what Spark moves."""
     words = [*place.arguments("full"), "--part-events", "100000", "--master", "local[1]"]
     code, _, err = finished(command(*words, through=LIMITED))
-    assert (code, "Traceback" in err) == (75, False), err
+    # PySpark's own daemon may say, after Spark has ended, that its connection was reset.
+    tracebacks = re.findall(r"Traceback \(most recent call last\):\n(?:  .*\n)+", err)
+    assert (code, [one for one in tracebacks if "eventlog" in one.replace(str(ROOT), "")]) == (75, []), err
     assert "cannot be written: " in err
     assert not (place.folder / "full").exists()
 
