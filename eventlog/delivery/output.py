@@ -24,7 +24,7 @@ from eventlog.core.seams import Format, Lane, Sink, encode
 from eventlog.core.secrets import masked, shown
 from eventlog.delivery.answers import SEVERITY, Answers, Strictness, covered, keep_worse
 from eventlog.delivery.lanes import Front, LaneThreads, Turns
-from eventlog.sources.notes import Planned, Positions, Progress, read_positions, write_positions
+from eventlog.sources.notes import Planned, Positions, Progress, once_each, read_positions, write_positions
 
 if TYPE_CHECKING:
     from eventlog.core.errors import MachineError
@@ -159,9 +159,11 @@ class Delivery:
 
     def progress(self) -> Progress:
         """How far this output is, for the note about it."""
+        done, waiting = self.done(), self._verdicts.waiting
+        planned = (*waiting, *self._planned, *self.away)
         return Progress(
-            done=self.done(),
-            planned=(*self._verdicts.waiting, *self._planned, *self.away),
+            done=done,
+            planned=once_each(planned, done) if waiting or self.away else planned,
             answers=tuple(answer for answer in self.answers.values() if answer.status is not Status.NEW),
             after=self._after,
         )

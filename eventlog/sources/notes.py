@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Captured, Outcome, Position, Reason, Status, exceptional, written
@@ -109,6 +110,23 @@ def parts(events: Sequence[Captured], progress: Progress, known: Decided) -> lis
             found[place.get(event.position, -1)].append(event)
     noted = [PlannedPart(planned=plan, events=mine) for plan, mine in zip(progress.planned, found, strict=False)]
     return [part for part in (*noted, PlannedPart(events=found[-1])) if part.events]
+
+
+def once_each(planned: Iterable[Planned], done: Positions) -> tuple[Planned, ...]:
+    """The planned documents with each event in the first that has it, without events that are done.
+
+    What waits was planned as well, and may be planned again. An event that stood in two places would come at the later
+    one, behind a later change of its object.
+    """
+    seen = set(read_positions(done))
+    found: list[Planned] = []
+    for one in planned:
+        positions = read_positions(one.positions)
+        left = [position for position in positions if position not in seen]
+        seen.update(left)
+        if left:
+            found.append(one if len(left) == len(positions) else replace(one, positions=write_positions(left)))
+    return tuple(found)
 
 
 def write_note(note: Progress | Decided) -> str:

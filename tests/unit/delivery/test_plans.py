@@ -91,6 +91,21 @@ def pipeline(
     )
 
 
+class Scripted(Receiver):
+    """Fails, or answers `retry`, as it is told for each document that comes, and then takes everything."""
+
+    def __init__(self, *script: str) -> None:
+        super().__init__(0)
+        self.script = list(script)
+
+    def write(self, documents: Sequence[Document], plan: str = "") -> Sequence[Outcome]:
+        said = self.script.pop(0) if self.script else "takes"
+        if said == "fails":
+            raise SinkError("The line is cut.")
+        self.later = int(documents[0].id) if said == "later" else None
+        return super().write(documents, plan)
+
+
 def values(objects: int, each: int) -> list[Event]:
     """So many values of each object, one after the other: 1 2 3, 1 2 3, … by their objects."""
     kinds = [Kind.INSERT_FIELD, Kind.UPDATE_FIELD, Kind.REPLACE_FIELD]
@@ -373,3 +388,15 @@ def test_documents_are_staged_while_their_plan_is_noted_and_not_once_an_answer_h
         pipeline(Noting(inserts(3)), sink, answers=True, strictness=by_object).go_round()
     assert sink.staged == [["1"]]
     assert [ids for _, ids in sink.plans] == [["1"], ["2"], ["3"]]
+
+
+def test_what_waits_keeps_its_place_through_two_failures() -> None:
+    """It was planned, waited, and was planned again: only its first place in the note counts."""
+    source, sink = MemorySource([], values(2, 2)), Scripted("later", "fails", "fails")
+    made = pipeline(source, sink, answers=True, strictness=Strictness(on_retry="object"))
+    for _ in range(2):
+        with pytest.raises(SinkError):
+            made.go_round()
+        assert planned(source.notes) == ["1", "2", "3", "4"]
+    made.go_round()
+    assert sink.order == [1, 2, 3, 4]
