@@ -242,6 +242,22 @@ def test_who_opens_again_under_the_same_number_goes_on(place: Place) -> None:
     assert place.found() == [1, 2, 3]
 
 
+@owned
+def test_who_takes_the_lock_again_knows_what_another_one_wrote_meanwhile(place: Place) -> None:
+    """The one that loses the lock and takes it again is the same process with the same sink, and must not go on from what it knew."""
+    sink = opened(place.make(), tenure(1))
+    sink.write(place.documents(1), "a")
+    other = opened(place.make(), tenure(2))
+    other.write(place.documents(2), "b")
+    other.close()
+    again = opened(sink, tenure(3))
+    assert again.last() == place.document(2).id
+    has = again.capabilities.has
+    assert has is None or (has("b") and not has("a"))
+    again.write(place.documents(3), "c")
+    assert place.found() == [1, 2, 3]
+
+
 @at("files", "change files")
 def test_a_target_that_does_not_say_whose_it_is_is_told_in_a_sentence(place: Place, tmp_path: Path) -> None:
     opened(place.make(), tenure()).write(place.documents(1), "a")
