@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -218,14 +219,34 @@ def _refuse_unknown_keys(section: str, table: Mapping[str, Any], origin: str) ->
 _secret = re.compile(r"\$\{(file:)?([^}]+)\}")
 
 
+_login = re.compile(r"(?<=://)[^/?#\s]*@")
+_query = re.compile(r"(?<=\?)[^#\s]*")
+
+
 def _with_secrets(value: Any, environment: Mapping[str, str]) -> Any:
     if isinstance(value, str):
-        return _secret.sub(lambda match: _secret_value(match, environment), value)
+        return _with_secrets_in_text(value, environment)
     if isinstance(value, Mapping):
         return {key: _with_secrets(inner, environment) for key, inner in value.items()}
     if isinstance(value, list):
         return [_with_secrets(inner, environment) for inner in value]
     return value
+
+
+def _with_secrets_in_text(text: str, environment: Mapping[str, str]) -> str:
+    """The text with its secrets. In the login and the query of a URL they are quoted: there an @ or a / means something else."""
+    # The name of a secret, which is a path perhaps, has signs of a URL as well: so the URL is read without the names.
+    bare = _secret.sub(lambda match: "x" * len(match[0]), text)
+    quoted = [part.span() for pattern in (_login, _query) if "://" in bare for part in pattern.finditer(bare)]
+
+    def put_in(match: re.Match[str]) -> str:
+        secret, place = _secret_value(match, environment), match.start()
+        if not any(begin <= place < end for begin, end in quoted):
+            return secret
+        # Where the name of a login stands there may be a name and a password.
+        return quote(secret, safe=":" if bare[:place].endswith("://") else "")
+
+    return _secret.sub(put_in, text)
 
 
 def _secret_value(match: re.Match[str], environment: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import make_url
 
 from eventlog.config.settings import (
     Config,
@@ -232,6 +233,30 @@ def test_a_secret_comes_from_a_file(file: Path) -> None:
     secret = file.with_name("pw")
     secret.write_text(" hunter2 \r\n", encoding="utf-8")
     assert read(file, f'[source]\nurl = "db:${{file:{secret}}}"').source.url == "db: hunter2 "
+
+
+@pytest.mark.parametrize(
+    "url, read",
+    [
+        ("postgresql://idm:${PW}@db/app", "postgresql://idm:p%40s%2Fs%3A%25@db/app"),
+        ("postgresql://${PW}@db/app", "postgresql://p%40s%2Fs:%25@db/app"),
+        ("postgresql://db/app?user=idm&password=${PW}", "postgresql://db/app?user=idm&password=p%40s%2Fs%3A%25"),
+        ("postgresql://idm:x${PW}y@[::1]:5432/${PW}", "postgresql://idm:xp%40s%2Fs%3A%25y@[::1]:5432/p@s/s:%"),
+        ("${PW}", "p@s/s:%"),
+        ("Bearer ${PW}", "Bearer p@s/s:%"),
+        ("call(?, '${PW}')", "call(?, 'p@s/s:%')"),
+    ],
+)
+def test_a_secret_in_a_url_is_quoted_where_its_signs_would_end_something(url: str, read: str) -> None:
+    assert load(None, {"EVENTLOG_SOURCE__URL": url, "PW": "p@s/s:%"}).source.url == read
+
+
+def test_a_password_with_any_signs_reaches_the_driver_as_it_is(file: Path) -> None:
+    secret = file.with_name("pw")
+    secret.write_text("a@b:/?#%40 [ü]\n", encoding="utf-8")
+    config = read(file, f'[source]\nurl = "postgresql://idm:${{file:{secret}}}@db.example/app?x=1"')
+    url = make_url(config.source.url)
+    assert (url.username, url.password, url.host, url.database) == ("idm", "a@b:/?#%40 [ü]", "db.example", "app")
 
 
 def test_the_environment_may_name_a_secret() -> None:
