@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, text
 
+from eventlog.core.model import Outcome, Reason, Status
 from eventlog.daemon.publisher import Publisher
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.log.settlement import settle
+from eventlog.sql.limits import limit_sessions
+from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.hardening.proxy import Proxy
 from tests.integration.publishing import Process, config_of, in_thread, settled, site, until
@@ -89,6 +94,23 @@ def test_who_is_frozen_inside_a_transaction_is_replaced(
             until(settled(log, 1), "the second one publishes")
             assert time.monotonic() - frozen < LONG
             comes_back(log, first, second)
+
+
+def test_a_session_that_stands_still_after_it_has_noted_reasons_is_ended(postgresql: Engine) -> None:
+    """Psycopg sends many records in a pipeline, and what ends a pipeline stops the server's clock for idle sessions."""
+    log = site(postgresql)
+    log.write_all([1, 2])
+    engine = create_engine(postgresql.url)
+    limit_sessions(engine, None, None, 0.5)
+    watching = postgresql.execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection, watching.connect() as watch:
+        mine = connection.scalar(text("SELECT pg_backend_pid()"))
+        later = [Outcome(position=(number,), status=Status.NEW, reason=Reason.RETRY, note="no.") for number in (1, 2)]
+        settle(connection, Log(engine, log.names), later, LogSettings(), {})
+        alive = text(f"SELECT count(*) FROM pg_stat_activity WHERE pid = {mine}")
+        until(lambda: not watch.scalar(alive), "the server ends the session")
+        connection.invalidate()
+    engine.dispose()
 
 
 def test_who_is_cut_off_from_the_database_is_replaced(postgresql: Engine, tmp_path: Path) -> None:

@@ -144,16 +144,25 @@ class WaitingRows:
         passed: Passed,
         unread: Collection[str],
     ) -> Rows:
-        """The first rows that are not remembered. Late ones come last: what was there before the others is seen then."""
+        """The first rows that are not remembered. Late ones come last: what was there before the others is seen then.
+
+        A transaction may be committed between the statements, with one row of an object in a gap and the next one
+        above. So where there are late rows, those of their objects above are asked for once more.
+        """
         if not self._skips(request) or not self.seen:
             return self._asked(connection, request, limit, plain, passed, unread)
         above = replace(request, among="among_beyond", bounds={"beyond": self.seen.last})
         rows = self._asked(connection, above, limit, plain, passed, unread)
-        late = self.seen.late(connection, passed, written_tables(unread), limit)
-        if late:
-            among = replace(request, among="among_noted", bounds={"ids": id_list(late)})
-            rows = self._asked(connection, among, limit, plain, passed, unread) + rows
-        return rows[:limit]
+        numbers = self.seen.late(connection, passed, written_tables(unread), limit)
+        if not numbers:
+            return rows[:limit]
+        among = replace(request, among="among_noted", bounds={"ids": id_list(numbers)})
+        late = self._asked(connection, among, limit, plain, passed, unread)
+        identities, known = Identities(self._catalog), {row[0] for row in rows}
+        objects = {identities.row_id(*row[OBJECT]) for row in late}
+        again = self._asked(connection, above, limit, plain, passed, unread)
+        rows = [row for row in again if row[0] in known or identities.row_id(*row[OBJECT]) in objects]
+        return [*late, *rows][:limit]
 
     def _plain(self, limit: int) -> int:
         """The length up to which values come with their rows: all rows that are asked for fit with two of them."""

@@ -6,6 +6,8 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import msgspec
+
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Outcomes, Position, Reason, Status, exceptional, written
 from eventlog.core.secrets import masked
@@ -101,7 +103,7 @@ def _note(
 ) -> None:
     noted = [_record(outcome) for outcome in exceptional(outcomes) if is_noted(outcome)]
     if noted:
-        connection.execute(log.query("note_outcome"), noted)
+        connection.execute(log.query("note_outcome"), {"records": records(noted)})
     chance = secrets.SystemRandom().random()  # one for all, so that what belongs together comes again together
     for note, numbers in _held(outcomes).items():
         connection.execute(log.query("note_waiting"), {"note": note, "ids": id_list(numbers)})
@@ -110,7 +112,7 @@ def _note(
         for outcome in retried(outcomes)
     ]
     if tried:
-        connection.execute(log.query("note_attempt"), tried)
+        connection.execute(log.query("note_attempt"), {"records": records(tried)})
 
 
 def _held(outcomes: Sequence[Outcome]) -> dict[str, list[int]]:
@@ -123,8 +125,15 @@ def _held(outcomes: Sequence[Outcome]) -> dict[str, list[int]]:
 
 
 def _record(outcome: Outcome) -> dict[str, Any]:
-    number, status, reason = outcome.position[0], outcome.status.value, outcome.reason.value
-    return {"record_id": number, "status": status, "reason": reason, "note": note_of(outcome)}
+    """As the statements read it; without a note the key is left out, because not every database takes JSON's null for NULL."""
+    found: dict[str, Any] = {"id": outcome.position[0], "status": outcome.status.value, "reason": outcome.reason.value}
+    note = note_of(outcome)
+    return found if note is None else found | {"note": note}
+
+
+def records(found: Sequence[Mapping[str, Any]]) -> str:
+    """Records as the one parameter that their statement takes."""
+    return msgspec.json.encode(found).decode()
 
 
 def _end_attempts(connection: Connection, log: Log, status: Status, numbers: Sequence[int]) -> None:

@@ -82,26 +82,30 @@ DELETE FROM /* log */event_log
 WHERE /* record_id */record_id BETWEEN :first AND :last
   AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N';
 
--- note_outcome: records why a waiting row ends as it does
+-- note_outcome: records why waiting rows end as they do
 INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, settled_at)
-SELECT :record_id, :status, :reason, :note, /* now */CURRENT_TIMESTAMP
-FROM /* log */event_log
-WHERE /* record_id */record_id = :record_id
-  AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N'
-LIMIT 1
+SELECT noted.id, noted.status, noted.reason, noted.note, /* now */CURRENT_TIMESTAMP
+FROM JSON_TABLE(:records, '$[*]' COLUMNS (id BIGINT PATH '$.id', status VARCHAR(8) PATH '$.status', reason VARCHAR(64) PATH '$.reason',
+                                            note LONGTEXT PATH '$.note')) AS noted
+WHERE (SELECT MAX(1) FROM /* log */event_log
+       WHERE /* record_id */record_id = noted.id
+         AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N') = 1
 ON DUPLICATE KEY UPDATE
-    status = :status, reason = :reason, note = :note, settled_at = /* now */CURRENT_TIMESTAMP, next_attempt = NULL;
+    status = noted.status, reason = noted.reason, note = noted.note, settled_at = /* now */CURRENT_TIMESTAMP,
+    next_attempt = NULL;
 
--- note_attempt: counts an attempt of a row that goes on waiting, and says from when on it is offered again
+-- note_attempt: counts an attempt of rows that go on waiting, and says from when on they are offered again
 INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, attempts, next_attempt)
-SELECT :record_id, :status, :reason, :note, 1, TIMESTAMPADD(MICROSECOND, :delay * 1000000, /* now */CURRENT_TIMESTAMP)
-FROM /* log */event_log
-WHERE /* record_id */record_id = :record_id
-  AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N'
-LIMIT 1
+SELECT tried.id, tried.status, tried.reason, tried.note, 1,
+       TIMESTAMPADD(MICROSECOND, tried.delay * 1000000, /* now */CURRENT_TIMESTAMP)
+FROM JSON_TABLE(:records, '$[*]' COLUMNS (id BIGINT PATH '$.id', status VARCHAR(8) PATH '$.status', reason VARCHAR(64) PATH '$.reason',
+                                            note LONGTEXT PATH '$.note', delay DOUBLE PATH '$.delay')) AS tried
+WHERE (SELECT MAX(1) FROM /* log */event_log
+       WHERE /* record_id */record_id = tried.id
+         AND /* status */status = 'N' AND CAST(/* status */status AS BINARY) = 'N') = 1
 ON DUPLICATE KEY UPDATE
-    attempts = COALESCE(attempts, 0) + 1, status = :status, reason = :reason, note = :note,
-    next_attempt = TIMESTAMPADD(MICROSECOND, :delay * 1000000, /* now */CURRENT_TIMESTAMP);
+    attempts = COALESCE(attempts, 0) + 1, status = tried.status, reason = tried.reason, note = tried.note,
+    next_attempt = TIMESTAMPADD(MICROSECOND, tried.delay * 1000000, /* now */CURRENT_TIMESTAMP);
 
 -- attempts_sooner: brings attempts nearer that lie further off than any may: a clock was set back since
 UPDATE JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed

@@ -1,4 +1,4 @@
--- What `eventlog check` asks. Everything in this folder runs on Oracle 12.1.0.2 and newer.
+-- What `eventlog check` asks. Everything in this folder runs on Oracle 18c and newer.
 
 -- server_version: what runs
 SELECT 'Oracle ' || MAX(version) FROM product_component_version;

@@ -74,31 +74,40 @@ WHERE /* record_id */record_id IN
       (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
   AND /* status */status = 'N';
 
--- note_outcome: records why a waiting row ends as it does
+-- note_outcome: records why waiting rows end as they do
 BEGIN
     MERGE INTO /* outcomes */event_log_outcome kept
-    USING (SELECT waiting./* record_id */record_id AS record_id FROM /* log */event_log waiting
-           WHERE waiting./* record_id */record_id = :record_id AND waiting./* status */status = 'N') given
-    ON (kept.record_id = given.record_id)
-    WHEN MATCHED THEN UPDATE SET kept.status = :status, kept.reason = :reason, kept.note = :note,
+    USING (SELECT listed.id, listed.status, listed.reason, listed.note
+           FROM JSON_TABLE(:records, '$[*]' COLUMNS (
+                   id NUMBER PATH '$.id', status VARCHAR2(8) PATH '$.status',
+                   reason VARCHAR2(64) PATH '$.reason', note CLOB PATH '$.note')) listed
+           WHERE EXISTS (SELECT 1 FROM /* log */event_log waiting
+                         WHERE waiting./* record_id */record_id = listed.id AND waiting./* status */status = 'N')) noted
+    ON (kept.record_id = noted.id)
+    WHEN MATCHED THEN UPDATE SET kept.status = noted.status, kept.reason = noted.reason, kept.note = noted.note,
         kept.settled_at = SYS_EXTRACT_UTC(SYSTIMESTAMP), kept.next_attempt = NULL
     WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, settled_at)
-        VALUES (given.record_id, :status, :reason, :note, SYS_EXTRACT_UTC(SYSTIMESTAMP));
+        VALUES (noted.id, noted.status, noted.reason, noted.note, SYS_EXTRACT_UTC(SYSTIMESTAMP));
 END;
 /
 
--- note_attempt: counts an attempt of a row that goes on waiting, and says from when on it is offered again
+-- note_attempt: counts an attempt of rows that go on waiting, and says from when on they are offered again
 BEGIN
     MERGE INTO /* outcomes */event_log_outcome kept
-    USING (SELECT waiting./* record_id */record_id AS record_id FROM /* log */event_log waiting
-           WHERE waiting./* record_id */record_id = :record_id AND waiting./* status */status = 'N') given
-    ON (kept.record_id = given.record_id)
-    WHEN MATCHED THEN UPDATE SET kept.status = :status, kept.reason = :reason, kept.note = :note,
-        kept.next_attempt = SYS_EXTRACT_UTC(SYSTIMESTAMP) + NUMTODSINTERVAL(:delay, 'SECOND'),
+    USING (SELECT listed.id, listed.status, listed.reason, listed.note, listed.delay
+           FROM JSON_TABLE(:records, '$[*]' COLUMNS (
+                   id NUMBER PATH '$.id', status VARCHAR2(8) PATH '$.status',
+                   reason VARCHAR2(64) PATH '$.reason', note CLOB PATH '$.note',
+                   delay NUMBER PATH '$.delay')) listed
+           WHERE EXISTS (SELECT 1 FROM /* log */event_log waiting
+                         WHERE waiting./* record_id */record_id = listed.id AND waiting./* status */status = 'N')) tried
+    ON (kept.record_id = tried.id)
+    WHEN MATCHED THEN UPDATE SET kept.status = tried.status, kept.reason = tried.reason, kept.note = tried.note,
+        kept.next_attempt = SYS_EXTRACT_UTC(SYSTIMESTAMP) + NUMTODSINTERVAL(tried.delay, 'SECOND'),
         kept.attempts = NVL(kept.attempts, 0) + 1
     WHEN NOT MATCHED THEN INSERT (record_id, status, reason, note, attempts, next_attempt)
-        VALUES (given.record_id, :status, :reason, :note, 1,
-                SYS_EXTRACT_UTC(SYSTIMESTAMP) + NUMTODSINTERVAL(:delay, 'SECOND'));
+        VALUES (tried.id, tried.status, tried.reason, tried.note, 1,
+                SYS_EXTRACT_UTC(SYSTIMESTAMP) + NUMTODSINTERVAL(tried.delay, 'SECOND'));
 END;
 /
 

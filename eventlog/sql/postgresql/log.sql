@@ -65,22 +65,26 @@ WHERE /* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint
 DELETE FROM /* log */event_log
 WHERE /* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[])) AND /* status */status = 'N';
 
--- note_outcome: records why a waiting row ends as it does
+-- note_outcome: records why waiting rows end as they do. One statement, for psycopg sends many in a
+-- pipeline, whose last message stops the server's clock for sessions that are idle in a transaction (decision 14).
 INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, settled_at)
-SELECT CAST(:record_id AS bigint), CAST(:status AS text), CAST(:reason AS text), CAST(:note AS text),
-       /* now */CURRENT_TIMESTAMP
-WHERE EXISTS (SELECT 1 FROM /* log */event_log
-              WHERE /* record_id */record_id = CAST(:record_id AS bigint) AND /* status */status = 'N')
+SELECT noted.id, noted.status, noted.reason, noted.note, /* now */CURRENT_TIMESTAMP
+FROM jsonb_to_recordset(CAST(:records AS jsonb)) AS noted (id bigint, status text, reason text, note text)
+CROSS JOIN LATERAL (SELECT 1 FROM /* log */event_log AS waiting
+                    WHERE waiting./* record_id */record_id = noted.id AND waiting./* status */status = 'N'
+                    LIMIT 1) AS still
 ON CONFLICT (record_id) DO UPDATE
 SET status = excluded.status, reason = excluded.reason, note = excluded.note, settled_at = excluded.settled_at,
     next_attempt = NULL;
 
--- note_attempt: counts an attempt of a row that goes on waiting, and says from when on it is offered again
+-- note_attempt: counts an attempt of rows that go on waiting, and says from when on they are offered again
 INSERT INTO /* outcomes */event_log_outcome AS kept (record_id, status, reason, note, attempts, next_attempt)
-SELECT CAST(:record_id AS bigint), CAST(:status AS text), CAST(:reason AS text), CAST(:note AS text), 1,
-       /* now */CURRENT_TIMESTAMP + CAST(:delay AS double precision) * INTERVAL '1 second'
-WHERE EXISTS (SELECT 1 FROM /* log */event_log
-              WHERE /* record_id */record_id = CAST(:record_id AS bigint) AND /* status */status = 'N')
+SELECT tried.id, tried.status, tried.reason, tried.note, 1,
+       /* now */CURRENT_TIMESTAMP + tried.delay * INTERVAL '1 second'
+FROM jsonb_to_recordset(CAST(:records AS jsonb)) AS tried (id bigint, status text, reason text, note text, delay double precision)
+CROSS JOIN LATERAL (SELECT 1 FROM /* log */event_log AS waiting
+                    WHERE waiting./* record_id */record_id = tried.id AND waiting./* status */status = 'N'
+                    LIMIT 1) AS still
 ON CONFLICT (record_id) DO UPDATE
 SET status = excluded.status, reason = excluded.reason, note = excluded.note, next_attempt = excluded.next_attempt,
     attempts = coalesce(kept.attempts, 0) + 1;

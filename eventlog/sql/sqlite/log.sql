@@ -65,22 +65,25 @@ WHERE /* record_id */record_id IN (SELECT value FROM json_each(:ids)) AND /* sta
 DELETE FROM /* log */event_log
 WHERE /* record_id */record_id IN (SELECT value FROM json_each(:ids)) AND /* status */status = 'N';
 
--- note_outcome: records why a waiting row ends as it does
+-- note_outcome: records why waiting rows end as they do
 INSERT INTO /* outcomes */event_log_outcome (record_id, status, reason, note, settled_at)
-SELECT :record_id, :status, :reason, :note,
-       /* now */CURRENT_TIMESTAMP
+SELECT json_extract(value, '$.id'), json_extract(value, '$.status'), json_extract(value, '$.reason'),
+       json_extract(value, '$.note'), /* now */CURRENT_TIMESTAMP
+FROM json_each(:records)
 WHERE EXISTS (SELECT 1 FROM /* log */event_log
-              WHERE /* record_id */record_id = :record_id AND /* status */status = 'N')
+              WHERE /* record_id */record_id = json_extract(value, '$.id') AND /* status */status = 'N')
 ON CONFLICT (record_id) DO UPDATE
 SET status = excluded.status, reason = excluded.reason, note = excluded.note, settled_at = excluded.settled_at,
     next_attempt = NULL;
 
--- note_attempt: counts an attempt of a row that goes on waiting, and says from when on it is offered again
+-- note_attempt: counts an attempt of rows that go on waiting, and says from when on they are offered again
 INSERT INTO /* outcomes */event_log_outcome AS kept (record_id, status, reason, note, attempts, next_attempt)
-SELECT :record_id, :status, :reason, :note, 1,
-       strftime('%Y-%m-%d %H:%M:%f', /* now */CURRENT_TIMESTAMP, :delay || ' seconds')
+SELECT json_extract(value, '$.id'), json_extract(value, '$.status'), json_extract(value, '$.reason'),
+       json_extract(value, '$.note'), 1,
+       strftime('%Y-%m-%d %H:%M:%f', /* now */CURRENT_TIMESTAMP, json_extract(value, '$.delay') || ' seconds')
+FROM json_each(:records)
 WHERE EXISTS (SELECT 1 FROM /* log */event_log
-              WHERE /* record_id */record_id = :record_id AND /* status */status = 'N')
+              WHERE /* record_id */record_id = json_extract(value, '$.id') AND /* status */status = 'N')
 ON CONFLICT (record_id) DO UPDATE
 SET status = excluded.status, reason = excluded.reason, note = excluded.note, next_attempt = excluded.next_attempt,
     attempts = coalesce(kept.attempts, 0) + 1;
