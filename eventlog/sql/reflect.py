@@ -63,16 +63,34 @@ class Classes:
         """One class by its name."""
         return self.named([name], children)[0]
 
+    def present(self, name: str, children: Sequence[str] = ()) -> Table:
+        """One class by its name, with those of these children that it still has."""
+        try:
+            return self.one(name, children)
+        except InstallError:
+            return self.one(name, [child for child in children if self._has(name, child)])
+
+    def _has(self, name: str, child: str) -> bool:
+        try:
+            self.one(name, [child])
+        except InstallError:
+            return False
+        return True
+
     def named(self, names: Iterable[str], children: Sequence[str] = ()) -> list[Table]:
         """The classes with these names; InstallError tells of one that is not there."""
-        named = [self._find(name)[1] for name in children]
         found = dict.fromkeys(self._find(name) for name in names)
+        places = dict.fromkeys(schema for schema, _ in found)
+        named = dict.fromkeys((place.name, child) for name in children for place, child in self._beside(places, name))
         tables = [
-            self._table(schema, schema.shape(name), [child for child in named if child != name])
+            self._table(
+                schema, schema.shape(name), [one for place, one in named if place == schema.name and one != name]
+            )
             for schema, name in found
         ]
         taken = {(table.schema, child.name) for table in tables for child in table.children}
-        missing = set(named) - {name for _, name in taken}
+        known = {name for _, name in taken}
+        missing = [name for _, name in named if name not in known]
         if missing:
             raise InstallError(
                 f"The table {min(missing)} has no foreign key to the primary key of a table named with it.",
@@ -105,6 +123,13 @@ class Classes:
             own = [key for key in links if key.table == parent.name]
             if own and (name in named or links[0] is own[0]):
                 yield _child(child, own[0], parent)
+
+    def _beside(self, places: Iterable[Schema], name: str) -> list[tuple[Schema, str]]:
+        """The tables that a child's name means: those in the schemas of the classes, where a child stands, else what it
+        means by itself. So it means the same to who tracks, with a schema of their own, and to who looks at triggers.
+        """
+        beside = [(schema, found) for schema in places if (found := schema.find(name)) is not None]
+        return beside or [self._find(name)]
 
     def _find(self, name: str) -> tuple[Schema, str]:
         first, _, last = name.rpartition(".")

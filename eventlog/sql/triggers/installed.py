@@ -112,7 +112,7 @@ def tracked(connection: Connection, names: LogNames) -> list[Table]:
     found, classes = [], Classes(connection)
     for table, asked in options.items():
         try:
-            found.append(classes.one(table, asked.children))
+            found.append(classes.present(table, asked.children))
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue
     return found
@@ -123,11 +123,11 @@ def _class_states(
 ) -> Iterable[TriggerState]:
     options = standing[0].marker.options
     try:
-        table = classes.one(owner, options.children)
+        classes.one(owner)
     except EventlogError as error:
         return [_told(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
     try:
-        wanted = render(plan(table, options), dialect, names)
+        wanted = render(plan(classes.one(owner, options.children), options), dialect, names)
     except EventlogError as error:
         return [_told(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
     return compare(wanted, standing, owner)
