@@ -38,6 +38,19 @@ SELECT COUNT(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespa
 WHERE relname = :table AND nspname = :schema
   AND (relkind = 'p' OR EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = pg_class.oid));
 
+-- acting_references: a row for each pair of columns of every foreign key that deletes or changes rows of its own accord
+SELECT con.oid AS number, own_space.nspname AS own_schema, own.relname AS own_table, own_column.attname AS own_column,
+  other_space.nspname AS other_schema, other.relname AS other_table, other_column.attname AS other_column,
+  CASE confdeltype WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' ELSE 'NO ACTION' END AS on_delete,
+  CASE confupdtype WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' ELSE 'NO ACTION' END AS on_update
+FROM pg_constraint AS con
+JOIN pg_class AS own ON own.oid = conrelid JOIN pg_namespace AS own_space ON own_space.oid = own.relnamespace
+JOIN pg_class AS other ON other.oid = confrelid JOIN pg_namespace AS other_space ON other_space.oid = other.relnamespace
+CROSS JOIN LATERAL unnest(conkey, confkey) AS pair (own_number, other_number)
+JOIN pg_attribute AS own_column ON own_column.attrelid = conrelid AND own_column.attnum = own_number
+JOIN pg_attribute AS other_column ON other_column.attrelid = confrelid AND other_column.attnum = other_number
+WHERE contype = 'f' AND conparentid = 0 AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'));
+
 -- foreign_owners: who owns a table, or a part of it, and has not the rights of the connected user besides
 WITH RECURSIVE part (oid) AS (
     SELECT pg_class.oid FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace

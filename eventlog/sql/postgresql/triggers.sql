@@ -179,6 +179,15 @@ ELSE
 /* unseen */;
 END IF;
 
+-- if_parent_stays: a TRUNCATE that empties the parent too holds this lock on it when it fires the first trigger; so may who
+-- locked it before
+IF NOT EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND relation = /* parent */'usr'::regclass
+  AND mode = 'AccessExclusiveLock' AND granted) THEN
+/* body */;
+ELSE
+/* unsure */;
+END IF;
+
 -- take_facts: writes what was handed over by the trigger that fired before
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
   /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,

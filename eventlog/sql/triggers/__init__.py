@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from eventlog.sql.triggers.fitting import remarks
 from eventlog.sql.triggers.installed import TriggerCondition, TriggerState, compare, installed, tracked
 from eventlog.sql.triggers.plan import Style, TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.render import Trigger, render
@@ -18,6 +19,7 @@ __all__ = [
     "installed",
     "located",
     "plan",
+    "remarks",
     "remove_all",
     "render",
     "track",

@@ -86,8 +86,9 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
     def body(self, when: When) -> str:
         clauses = _clauses(self.dialect, self.plan, self.child, "o", "n", outer=True, unseen=self.unseen)
         if self.child is not None:
-            writing = _ChildStatements(clauses=clauses, child=self.child, log=self.log, hands=self.hands)
-            return SEPARATOR.join(writing.written(when))
+            if when is When.TRUNCATE and self.plan.options.style in (Style.FIELD, Style.FIELD_REPLACE):
+                return self._truncated(clauses, self.child)
+            return self._child_statements(clauses, self.child, when)
         source = self._source(clauses, when)
         if when is When.UPDATE and self.plan.options.style == Style.ROW_BACK:
             return self._log_each(clauses, source)
@@ -95,6 +96,25 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
             return log_facts(self.dialect, self.log, source, self._left_or_filled(clauses), hands=self.hands)
         found = [clauses.holes(fact) for fact in facts(self.plan, when)]
         return log_facts(self.dialect, self.log, source, found, hands=self.hands)
+
+    def _child_statements(self, clauses: Clauses, child: ChildPlan, when: When) -> str:
+        writing = _ChildStatements(clauses=clauses, child=child, log=self.log, hands=self.hands)
+        return SEPARATOR.join(writing.written(when))
+
+    def _truncated(self, clauses: Clauses, child: ChildPlan) -> str:
+        """The values of a child table, unless the parent may be emptied with it.
+
+        The parents' ends may have been logged already, and values after them would be told of objects that are no more. A
+        read-back is right in either case, for it says nothing of an object that is gone.
+        """
+        reading = replace(self.plan, options=replace(self.plan.options, style=Style.FIELD_BACK))
+        return statement(
+            self.dialect,
+            "if_parent_stays",
+            parent=self.dialect.literal(qualified(self.dialect, self.plan.table.schema, self.plan.table.name)),
+            body=self._child_statements(clauses, child, When.TRUNCATE),
+            unsure=self._child_statements(replace(clauses, plan=reading), child, When.TRUNCATE),
+        )
 
     def _source(self, clauses: Clauses, when: When) -> str:
         if when is When.TRUNCATE:
