@@ -101,7 +101,7 @@ def test_track_chooses_row_triggers_and_says_why(postgresql: Engine) -> None:
     with postgresql.connect() as connection:
         query = "SELECT relname, bool_or(tgtype & 1 = 1) FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid"
         found = connection.execute(text(f"{query} WHERE tgname LIKE 'event\\_log%' GROUP BY relname"))
-        assert {name: rows for name, rows in found} == {"p": False, "t": True, "o": False}
+        assert sorted(map(tuple, found)) == [("o", False), ("p", False), ("t", True)]
 
 
 def test_a_foreign_key_that_comes_later_makes_triggers_outdated(postgresql: Engine) -> None:

@@ -183,3 +183,24 @@ def test_an_heir_sees_what_is_done_to_it_through_its_parent(postgresql: Engine) 
         (2, "id=1", "x", "a", "q"),
         (4, "id=1", None, None, None),
     ]
+
+
+@both
+def test_a_composite_value_with_a_part_that_is_null_is_a_value(postgresql: Engine, rows: bool) -> None:
+    """To IS NOT NULL it is neither there nor not."""
+    install(postgresql)
+    run(
+        postgresql,
+        "CREATE TYPE pair AS (a INTEGER, b INTEGER)",
+        "CREATE TABLE p (id INTEGER PRIMARY KEY, x pair, y pair)",
+        "CREATE TABLE c (p INTEGER REFERENCES p, v pair)",
+    )
+    track(postgresql, ["p"], TriggerOptions(style=Style.FIELD, rows=rows))
+    assert left_by(postgresql, "INSERT INTO p VALUES (1, '(1,)', '(,)'), (2, NULL, '(,)')") == [
+        (1, "id=1", "x", None, "(1,)"),
+        (1, "id=1", "y", None, "(,)"),
+        (1, "id=2", "y", None, "(,)"),
+    ]
+    assert left_by(postgresql, "UPDATE p SET x = NULL WHERE id = 1") == [(2, "id=1", "x", "(1,)", None)]
+    assert left_by(postgresql, "INSERT INTO c VALUES (1, '(,2)')") == [(1, "id=1", "c.v", None, "(,2)")]
+    assert left_by(postgresql, "DELETE FROM c") == [(2, "id=1", "c.v", "(,2)", None)]

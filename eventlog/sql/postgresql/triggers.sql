@@ -4,6 +4,12 @@
 -- text_of_string: any value as text
 /* value */n.fname::text;
 
+-- present: whether there is a value; of a composite one, IS NOT NULL would say whether each of its parts is there
+/* value */n.fname IS DISTINCT FROM NULL;
+
+-- absent: whether there is none
+/* value */n.fname IS NOT DISTINCT FROM NULL;
+
 -- made_type: a value of a type that somebody made, as the type's output function writes it. A cast could be its owner's
 -- function, and would run with the rights of who installed us. IS NULL would say of a composite value that its parts are NULL.
 CASE WHEN /* value */n.mood IS DISTINCT FROM NULL THEN concat(/* value */n.mood) END;

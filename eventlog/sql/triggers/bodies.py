@@ -13,7 +13,7 @@ from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import EVERY, Fact, Side, Test, When, child_facts, facts
 from eventlog.sql.triggers.plan import ChildPlan, Style, TriggerPlan
-from eventlog.sql.triggers.words import Row, same_key
+from eventlog.sql.triggers.words import Row, present, same_key
 
 SEPARATOR = ";\n"
 
@@ -201,7 +201,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
         gone = side is Side.OLD and when is not When.TRUNCATE
         conditions = clauses.under_a_parent(side, may_be_gone=gone)
         if fact.filled:
-            conditions.append(f"{row.value(fact.watched[0].column)} IS NOT NULL")
+            conditions.append(present(clauses.dialect, row.value(fact.watched[0].column)))
         return statement(
             clauses.dialect,
             "child_side",
