@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 
 from eventlog.core.errors import InstallError
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import USR, left_by, logged, run
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
@@ -204,3 +204,24 @@ def test_a_composite_value_with_a_part_that_is_null_is_a_value(postgresql: Engin
     assert left_by(postgresql, "UPDATE p SET x = NULL WHERE id = 1") == [(2, "id=1", "x", "(1,)", None)]
     assert left_by(postgresql, "INSERT INTO c VALUES (1, '(,2)')") == [(1, "id=1", "c.v", None, "(,2)")]
     assert left_by(postgresql, "DELETE FROM c") == [(2, "id=1", "c.v", "(,2)", None)]
+
+
+@both
+@pytest.mark.parametrize("style", [Style.FIELD, Style.ROW_BACK])
+def test_a_row_that_has_the_key_of_one_that_goes_is_told_anew(postgresql: Engine, style: Style, rows: bool) -> None:
+    """A key that is looked at when the transaction ends: the new row comes before the old one goes."""
+    install(postgresql)
+    run(
+        postgresql,
+        "CREATE TABLE s (id INTEGER, x TEXT, PRIMARY KEY (id) DEFERRABLE INITIALLY DEFERRED)",
+        "INSERT INTO s VALUES (1, 'a')",
+    )
+    track(postgresql, ["s"], TriggerOptions(style=style, rows=rows))
+    came = (1, "id=1", "x", None, "b") if style is Style.FIELD else (5, "id=1", None, None, None)
+    gone = (4, "id=1", None, None, None)
+    assert left_by(postgresql, "INSERT INTO s VALUES (1, 'b')", "DELETE FROM s WHERE x = 'a'") == [came, gone, came]
+    found = left_by(postgresql, "INSERT INTO s VALUES (1, 'b')", "UPDATE s SET id = 2 WHERE ctid = '(0,2)'")
+    assert [row for row in found if row[1] == "id=1"] == [came, gone, came]
+    assert left_by(postgresql, "DELETE FROM s WHERE id = 1") == [gone]
+    run(postgresql, "ALTER TABLE s DROP CONSTRAINT s_pkey", "ALTER TABLE s ADD PRIMARY KEY (id)")
+    assert TriggerCondition.OUTDATED in {state.state for state in trigger_states(postgresql)}

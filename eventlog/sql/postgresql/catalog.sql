@@ -38,6 +38,11 @@ SELECT COUNT(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespa
 WHERE relname = :table AND nspname = :schema
   AND (relkind = 'p' OR EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = pg_class.oid));
 
+-- deferrable_key: whether a table's key may be looked at when the transaction ends, so that two rows have it for a while
+SELECT COUNT(*) FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
+JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace
+WHERE relname = :table AND nspname = :schema AND contype = 'p' AND condeferrable;
+
 -- acting_references: a row for each pair of columns of every foreign key that deletes or changes rows of its own accord
 SELECT con.oid AS number, own_space.nspname AS own_schema, own.relname AS own_table, own_column.attname AS own_column,
   other_space.nspname AS other_schema, other.relname AS other_table, other_column.attname AS other_column,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
-from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
+from eventlog.sql.triggers.clauses import ALWAYS, Clauses, all_of, any_of, qualified
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import EVERY, Fact, Side, Test, When, child_facts, facts
 from eventlog.sql.triggers.plan import ChildPlan, Style, TriggerPlan
@@ -34,8 +34,9 @@ class RowBodies(Struct, frozen=True, kw_only=True):
         if not self.dialect.transition_tables:
             return SEPARATOR.join([*self._questions(clauses, when), *(self._log_row(clauses, fact) for fact in found)])
         written = [self._log_facts(clauses, found, "(VALUES (1)) AS one (row)")]
-        if when is When.UPDATE and self.child is None and not self.plan.table.view:
-            written.append(self._taken_over(clauses))
+        may_be_taken = when is When.UPDATE or (when is When.DELETE and self.plan.options.deferred)
+        if may_be_taken and self.child is None and not self.plan.table.view:
+            written.append(self._taken_over(clauses, when))
         return SEPARATOR.join(written)
 
     def by_event(self) -> str:
@@ -63,12 +64,13 @@ class RowBodies(Struct, frozen=True, kw_only=True):
     def _log_facts(self, clauses: Clauses, found: Iterable[Fact], source: str) -> str:
         return log_facts(self.dialect, self.log, source, [clauses.holes(fact) for fact in found], hands=self.hands)
 
-    def _taken_over(self, clauses: Clauses) -> str:
+    def _taken_over(self, clauses: Clauses, when: When) -> str:
         """Tells anew of a row that took the key which this one left: its own arrival was logged before our delete."""
         taken = Row(dialect=self.dialect, alias="taken", columns=self.plan.table.columns)
         match = (f"{taken.matched(column)} = {clauses.old.value(column)}" for column in self.plan.key)
         target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
-        holes = {"target": target, "match": " AND ".join(match), "condition": clauses.moved()}
+        condition = clauses.moved() if when is When.UPDATE else ALWAYS
+        holes = {"target": target, "match": " AND ".join(match), "condition": condition}
         source = statement(self.dialect, "taken_over", **holes) + " AS taken"
         return self._log_facts(replace(clauses, new=taken), facts(self.plan, When.INSERT), source)
 
@@ -89,6 +91,11 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
             if when is When.TRUNCATE and self.plan.options.style in (Style.FIELD, Style.FIELD_REPLACE):
                 return self._truncated(clauses, self.child)
             return self._child_statements(clauses, self.child, when)
+        if self.plan.options.deferred and when in (When.UPDATE, When.DELETE):
+            return SEPARATOR.join((self._own(clauses, when), self._still_taken(clauses, when)))
+        return self._own(clauses, when)
+
+    def _own(self, clauses: Clauses, when: When) -> str:
         source = self._source(clauses, when)
         if when is When.UPDATE and self.plan.options.style == Style.ROW_BACK:
             return self._log_each(clauses, source)
@@ -96,6 +103,23 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
             return log_facts(self.dialect, self.log, source, self._left_or_filled(clauses), hands=self.hands)
         found = [clauses.holes(fact) for fact in facts(self.plan, when)]
         return log_facts(self.dialect, self.log, source, found, hands=self.hands)
+
+    def _still_taken(self, clauses: Clauses, when: When) -> str:
+        """Tells anew of rows that have the keys of rows which left; their arrival was logged by a statement before."""
+        taken = Row(dialect=self.dialect, alias="taken", columns=self.plan.table.columns)
+        match = [f"{taken.matched(column)} = {clauses.old.value(column)}" for column in self.plan.key]
+        told = [f"{clauses.new.value(column)} = {clauses.old.value(column)}" for column in self.plan.key]
+        came = statement(self.dialect, "came_in_its_place", match=all_of(told))
+        source = statement(
+            self.dialect,
+            "still_taken",
+            target=qualified(self.dialect, self.plan.table.schema, self.plan.table.name),
+            match=all_of(match),
+            condition=ALWAYS if when is When.DELETE else f"NOT {came}",
+        )
+        others = replace(clauses, new=taken, outer=False)
+        found = [others.holes(fact) for fact in facts(self.plan, When.INSERT)]
+        return log_facts(self.dialect, self.log, f"{source} AS taken", found, hands=self.hands)
 
     def _child_statements(self, clauses: Clauses, child: ChildPlan, when: When) -> str:
         writing = _ChildStatements(clauses=clauses, child=child, log=self.log, hands=self.hands)

@@ -77,12 +77,16 @@ def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> b
     """Whether a statement that updates and deletes rows of `root`, as a MERGE may, comes to a row of the table twice.
 
     What the statement itself does is done before any foreign key acts. So a row that it deletes is met by no action, and
-    one that it updates is heard as updated before an action deletes it.
+    one that it updates is heard as updated before an action deletes it. To be deleted is to be met once, by whatever.
     """
     deleted = _deleted(root, references)
     updates = _updates(root, references, deleted)
-    met = sum(times for one, times in zip(references, updates, strict=True) if one.table == table)
-    return met >= TWICE or (met > 0 and (table in deleted or table == root))
+    own = [(one, times) for one, times in zip(references, updates, strict=True) if one.table == table]
+    if not any(times for _, times in own):
+        return False
+    # A reference either deletes a row or updates it when the one row changes that it points to.
+    met = sum(max(times, one.deletes and (one.referred == root or one.referred in deleted)) for one, times in own)
+    return met >= TWICE or table == root
 
 
 def _deleted(root: Name, references: list[Reference]) -> set[Name]:

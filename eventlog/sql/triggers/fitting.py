@@ -28,11 +28,14 @@ class Fitting:
 
     def fitted(self, table: Table, options: TriggerOptions) -> TriggerOptions:
         """The options as these tables need them; nothing of a foreign owner's may run with our rights."""
-        return replace(self.with_rows(table, options), foreign=any(self._asked(table, "foreign_owners")))
+        return replace(self.needed(table, options), foreign=any(self._asked(table, "foreign_owners")))
 
-    def with_rows(self, table: Table, options: TriggerOptions) -> TriggerOptions:
-        """Row triggers where statement triggers would not see every change, or not in its turn."""
-        return replace(options, rows=options.rows or any(True for _ in self._why_rows(table)))
+    def needed(self, table: Table, options: TriggerOptions) -> TriggerOptions:
+        """Row triggers where statement triggers would not see every change, or not in its turn; a look at who else has a
+        key where two rows may.
+        """
+        rows = options.rows or any(True for _ in self._why_rows(table))
+        return replace(options, rows=rows, deferred=any(self._one(table.schema, table.name, "deferrable_key")))
 
     def remarks(self, table: Table, options: TriggerOptions) -> Iterator[str]:
         """What somebody should know who tracks a class: what was chosen for them, and what no trigger will see."""

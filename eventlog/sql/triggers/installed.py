@@ -129,7 +129,7 @@ def _class_states(
         return [_told(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
     try:
         table = classes.one(owner, options.children)
-        wanted = render(plan(table, fitting.with_rows(table, options)), dialect, names)
+        wanted = render(plan(table, fitting.needed(table, options)), dialect, names)
     except EventlogError as error:
         return [_told(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
     return compare(wanted, standing, owner)

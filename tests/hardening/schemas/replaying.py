@@ -71,8 +71,11 @@ class Replayer:
         row[name] = held | _values(element)
 
     def filled(self) -> Store:
-        """The store without attributes that hold nothing."""
-        return {place: {name: held for name, held in row.items() if held} for place, row in self.store.items()}
+        """The store without attributes that hold nothing, and without those that are the key: its place says them."""
+        return {
+            place: {name: held for name, held in row.items() if held and f"+{name}=" not in f"+{place[1]}"}
+            for place, row in self.store.items()
+        }
 
 
 def _object(event: ET.Element) -> Object:

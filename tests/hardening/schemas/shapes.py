@@ -66,7 +66,9 @@ LIBRARY: Final = (
 )
 """A film library."""
 
-ROUND = "ALTER TABLE store ADD FOREIGN KEY (manager_id) REFERENCES staff (staff_id) ON DELETE SET NULL ON UPDATE CASCADE"
+ROUND = (
+    "ALTER TABLE store ADD FOREIGN KEY (manager_id) REFERENCES staff (staff_id) ON DELETE SET NULL ON UPDATE CASCADE"
+)
 """Makes store and staff refer to each other, where ALTER TABLE can."""
 
 POSTGRESQL: Final = (

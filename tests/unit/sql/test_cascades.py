@@ -26,7 +26,11 @@ def refers(
     )
 
 
+ALL = {"delete": "CASCADE", "update": "CASCADE"}
 ORDINARY = {
+    "one key that follows in all": ("t", [refers("t", "a", "p", **ALL)]),
+    "an m:n table whose keys follow in all": ("t", [refers("t", "a", "p", **ALL), refers("t", "b", "q", **ALL)]),
+    "lines under orders under customers": ("line", [refers("line", "o", "o", **ALL), refers("o", "c", "c", **ALL)]),
     "nothing acts": ("t", [refers("t", "a", "p"), refers("t", "b", "q")]),
     "one key that acts": ("t", [refers("t", "a", "p", delete="SET NULL", update="CASCADE")]),
     "two keys to two tables": ("t", [refers("t", "a", "p", update="CASCADE"), refers("t", "b", "q", update="CASCADE")]),

@@ -1,0 +1,107 @@
+"""A run: a schema tracked with a style, random work on it, the publisher between, and its documents against the tables."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from sqlalchemy import Engine, text
+
+from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.daemon.publisher import Publisher
+from eventlog.sql.install import install
+from eventlog.sql.triggers import Style, TriggerOptions, remarks, track
+from tests.hardening.schemas.replaying import Replayer, Store, expected
+from tests.hardening.schemas.shapes import schema
+from tests.hardening.schemas.working import Session, looked_at
+
+SESSIONS = 3
+VALUED = (Style.FIELD, Style.FIELD_REPLACE)
+
+
+class Run:
+    """One schema in one database, tracked whole. `remarks` is what `track` said of it."""
+
+    def __init__(self, engine: Engine, folder: Path, style: Style, seed: int) -> None:
+        self.engine, self.folder = engine, folder
+        _run(engine, *schema(engine.dialect.name))
+        install(engine)
+        self.tables = looked_at(engine)
+        names = [one.name for one in self.tables if one.shape.key]
+        self.remarks = remarks(engine, names, TriggerOptions(style=style))
+        track(engine, names, TriggerOptions(style=style))
+        several = {f"{one.name}.{column}" for one in self.tables if not one.shape.key for column in one.kinds}
+        self.replayer = Replayer(strict=style in VALUED, several=frozenset(several))
+        self.dice = random.Random(seed)
+        self.sessions = [Session(engine, self.tables, seed * 100 + number) for number in range(SESSIONS)]
+        self.config = Config(
+            source=SourceConfig(url=engine.url.render_as_string(hide_password=False)),
+            publisher=PublisherConfig(allow_loopback=True, time_syntax=3, enable_refs=False, batch_size=16),
+            output=(FilesOutput(path=str(folder)),),
+        )
+        self._taken: set[str] = set()
+        for session in self.sessions:
+            session.fill()
+
+    def round(self, steps: int) -> None:
+        """Some work, at times with documents while transactions are open; then all of it is told, and must be so."""
+        for session in self.sessions:
+            session.done.clear()
+        for _ in range(steps):
+            self.dice.choice(self.sessions).step()
+        if self.dice.random() < 0.3:
+            self.publish()
+        for session in self.sessions:
+            session.end(commit=True)
+        self.publish()
+        self.check()
+
+    def publish(self) -> None:
+        """Publishes what is there to be published, and gives the documents to the replayer."""
+        with Publisher(self.config) as publisher:
+            for _ in publisher.rounds(until_empty=True):
+                pass
+        new = sorted(one for one in self.folder.glob("*.xml") if one.name not in self._taken)
+        self._taken.update(one.name for one in new)
+        self.replayer.take(one.read_bytes() for one in new)
+
+    def check(self) -> None:
+        """Whether the receiver has what the tables have, and was never told what could not be."""
+        refused = self._ask(
+            "SELECT record_id, status, table_name, table_key FROM event_log WHERE status NOT IN ('S', 'W')"
+        )
+        assert not refused, f"refused: {refused[:5]}\n{self.story()}"
+        wrong = self.replayer.wrong
+        assert not wrong, f"{wrong[:5]}\n{self.story()}"
+        found, held = expected(self.engine, [one.shape for one in self.tables]), self.replayer.filled()
+        differences = different(found, held)
+        assert not differences, "\n".join([*differences[:8], self.story()])
+
+    def story(self) -> str:
+        """What the sessions did in this round, one after the other, and what the log has of it."""
+        parts = [f"-- session {number}\n" + "\n".join(one.done) for number, one in enumerate(self.sessions)]
+        return "\n".join([*parts, "-- log", *map(str, self._log())])
+
+    def _log(self) -> list[tuple[object, ...]]:
+        columns = "record_id, status, event_type, table_name, table_key, column_name, old_value, new_value"
+        return self._ask(f"SELECT {columns} FROM event_log ORDER BY record_id")[-150:]
+
+    def _ask(self, query: str) -> list[tuple[object, ...]]:
+        with self.engine.connect() as connection:
+            return [tuple(row) for row in connection.execute(text(query))]
+
+
+def different(found: Store, held: Store) -> list[str]:
+    """How tables and receiver differ, object by object."""
+    lines = []
+    for place in sorted(found.keys() | held.keys()):
+        tables, receiver = found.get(place), held.get(place)
+        if tables != receiver:
+            lines.append(f"{place}: tables {tables}, receiver {receiver}")
+    return lines
+
+
+def _run(engine: Engine, *statements: str) -> None:
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
