@@ -9,6 +9,7 @@ from eventlog.core.errors import InstallError
 from eventlog.core.schema import Catalog, Child, Table
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
+from eventlog.sql.queries import offers, statement
 from eventlog.sql.shapes import ForeignKey, Schema, TableShape
 
 if TYPE_CHECKING:
@@ -138,8 +139,23 @@ class Classes:
             found = schema.find(table)
             if found is not None:
                 return schema, found
+            self._refuse_others(schema, table)
         hint = "Write it as the database does, with its schema if it has another one."
         raise InstallError(f"There is no table or view {name} in the database.", hint=hint)
+
+    def _refuse_others(self, schema: Schema, name: str) -> None:
+        """Says what it is that has this name, where it is something else than a table or view."""
+        from sqlalchemy import text
+
+        dialect = dialect_of(self._connection)
+        if not offers(dialect, "kind_of_relation"):
+            return
+        query = text(statement(dialect, "kind_of_relation"))
+        what = self._connection.execute(query, {"table": name, "schema": schema.name}).scalar()
+        if what is not None:
+            raise InstallError(
+                f"{name} is {what}: no trigger sees its rows change.", hint="Track the tables behind it."
+            )
 
 
 def _in_order(keys: Iterable[ForeignKey], shape: TableShape) -> list[ForeignKey]:

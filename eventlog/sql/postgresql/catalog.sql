@@ -38,6 +38,31 @@ SELECT COUNT(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespa
 WHERE relname = :table AND nspname = :schema
   AND (relkind = 'p' OR EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = pg_class.oid));
 
+-- kind_of_relation: what something is that has a name and is no table or view whose changes a trigger can see
+SELECT CASE relkind WHEN 'm' THEN 'a materialised view, which only REFRESH changes'
+  WHEN 'f' THEN 'a foreign table, whose rows are changed where they really are'
+  WHEN 'S' THEN 'a sequence' WHEN 'c' THEN 'a composite type' ELSE 'an index' END
+FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE relname = :table AND nspname = :schema AND relkind IN ('m', 'f', 'S', 'c', 'i', 'I');
+
+-- remarks_on: what somebody should know who tracks a table: changes of it that no trigger sees, or that are seen twice
+WITH named AS (
+    SELECT pg_class.* , pg_class.oid AS number FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE relname = :table AND nspname = :schema
+)
+SELECT format('%s is UNLOGGED: a crash of the server empties it, and nobody is told.', relname) FROM named WHERE relpersistence = 'u'
+UNION ALL
+SELECT format('%s is a partition of %s: track that one, for what is done to both is logged under both names.', named.relname, inhparent::regclass)
+FROM named JOIN pg_inherits ON inhrelid = number WHERE relispartition
+UNION ALL
+SELECT format('%s has tables that inherit from it: what is written to %s itself is not logged.', named.relname,
+  string_agg(inhrelid::regclass::text, ', ' ORDER BY inhrelid::regclass::text))
+FROM named JOIN pg_inherits ON inhparent = number WHERE relkind = 'r' GROUP BY named.relname
+UNION ALL
+SELECT format('%s has the rule %s, which does something INSTEAD: what goes elsewhere by it is logged where it goes, if that is tracked.',
+  relname, rulename)
+FROM named JOIN pg_rewrite ON ev_class = number WHERE is_instead AND relkind IN ('r', 'p');
+
 -- deferrable_key: whether a table's key may be looked at when the transaction ends, so that two rows have it for a while
 SELECT COUNT(*) FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
 JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace

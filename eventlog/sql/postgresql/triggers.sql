@@ -29,8 +29,8 @@ replace(encode(/* value */n.photo, 'base64'), E'\n', '');
 -- text_of_number: a number
 /* value */n.share::text;
 
--- text_of_date: a date; one that the calendar's form cannot hold stays in PostgreSQL's words
-CASE WHEN /* value */n.born >= '0001-01-01' AND /* value */n.born < 'infinity'
+-- text_of_date: a date; one that the calendar's form cannot hold, or that is no timestamp, stays in PostgreSQL's words
+CASE WHEN /* value */n.born >= '0001-01-01' AND /* value */n.born < '294277-01-01'
 THEN to_char(/* value */n.born, 'YYYY-MM-DD') ELSE /* value */n.born::text END;
 
 -- text_of_time: a time of day
@@ -189,6 +189,12 @@ IF has_table_privilege(/* parent */'usr', 'SELECT') AND NOT row_security_active(
 /* body */;
 ELSE
 /* unseen */;
+END IF;
+
+-- warn_of_unseen: a transaction with one snapshot for all of its statements empties a table also of rows that it cannot see
+IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+RAISE WARNING 'eventlog: rows of % that others have committed since this transaction began go without being logged.', TG_RELID::regclass
+USING HINT = 'TRUNCATE in a READ COMMITTED transaction, or DELETE.';
 END IF;
 
 -- if_parent_stays: a TRUNCATE that empties the parent too holds this lock on it when it fires the first trigger; so may who

@@ -87,6 +87,11 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
 
     def body(self, when: When) -> str:
         clauses = _clauses(self.dialect, self.plan, self.child, "o", "n", outer=True, unseen=self.unseen)
+        if when is When.TRUNCATE:
+            return SEPARATOR.join((statement(self.dialect, "warn_of_unseen"), self._all(clauses, when)))
+        return self._all(clauses, when)
+
+    def _all(self, clauses: Clauses, when: When) -> str:
         if self.child is not None:
             if when is When.TRUNCATE and self.plan.options.style in (Style.FIELD, Style.FIELD_REPLACE):
                 return self._truncated(clauses, self.child)
