@@ -43,6 +43,8 @@ class Fitting:
             yield from self._why_rows(table)
         if not self._dialect.cascades_fire_triggers:
             yield from self._unseen_actions(table, options)
+        if options.style in (Style.FIELD, Style.FIELD_REPLACE):
+            yield from self._equal_values(table)
         yield from self._asked(table, "remarks_on")
 
     def _why_rows(self, table: Table) -> Iterator[str]:
@@ -66,9 +68,30 @@ class Fitting:
             parents = ", ".join(sorted({one.referred[1] for one in found}))
             if parents:
                 yield (
-                    f"{name} is changed by foreign keys when {parents} is changed, and {self._dialect.name} fires no trigger"
-                    " then: such changes are not logged."
+                    f"{name} is changed by foreign keys when {parents} is changed, and this database fires no trigger then:"
+                    " such changes are not logged."
                 )
+
+    def _equal_values(self, table: Table) -> Iterator[str]:
+        """Where two rows of a child may have one value: the end of the one is told, and a receiver takes both for gone."""
+        for child in table.children:
+            unique = self._unique(table.schema, child.name)
+            others = {column.name for column in child.columns} - {*child.parent_key}
+            if any(not any(one <= {*child.parent_key, name} for one in unique) for name in others):
+                yield (
+                    f"{child.name} may have a value twice under one parent. When one of the two goes, receivers are told that"
+                    " the value goes; with --events row-back they are told what is there."
+                )
+
+    def _unique(self, schema: str | None, name: str) -> list[frozenset[str]]:
+        """Columns of a table that no two rows have alike."""
+        from sqlalchemy import inspect
+
+        ask, called = inspect(self._connection), self._dialect.normalised(name)
+        found = [one["column_names"] for one in ask.get_unique_constraints(called, schema=schema)]
+        found += [one["column_names"] for one in ask.get_indexes(called, schema=schema) if one["unique"]]
+        found.append(ask.get_pk_constraint(called, schema=schema)["constrained_columns"])
+        return [frozenset(self._dialect.reported(str(one)) for one in columns) for columns in found if columns]
 
     @property
     def references(self) -> list[Reference]:

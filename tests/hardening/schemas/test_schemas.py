@@ -17,7 +17,7 @@ from tests.hardening.schemas.running import Run, different
 from tests.support.servers import databases
 
 SEEDS = int(os.environ.get("EVENTLOG_SCHEMAS", "1"))
-ROUNDS = 3 if SEEDS == 1 else 8
+ROUNDS = 2 if SEEDS == 1 else 8
 STEPS = 50
 
 
