@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from eventlog.sql.triggers.fitting import remarks
 from eventlog.sql.triggers.installed import TriggerCondition, TriggerState, compare, installed, tracked
 from eventlog.sql.triggers.plan import Style, TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.render import Trigger, render
+from eventlog.sql.triggers.table_needs import remarks
 from eventlog.sql.triggers.track import located, remove_all, track, track_sql, trigger_states, untrack
 
 __all__ = [

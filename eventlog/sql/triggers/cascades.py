@@ -17,7 +17,6 @@ Name = tuple[str | None, str]
 
 DELETES: Final = "CASCADE"
 SETS: Final = frozenset({"SET NULL", "SET DEFAULT"})
-TWICE: Final = 2
 
 
 class Reference(Struct, frozen=True, kw_only=True):
@@ -86,7 +85,7 @@ def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> b
         return False
     # A reference either deletes a row or updates it when the one row changes that it points to.
     met = sum(max(times, one.deletes and (one.referred == root or one.referred in deleted)) for one, times in own)
-    return met >= TWICE or table == root
+    return met > 1 or table == root
 
 
 def _deleted(root: Name, references: list[Reference]) -> set[Name]:
@@ -104,7 +103,7 @@ def _updates(root: Name, references: list[Reference], deleted: set[Name]) -> lis
     """How often each reference may update one row; more than twice is twice."""
     times = [0] * len(references)
     while True:
-        found = [min(TWICE, _times(one, root, references, times, deleted)) for one in references]
+        found = [min(2, _times(one, root, references, times, deleted)) for one in references]
         if found == times:
             return times
         times = found

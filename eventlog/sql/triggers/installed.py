@@ -15,10 +15,10 @@ from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import statement
 from eventlog.sql.reflect import Classes
-from eventlog.sql.triggers.fitting import Fitting
 from eventlog.sql.triggers.marker import Marker, read_marker
 from eventlog.sql.triggers.plan import Style, plan
 from eventlog.sql.triggers.render import Trigger, render
+from eventlog.sql.triggers.table_needs import TableNeeds
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -99,11 +99,11 @@ def states(connection: Connection, names: LogNames) -> list[TriggerState]:
     by_class: dict[str, list[Installed]] = {}
     for trigger in installed(connection, names):
         by_class.setdefault(trigger.marker.table, []).append(trigger)
-    classes, fitting = Classes(connection), Fitting(connection)
+    classes, needs = Classes(connection), TableNeeds(connection)
     return [
         state
         for owner, standing in by_class.items()
-        for state in _class_states(classes, fitting, dialect_of(connection), names, owner, standing)
+        for state in _class_states(classes, needs, dialect_of(connection), names, owner, standing)
     ]
 
 
@@ -120,7 +120,7 @@ def tracked(connection: Connection, names: LogNames) -> list[Table]:
 
 
 def _class_states(
-    classes: Classes, fitting: Fitting, dialect: Dialect, names: LogNames, owner: str, standing: Sequence[Installed]
+    classes: Classes, needs: TableNeeds, dialect: Dialect, names: LogNames, owner: str, standing: Sequence[Installed]
 ) -> Iterable[TriggerState]:
     options = standing[0].marker.options
     try:
@@ -129,7 +129,7 @@ def _class_states(
         return [_told(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
     try:
         table = classes.one(owner, options.children)
-        wanted = render(plan(table, fitting.needed(table, options)), dialect, names)
+        wanted = render(plan(table, needs.needed(table, options)), dialect, names)
     except EventlogError as error:
         return [_told(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
     return compare(wanted, standing, owner)

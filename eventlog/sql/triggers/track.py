@@ -20,10 +20,10 @@ from eventlog.sql.queries import statement
 from eventlog.sql.reflect import Classes, reflect
 from eventlog.sql.shapes import Schema
 from eventlog.sql.trial import try_log, try_triggers
-from eventlog.sql.triggers.fitting import Fitting
 from eventlog.sql.triggers.installed import Installed, TriggerState, compare, installed, is_current, states
 from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.render import Trigger, function_name, render
+from eventlog.sql.triggers.table_needs import TableNeeds
 from eventlog.sql.triggers.words import Row
 
 if TYPE_CHECKING:
@@ -165,8 +165,8 @@ def _plans(
 ) -> list[TriggerPlan]:
     if not tables:
         raise UsageError("Which table? `eventlog track TABLE…` wants the names of tables or views.")
-    found, fitting = reflect(connection, tables, schema, options.children), Fitting(connection)
-    return [plan(table, fitting.fitted(table, options)) for table in found]
+    found, needs = reflect(connection, tables, schema, options.children), TableNeeds(connection)
+    return [plan(table, needs.fitted(table, options)) for table in found]
 
 
 def _check(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None:

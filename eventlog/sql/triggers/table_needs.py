@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 
-class Fitting:
+class TableNeeds:
     """Looks at the tables on one connection; what it asks about all of them it asks once."""
 
     def __init__(self, connection: Connection) -> None:
@@ -88,9 +88,12 @@ class Fitting:
         from sqlalchemy import inspect
 
         ask, called = inspect(self._connection), self._dialect.normalised(name)
-        found = [one["column_names"] for one in ask.get_unique_constraints(called, schema=schema)]
-        found += [one["column_names"] for one in ask.get_indexes(called, schema=schema) if one["unique"]]
-        found.append(ask.get_pk_constraint(called, schema=schema)["constrained_columns"])
+        constraints, indexes = ask.get_unique_constraints(called, schema=schema), ask.get_indexes(called, schema=schema)
+        found = [
+            ask.get_pk_constraint(called, schema=schema)["constrained_columns"],
+            *(one["column_names"] for one in constraints),
+            *(one["column_names"] for one in indexes if one["unique"]),
+        ]
         return [frozenset(self._dialect.reported(str(one)) for one in columns) for columns in found if columns]
 
     @property
@@ -124,9 +127,9 @@ def remarks(
     """What somebody should know who tracks these classes, as sentences."""
     asked = options or TriggerOptions()
     with engine.connect() as connection:
-        fitting = Fitting(connection)
+        needs = TableNeeds(connection)
         found = reflect(connection, tables, schema, asked.children)
-        return [sentence for table in found for sentence in fitting.remarks(table, asked)]
+        return [sentence for table in found for sentence in needs.remarks(table, asked)]
 
 
 def _names(table: Table) -> list[Name]:
