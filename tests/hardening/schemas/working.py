@@ -207,16 +207,8 @@ class Session:
             self._move,
         ]
         if self.database == "postgresql":
-            only = [
-                self._truncate,
-                self._copy,
-                self._merge,
-                self._upsert,
-                self._swap,
-                self._replace_deferred,
-                self._in_one,
-            ]
-            return [*common, *only]
+            late = [self._swap, self._replace_deferred] if "seat" in self.by_name else []
+            return [*common, self._truncate, self._copy, self._merge, self._upsert, self._in_one, *late]
         return [*common, self._upsert] if self.database == "sqlite" else common
 
     def _table(self, *, keyed: bool = True) -> Worked:
