@@ -48,13 +48,15 @@ def track(
 
     Example: eventlog track usr grp --events field --database sqlite:///app.db
     """
-    from eventlog.sql.triggers import Style, TriggerOptions, track_sql
+    from eventlog.sql.triggers import Style, TriggerOptions, remarks, track_sql
     from eventlog.sql.triggers import track as make
 
     options = TriggerOptions(
         style=Style(style), columns=columns, exclude=exclude, children=children, when=when, rows=row_triggers
     )
     engine = site.engine()
+    for remark in remarks(engine, tables, options, site.schema):
+        say(remark, err=True)
     if sql:
         click.echo(track_sql(engine, tables, options, site.names(engine), site.schema), nl=False)
         return

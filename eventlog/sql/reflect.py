@@ -9,6 +9,7 @@ from eventlog.core.errors import InstallError
 from eventlog.core.schema import Catalog, Child, Table
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
+from eventlog.sql.queries import offers, statement
 from eventlog.sql.shapes import ForeignKey, Schema, TableShape
 
 if TYPE_CHECKING:
@@ -63,16 +64,34 @@ class Classes:
         """One class by its name."""
         return self.named([name], children)[0]
 
+    def present(self, name: str, children: Sequence[str] = ()) -> Table:
+        """One class by its name, with those of these children that it still has."""
+        try:
+            return self.one(name, children)
+        except InstallError:
+            return self.one(name, [child for child in children if self._has(name, child)])
+
+    def _has(self, name: str, child: str) -> bool:
+        try:
+            self.one(name, [child])
+        except InstallError:
+            return False
+        return True
+
     def named(self, names: Iterable[str], children: Sequence[str] = ()) -> list[Table]:
         """The classes with these names; InstallError tells of one that is not there."""
-        named = [self._find(name)[1] for name in children]
         found = dict.fromkeys(self._find(name) for name in names)
+        places = dict.fromkeys(schema for schema, _ in found)
+        named = dict.fromkeys((place.name, child) for name in children for place, child in self._beside(places, name))
         tables = [
-            self._table(schema, schema.shape(name), [child for child in named if child != name])
+            self._table(
+                schema, schema.shape(name), [one for place, one in named if place == schema.name and one != name]
+            )
             for schema, name in found
         ]
         taken = {(table.schema, child.name) for table in tables for child in table.children}
-        missing = set(named) - {name for _, name in taken}
+        known = {name for _, name in taken}
+        missing = [name for _, name in named if name not in known]
         if missing:
             raise InstallError(
                 f"The table {min(missing)} has no foreign key to the primary key of a table named with it.",
@@ -106,6 +125,13 @@ class Classes:
             if own and (name in named or links[0] is own[0]):
                 yield _child(child, own[0], parent)
 
+    def _beside(self, places: Iterable[Schema], name: str) -> list[tuple[Schema, str]]:
+        """The tables that a child's name means: those in the schemas of the classes, where a child stands, else what it
+        means by itself. So it means the same to who tracks, with a schema of their own, and to who looks at triggers.
+        """
+        beside = [(schema, found) for schema in places if (found := schema.find(name)) is not None]
+        return beside or [self._find(name)]
+
     def _find(self, name: str) -> tuple[Schema, str]:
         first, _, last = name.rpartition(".")
         for place, table in ((self._default, name), (first or self._default, last)):
@@ -113,8 +139,23 @@ class Classes:
             found = schema.find(table)
             if found is not None:
                 return schema, found
+            self._refuse_others(schema, table)
         hint = "Write it as the database does, with its schema if it has another one."
         raise InstallError(f"There is no table or view {name} in the database.", hint=hint)
+
+    def _refuse_others(self, schema: Schema, name: str) -> None:
+        """Says what it is that has this name, where it is something else than a table or view."""
+        from sqlalchemy import text
+
+        dialect = dialect_of(self._connection)
+        if not offers(dialect, "kind_of_relation"):
+            return
+        query = text(statement(dialect, "kind_of_relation"))
+        what = self._connection.execute(query, {"table": name, "schema": schema.name}).scalar()
+        if what is not None:
+            raise InstallError(
+                f"{name} is {what}: no trigger sees its rows change.", hint="Track the tables behind it."
+            )
 
 
 def _in_order(keys: Iterable[ForeignKey], shape: TableShape) -> list[ForeignKey]:

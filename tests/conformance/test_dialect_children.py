@@ -7,7 +7,8 @@ from sqlalchemy import Engine
 
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, tracked, trigger_states
+from eventlog.sql.triggers.track import located
 from tests.support.logged import USR, Logged, left_by, run
 
 PHONE = "usr_phone.phoneno"
@@ -139,3 +140,45 @@ def test_a_parent_may_be_called_as_a_row_is_called_in_a_trigger(engine: Engine, 
         (1, "idu=2", f"kid.{name}", None, "y"),
         (2, "idu=1", f"kid.{name}", "x", None),
     ]
+
+
+APP = (
+    "CREATE SCHEMA app",
+    "CREATE TABLE app.p (id INTEGER PRIMARY KEY, x TEXT)",
+    "CREATE TABLE app.k (kid INTEGER PRIMARY KEY, p INTEGER REFERENCES app.p, v TEXT)",
+)
+
+
+@pytest.mark.parametrize("style", [Style.ROW_BACK, Style.FIELD])
+def test_a_childs_name_means_the_same_to_who_tracks_and_to_who_reads(postgresql: Engine, style: Style) -> None:
+    """`source.schema` says where tables are to whoever tracks; triggers, the publisher and `check` have only the marker."""
+    install(postgresql)
+    run(postgresql, *APP)
+    track(postgresql, ["p"], TriggerOptions(style=style, children=("k",)), schema="app")
+    assert {state.state for state in trigger_states(postgresql)} == {TriggerCondition.CURRENT}
+    with postgresql.connect() as connection:
+        [table] = tracked(connection, located(connection, None))
+    assert [child.name for child in table.children] == ["k"]
+    run(postgresql, "CREATE TABLE k (other INTEGER PRIMARY KEY)")
+    assert {state.state for state in trigger_states(postgresql)} == {TriggerCondition.CURRENT}
+    for names in ("k", "app.k"):
+        track(postgresql, ["app.p"], TriggerOptions(style=style, children=(names,)))
+        assert {state.state for state in trigger_states(postgresql)} == {TriggerCondition.CURRENT}
+
+
+def test_a_child_that_is_gone_ends_neither_its_parents_capture_nor_its_sisters(engine: Engine) -> None:
+    install(engine)
+    run(engine, "CREATE TABLE one (id INTEGER PRIMARY KEY)")
+    for name in ("k", "l"):
+        run(
+            engine,
+            f"CREATE TABLE {name} (id INTEGER PRIMARY KEY, o INTEGER, v INTEGER, FOREIGN KEY (o) REFERENCES one (id))",
+        )
+    track(engine, ["one"], TriggerOptions(children=("k", "l")))
+    run(engine, "DROP TABLE k")
+    states = trigger_states(engine)
+    assert {state.state for state in states} == {TriggerCondition.OUTDATED}
+    assert all("There is no table or view k" in str(state.note) for state in states)
+    with engine.connect() as connection:
+        [table] = tracked(connection, located(connection, None))
+    assert [child.name for child in table.children] == ["l"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.core.errors import InstallError
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, track
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, remarks, track, trigger_states
 from tests.support.logged import USR, left_by, logged, run
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
@@ -183,3 +185,94 @@ def test_an_heir_sees_what_is_done_to_it_through_its_parent(postgresql: Engine) 
         (2, "id=1", "x", "a", "q"),
         (4, "id=1", None, None, None),
     ]
+
+
+@both
+def test_a_composite_value_with_a_part_that_is_null_is_a_value(postgresql: Engine, rows: bool) -> None:
+    """To IS NOT NULL it is neither there nor not."""
+    install(postgresql)
+    run(
+        postgresql,
+        "CREATE TYPE pair AS (a INTEGER, b INTEGER)",
+        "CREATE TABLE p (id INTEGER PRIMARY KEY, x pair, y pair)",
+        "CREATE TABLE c (p INTEGER REFERENCES p, v pair)",
+    )
+    track(postgresql, ["p"], TriggerOptions(style=Style.FIELD, rows=rows))
+    assert left_by(postgresql, "INSERT INTO p VALUES (1, '(1,)', '(,)'), (2, NULL, '(,)')") == [
+        (1, "id=1", "x", None, "(1,)"),
+        (1, "id=1", "y", None, "(,)"),
+        (1, "id=2", "y", None, "(,)"),
+    ]
+    assert left_by(postgresql, "UPDATE p SET x = NULL WHERE id = 1") == [(2, "id=1", "x", "(1,)", None)]
+    assert left_by(postgresql, "INSERT INTO c VALUES (1, '(,2)')") == [(1, "id=1", "c.v", None, "(,2)")]
+    assert left_by(postgresql, "DELETE FROM c") == [(2, "id=1", "c.v", "(,2)", None)]
+
+
+@both
+@pytest.mark.parametrize("style", [Style.FIELD, Style.ROW_BACK])
+def test_a_row_that_has_the_key_of_one_that_goes_is_told_anew(postgresql: Engine, style: Style, rows: bool) -> None:
+    """A key that is looked at when the transaction ends: the new row comes before the old one goes."""
+    install(postgresql)
+    run(
+        postgresql,
+        "CREATE TABLE s (id INTEGER, x TEXT, PRIMARY KEY (id) DEFERRABLE INITIALLY DEFERRED)",
+        "INSERT INTO s VALUES (1, 'a')",
+    )
+    track(postgresql, ["s"], TriggerOptions(style=style, rows=rows))
+    came = (1, "id=1", "x", None, "b") if style is Style.FIELD else (5, "id=1", None, None, None)
+    gone = (4, "id=1", None, None, None)
+    assert left_by(postgresql, "INSERT INTO s VALUES (1, 'b')", "DELETE FROM s WHERE x = 'a'") == [came, gone, came]
+    found = left_by(postgresql, "INSERT INTO s VALUES (1, 'b')", "UPDATE s SET id = 2 WHERE ctid = '(0,2)'")
+    assert [row for row in found if row[1] == "id=1"] == [came, gone, came]
+    assert left_by(postgresql, "DELETE FROM s WHERE id = 1") == [gone]
+    run(postgresql, "ALTER TABLE s DROP CONSTRAINT s_pkey", "ALTER TABLE s ADD PRIMARY KEY (id)")
+    assert TriggerCondition.OUTDATED in {state.state for state in trigger_states(postgresql)}
+
+
+def test_whoever_truncates_what_their_snapshot_does_not_show_is_warned(usr: Engine) -> None:
+    """Their trigger sees no more than they do; the rows of others go all the same."""
+    run(usr, JACK)
+    track(usr, ["usr"])
+    for level, warned in (("READ COMMITTED", False), ("REPEATABLE READ", True), ("SERIALIZABLE", True)):
+        notices: list[str] = []
+        with usr.connect() as connection:
+            driver: Any = connection.connection.driver_connection
+            driver.add_notice_handler(lambda notice, heard=notices: heard.append(notice.message_primary))
+            connection.execute(text(f"SET TRANSACTION ISOLATION LEVEL {level}"))
+            connection.execute(text("TRUNCATE usr CASCADE"))
+            connection.rollback()
+        assert any("rows of public.usr that others have committed" in notice for notice in notices) is warned
+
+
+def test_no_date_is_too_far_to_be_logged(postgresql: Engine) -> None:
+    """A date may be later than any timestamp; a trigger that took it for one would refuse the write."""
+    install(postgresql)
+    run(postgresql, "CREATE TABLE d (id DATE PRIMARY KEY, x DATE)")
+    track(postgresql, ["d"], TriggerOptions(style=Style.FIELD))
+    for day in ("5874897-12-31", "294277-01-01", "294276-12-31", "infinity", "-infinity", "9999-12-31"):
+        assert left_by(postgresql, f"INSERT INTO d VALUES ('{day}', '{day}')") == [(1, f"id={day}", "x", None, day)]
+
+
+def test_what_is_no_table_or_is_an_odd_one_is_called_by_its_name(postgresql: Engine) -> None:
+    install(postgresql)
+    run(
+        postgresql,
+        "CREATE UNLOGGED TABLE u (id INTEGER PRIMARY KEY)",
+        "CREATE TABLE pa (id INTEGER PRIMARY KEY)",
+        "CREATE TABLE ch (x INTEGER) INHERITS (pa)",
+        "CREATE RULE other AS ON INSERT TO pa DO INSTEAD INSERT INTO ch VALUES (new.id)",
+        "CREATE TABLE pt (id INTEGER PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE pt1 PARTITION OF pt DEFAULT",
+        "CREATE MATERIALIZED VIEW mv AS SELECT * FROM u",
+        "CREATE FOREIGN DATA WRAPPER w",
+        "CREATE SERVER s FOREIGN DATA WRAPPER w",
+        "CREATE FOREIGN TABLE ft (id INTEGER) SERVER s",
+    )
+    said = {name: " ".join(remarks(postgresql, [name])) for name in ("u", "pa", "pt1")}
+    assert said["u"] == "u is UNLOGGED: a crash of the server empties it, and nobody is told."
+    assert "what is written to ch itself is not logged" in said["pa"]
+    assert "has the rule other, which does something INSTEAD" in said["pa"]
+    assert "pt1 is a partition of pt: track that one" in said["pt1"]
+    for name, what in (("mv", "a materialised view"), ("ft", "a foreign table"), ("u_pkey", "an index")):
+        with pytest.raises(InstallError, match=f"{name} is {what}"):
+            track(postgresql, [name])

@@ -113,7 +113,7 @@ def coalesce(
     Where events come in pieces, `unfinished` is what former ones amount to; the change comes when the lifetime is `over`.
     """
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
-        return whole_row(screened, subject, events[0], row or {})
+        return whole_row(subject, events[0], row or {})
     net = NetEdits([]) if unfinished is None else unfinished
     multiple = multiple_attributes(subject)
     saying = saying_something(screened, events)

@@ -44,7 +44,7 @@ def join(
     lifetime is `over`.
     """
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
-        return whole_row(screened, subject, events[0], row or {})
+        return whole_row(subject, events[0], row or {})
     changes: list[Change] = []
     op, last = Op.MODIFY, None
     edits: list[Edit] = []
@@ -96,12 +96,8 @@ def edit(event: Event, row: Row | None) -> Edit:
     return Edit(column=column, old=event.old, new=event.new, reset=True)
 
 
-def whole_row(screened: Screened, subject: Subject, event: Event, values: Row) -> list[Change]:
+def whole_row(subject: Subject, event: Event, values: Row) -> list[Change]:
     """A modify that tells every attribute as it is now; a table that is all key has nothing to tell but that a row is."""
-    refresh = event.perpetrator is not None and event.perpetrator.rstrip(" ") == REFRESH
-    if not values and not refresh:
-        screened.aside(event, Reason.NOTHING, "the table has no columns outside its key.")
-        return []
     edits = tuple([Edit(column=name, new=value, reset=True) for name, value in values.items()])
     return [
         Change(
@@ -111,7 +107,7 @@ def whole_row(screened: Screened, subject: Subject, event: Event, values: Row) -
             positions=(event.position,),
             time=event.time,
             transaction=event.transaction,
-            refresh=refresh,
+            refresh=event.perpetrator is not None and event.perpetrator.rstrip(" ") == REFRESH,
         )
     ]
 

@@ -1,5 +1,11 @@
 -- What triggers are made of.
 
+-- present: whether there is a value
+/* value */n.fname IS NOT NULL;
+
+-- absent: whether there is none
+/* value */n.fname IS NULL;
+
 -- holds: whether the row is one that the condition is about
 EXISTS (SELECT 1 FROM (SELECT /* columns */NEW.idu) AS /* row */usr WHERE /* condition */(1 = 1));
 

@@ -37,3 +37,14 @@ SHOW CREATE TRIGGER /* trigger */event_log_usr_insert;
 
 -- instead_of_triggers: there are none on views, whatever table and schema they have
 SELECT 0 FROM DUAL WHERE :table <> :schema OR 1 = 1;
+
+-- acting_references: a row for each pair of columns of every foreign key that deletes or changes rows of its own accord
+SELECT held.constraint_name AS number, NULLIF(held.table_schema, DATABASE()) AS own_schema, held.table_name AS own_table,
+  held.column_name AS own_column, NULLIF(held.referenced_table_schema, DATABASE()) AS other_schema,
+  held.referenced_table_name AS other_table, held.referenced_column_name AS other_column,
+  ruled.delete_rule AS on_delete, ruled.update_rule AS on_update
+FROM information_schema.referential_constraints AS ruled
+JOIN information_schema.key_column_usage AS held
+  ON held.constraint_schema = ruled.constraint_schema AND held.constraint_name = ruled.constraint_name
+  AND held.table_name = ruled.table_name
+WHERE ruled.delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR ruled.update_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT');

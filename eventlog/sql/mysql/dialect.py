@@ -19,6 +19,7 @@ _EXACT = frozenset(
 _PLAIN = _EXACT | {"float", "double", "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 MYSQL = Dialect(
     name="mysql",
+    cascades_fire_triggers=False,
     constant_ranges=True,
     lookup=MysqlLookup(),
     types=TYPES,

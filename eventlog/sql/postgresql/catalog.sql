@@ -38,6 +38,49 @@ SELECT COUNT(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespa
 WHERE relname = :table AND nspname = :schema
   AND (relkind = 'p' OR EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = pg_class.oid));
 
+-- kind_of_relation: what something is that has a name and is no table or view whose changes a trigger can see
+SELECT CASE relkind WHEN 'm' THEN 'a materialised view, which only REFRESH changes'
+  WHEN 'f' THEN 'a foreign table, whose rows are changed where they really are'
+  WHEN 'S' THEN 'a sequence' WHEN 'c' THEN 'a composite type' ELSE 'an index' END
+FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE relname = :table AND nspname = :schema AND relkind IN ('m', 'f', 'S', 'c', 'i', 'I');
+
+-- remarks_on: what somebody should know who tracks a table: changes of it that no trigger sees, or that are seen twice
+WITH named AS (
+    SELECT pg_class.* , pg_class.oid AS number FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE relname = :table AND nspname = :schema
+)
+SELECT format('%s is UNLOGGED: a crash of the server empties it, and nobody is told.', relname) FROM named WHERE relpersistence = 'u'
+UNION ALL
+SELECT format('%s is a partition of %s: track that one, for what is done to both is logged under both names.', named.relname, inhparent::regclass)
+FROM named JOIN pg_inherits ON inhrelid = number WHERE relispartition
+UNION ALL
+SELECT format('%s has tables that inherit from it: what is written to %s itself is not logged.', named.relname,
+  string_agg(inhrelid::regclass::text, ', ' ORDER BY inhrelid::regclass::text))
+FROM named JOIN pg_inherits ON inhparent = number WHERE relkind = 'r' GROUP BY named.relname
+UNION ALL
+SELECT format('%s has the rule %s, which does something INSTEAD: what goes elsewhere by it is logged where it goes, if that is tracked.',
+  relname, rulename)
+FROM named JOIN pg_rewrite ON ev_class = number WHERE is_instead AND relkind IN ('r', 'p');
+
+-- deferrable_key: whether a table's key may be looked at when the transaction ends, so that two rows have it for a while
+SELECT COUNT(*) FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
+JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace
+WHERE relname = :table AND nspname = :schema AND contype = 'p' AND condeferrable;
+
+-- acting_references: a row for each pair of columns of every foreign key that deletes or changes rows of its own accord
+SELECT con.oid AS number, own_space.nspname AS own_schema, own.relname AS own_table, own_column.attname AS own_column,
+  other_space.nspname AS other_schema, other.relname AS other_table, other_column.attname AS other_column,
+  CASE confdeltype WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' ELSE 'NO ACTION' END AS on_delete,
+  CASE confupdtype WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' ELSE 'NO ACTION' END AS on_update
+FROM pg_constraint AS con
+JOIN pg_class AS own ON own.oid = conrelid JOIN pg_namespace AS own_space ON own_space.oid = own.relnamespace
+JOIN pg_class AS other ON other.oid = confrelid JOIN pg_namespace AS other_space ON other_space.oid = other.relnamespace
+CROSS JOIN LATERAL unnest(conkey, confkey) AS pair (own_number, other_number)
+JOIN pg_attribute AS own_column ON own_column.attrelid = conrelid AND own_column.attnum = own_number
+JOIN pg_attribute AS other_column ON other_column.attrelid = confrelid AND other_column.attnum = other_number
+WHERE contype = 'f' AND conparentid = 0 AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'));
+
 -- foreign_owners: who owns a table, or a part of it, and has not the rights of the connected user besides
 WITH RECURSIVE part (oid) AS (
     SELECT pg_class.oid FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace

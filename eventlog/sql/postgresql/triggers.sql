@@ -4,6 +4,12 @@
 -- text_of_string: any value as text
 /* value */n.fname::text;
 
+-- present: whether there is a value; of a composite one, IS NOT NULL would say whether each of its parts is there
+/* value */n.fname IS DISTINCT FROM NULL;
+
+-- absent: whether there is none
+/* value */n.fname IS NOT DISTINCT FROM NULL;
+
 -- made_type: a value of a type that somebody made, as the type's output function writes it. A cast could be its owner's
 -- function, and would run with the rights of who installed us. IS NULL would say of a composite value that its parts are NULL.
 CASE WHEN /* value */n.mood IS DISTINCT FROM NULL THEN concat(/* value */n.mood) END;
@@ -23,8 +29,8 @@ replace(encode(/* value */n.photo, 'base64'), E'\n', '');
 -- text_of_number: a number
 /* value */n.share::text;
 
--- text_of_date: a date; one that the calendar's form cannot hold stays in PostgreSQL's words
-CASE WHEN /* value */n.born >= '0001-01-01' AND /* value */n.born < 'infinity'
+-- text_of_date: a date; one that the calendar's form cannot hold, or that is no timestamp, stays in PostgreSQL's words
+CASE WHEN /* value */n.born >= '0001-01-01' AND /* value */n.born < '294277-01-01'
 THEN to_char(/* value */n.born, 'YYYY-MM-DD') ELSE /* value */n.born::text END;
 
 -- text_of_time: a time of day
@@ -103,6 +109,12 @@ FROM /* source */new_rows CROSS JOIN LATERAL (
 -- taken_over: the row that now stands under the key which another row of the same statement left
 (SELECT taken.* FROM /* target */usr AS taken WHERE /* match */(taken.idu = OLD.idu) AND /* condition */(1 = 1));
 
+-- still_taken: the rows that stand under keys which others left; what came in the same statement was told with it
+(SELECT taken.* FROM old_rows AS o JOIN /* target */usr AS taken ON /* match */(taken.idu = o.idu) WHERE /* condition */(1 = 1));
+
+-- came_in_its_place: whether the statement gave the key to another row
+EXISTS (SELECT FROM new_rows AS n WHERE /* match */(n.idu = o.idu));
+
 -- child_side: the values that stood, or stand, under a parent
 SELECT /* key */'idu=1' AS key, /* values */phoneno FROM /* source */old_rows WHERE /* condition */(1 = 1);
 
@@ -177,6 +189,21 @@ IF has_table_privilege(/* parent */'usr', 'SELECT') AND NOT row_security_active(
 /* body */;
 ELSE
 /* unseen */;
+END IF;
+
+-- warn_of_unseen: a transaction with one snapshot for all of its statements empties a table also of rows that it cannot see
+IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+RAISE WARNING 'eventlog: rows of % that others have committed since this transaction began go without being logged.', TG_RELID::regclass
+USING HINT = 'TRUNCATE in a READ COMMITTED transaction, or DELETE.';
+END IF;
+
+-- if_parent_stays: a TRUNCATE that empties the parent too holds this lock on it when it fires the first trigger; so may who
+-- locked it before
+IF NOT EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND relation = /* parent */'usr'::regclass
+  AND mode = 'AccessExclusiveLock' AND granted) THEN
+/* body */;
+ELSE
+/* unsure */;
 END IF;
 
 -- take_facts: writes what was handed over by the trigger that fired before

@@ -5,6 +5,7 @@ from __future__ import annotations
 from eventlog.sql.triggers.installed import TriggerCondition, TriggerState, compare, installed, tracked
 from eventlog.sql.triggers.plan import Style, TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.render import Trigger, render
+from eventlog.sql.triggers.table_needs import remarks
 from eventlog.sql.triggers.track import located, remove_all, track, track_sql, trigger_states, untrack
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "installed",
     "located",
     "plan",
+    "remarks",
     "remove_all",
     "render",
     "track",

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
-from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
+from eventlog.sql.triggers.clauses import ALWAYS, Clauses, all_of, any_of, qualified
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import EVERY, Fact, Side, Test, When, child_facts, facts
 from eventlog.sql.triggers.plan import ChildPlan, Style, TriggerPlan
-from eventlog.sql.triggers.words import Row, same_key
+from eventlog.sql.triggers.words import Row, present, same_key
 
 SEPARATOR = ";\n"
 
@@ -34,8 +34,9 @@ class RowBodies(Struct, frozen=True, kw_only=True):
         if not self.dialect.transition_tables:
             return SEPARATOR.join([*self._questions(clauses, when), *(self._log_row(clauses, fact) for fact in found)])
         written = [self._log_facts(clauses, found, "(VALUES (1)) AS one (row)")]
-        if when is When.UPDATE and self.child is None and not self.plan.table.view:
-            written.append(self._taken_over(clauses))
+        may_be_taken = when is When.UPDATE or (when is When.DELETE and self.plan.options.deferred)
+        if may_be_taken and self.child is None and not self.plan.table.view:
+            written.append(self._taken_over(clauses, when))
         return SEPARATOR.join(written)
 
     def by_event(self) -> str:
@@ -63,12 +64,13 @@ class RowBodies(Struct, frozen=True, kw_only=True):
     def _log_facts(self, clauses: Clauses, found: Iterable[Fact], source: str) -> str:
         return log_facts(self.dialect, self.log, source, [clauses.holes(fact) for fact in found], hands=self.hands)
 
-    def _taken_over(self, clauses: Clauses) -> str:
+    def _taken_over(self, clauses: Clauses, when: When) -> str:
         """Tells anew of a row that took the key which this one left: its own arrival was logged before our delete."""
         taken = Row(dialect=self.dialect, alias="taken", columns=self.plan.table.columns)
         match = (f"{taken.matched(column)} = {clauses.old.value(column)}" for column in self.plan.key)
         target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
-        holes = {"target": target, "match": " AND ".join(match), "condition": clauses.moved()}
+        condition = clauses.moved() if when is When.UPDATE else ALWAYS
+        holes = {"target": target, "match": " AND ".join(match), "condition": condition}
         source = statement(self.dialect, "taken_over", **holes) + " AS taken"
         return self._log_facts(replace(clauses, new=taken), facts(self.plan, When.INSERT), source)
 
@@ -85,9 +87,20 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
 
     def body(self, when: When) -> str:
         clauses = _clauses(self.dialect, self.plan, self.child, "o", "n", outer=True, unseen=self.unseen)
+        if when is When.TRUNCATE:
+            return SEPARATOR.join((statement(self.dialect, "warn_of_unseen"), self._all(clauses, when)))
+        return self._all(clauses, when)
+
+    def _all(self, clauses: Clauses, when: When) -> str:
         if self.child is not None:
-            writing = _ChildStatements(clauses=clauses, child=self.child, log=self.log, hands=self.hands)
-            return SEPARATOR.join(writing.written(when))
+            if when is When.TRUNCATE and self.plan.options.style in (Style.FIELD, Style.FIELD_REPLACE):
+                return self._truncated(clauses, self.child)
+            return self._child_statements(clauses, self.child, when)
+        if self.plan.options.deferred and when in (When.UPDATE, When.DELETE):
+            return SEPARATOR.join((self._own(clauses, when), self._still_taken(clauses, when)))
+        return self._own(clauses, when)
+
+    def _own(self, clauses: Clauses, when: When) -> str:
         source = self._source(clauses, when)
         if when is When.UPDATE and self.plan.options.style == Style.ROW_BACK:
             return self._log_each(clauses, source)
@@ -95,6 +108,42 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
             return log_facts(self.dialect, self.log, source, self._left_or_filled(clauses), hands=self.hands)
         found = [clauses.holes(fact) for fact in facts(self.plan, when)]
         return log_facts(self.dialect, self.log, source, found, hands=self.hands)
+
+    def _still_taken(self, clauses: Clauses, when: When) -> str:
+        """Tells anew of rows that have the keys of rows which left; their arrival was logged by a statement before."""
+        taken = Row(dialect=self.dialect, alias="taken", columns=self.plan.table.columns)
+        match = [f"{taken.matched(column)} = {clauses.old.value(column)}" for column in self.plan.key]
+        told = [f"{clauses.new.value(column)} = {clauses.old.value(column)}" for column in self.plan.key]
+        came = statement(self.dialect, "came_in_its_place", match=all_of(told))
+        source = statement(
+            self.dialect,
+            "still_taken",
+            target=qualified(self.dialect, self.plan.table.schema, self.plan.table.name),
+            match=all_of(match),
+            condition=ALWAYS if when is When.DELETE else f"NOT {came}",
+        )
+        others = replace(clauses, new=taken, outer=False)
+        found = [others.holes(fact) for fact in facts(self.plan, When.INSERT)]
+        return log_facts(self.dialect, self.log, f"{source} AS taken", found, hands=self.hands)
+
+    def _child_statements(self, clauses: Clauses, child: ChildPlan, when: When) -> str:
+        writing = _ChildStatements(clauses=clauses, child=child, log=self.log, hands=self.hands)
+        return SEPARATOR.join(writing.written(when))
+
+    def _truncated(self, clauses: Clauses, child: ChildPlan) -> str:
+        """The values of a child table, unless the parent may be emptied with it.
+
+        The parents' ends may have been logged already, and values after them would be told of objects that are no more. A
+        read-back is right in either case, for it says nothing of an object that is gone.
+        """
+        reading = replace(self.plan, options=replace(self.plan.options, style=Style.FIELD_BACK))
+        return statement(
+            self.dialect,
+            "if_parent_stays",
+            parent=self.dialect.literal(qualified(self.dialect, self.plan.table.schema, self.plan.table.name)),
+            body=self._child_statements(clauses, child, When.TRUNCATE),
+            unsure=self._child_statements(replace(clauses, plan=reading), child, When.TRUNCATE),
+        )
 
     def _source(self, clauses: Clauses, when: When) -> str:
         if when is When.TRUNCATE:
@@ -181,7 +230,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
         gone = side is Side.OLD and when is not When.TRUNCATE
         conditions = clauses.under_a_parent(side, may_be_gone=gone)
         if fact.filled:
-            conditions.append(f"{row.value(fact.watched[0].column)} IS NOT NULL")
+            conditions.append(present(clauses.dialect, row.value(fact.watched[0].column)))
         return statement(
             clauses.dialect,
             "child_side",

@@ -15,7 +15,7 @@ from eventlog.sql.queries import statement
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import Fact, Fate, Side, Test
 from eventlog.sql.triggers.plan import ChildPlan, TriggerPlan
-from eventlog.sql.triggers.words import Row, differs
+from eventlog.sql.triggers.words import Row, absent, differs, present
 
 ALWAYS = "(1 = 1)"
 READ_BACK = {
@@ -76,7 +76,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         """All that must hold for the fact to be logged, in parentheses."""
         parts = [*self._fate(fact.fate), *self._test(fact), *self._relevant(fact)]
         if fact.filled and self._seen(fact.watched[0].column):
-            parts.append(f"{self.row(fact.side).value(fact.watched[0].column)} IS NOT NULL")
+            parts.append(present(self.dialect, self.row(fact.side).value(fact.watched[0].column)))
         return all_of(parts)
 
     def moved(self) -> str:
@@ -87,7 +87,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def missing(self, side: Side) -> str:
         """Whether an outer join found no row on this side."""
-        return f"{self.row(side).value(self.key_columns[0])} IS NULL"
+        return absent(self.dialect, self.row(side).value(self.key_columns[0]))
 
     def changed(self, fact: Fact) -> str:
         return any_of([self._differs(watched.column) for watched in fact.watched])
@@ -141,7 +141,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def under_a_parent(self, side: Side, *, may_be_gone: bool) -> list[str]:
         """Conditions of a child's row: it names a parent, and the parent is not gone with it."""
-        parts = [f"{self.row(side).value(column)} IS NOT NULL" for column in self.key_columns]
+        parts = [present(self.dialect, self.row(side).value(column)) for column in self.key_columns]
         asked = may_be_gone and not self.dialect.procedural_triggers and not self.unseen
         if asked or self.plan.options.when is not None:
             parts.append(self.parent_stands(side))
@@ -174,7 +174,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def all_empty(self, fact: Fact) -> list[str]:
         """That none of the columns which the fact is about has a value."""
-        return [f"{self.row(fact.side).value(watched.column)} IS NULL" for watched in fact.watched]
+        return [absent(self.dialect, self.row(fact.side).value(watched.column)) for watched in fact.watched]
 
     def _filled_or_all_empty(self, fact: Fact) -> str:
         row = self.row(fact.side)
@@ -182,8 +182,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
         if not others or not self._seen(fact.watched[0].column):
             return ALWAYS
         if not all(self._seen(watched.column) for watched in fact.watched):
-            return f"{first} IS NOT NULL"  # what cannot be read is always told, so the object is not lost
-        return any_of([f"{first} IS NOT NULL", all_of([f"{other} IS NULL" for other in others])])
+            return present(self.dialect, first)  # what cannot be read is always told, so the object is not lost
+        return any_of([present(self.dialect, first), all_of([absent(self.dialect, other) for other in others])])
 
     def _seen(self, column: Column) -> bool:
         return not self.dialect.unseen(column.type)

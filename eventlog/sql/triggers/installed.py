@@ -18,6 +18,7 @@ from eventlog.sql.reflect import Classes
 from eventlog.sql.triggers.marker import Marker, read_marker
 from eventlog.sql.triggers.plan import Style, plan
 from eventlog.sql.triggers.render import Trigger, render
+from eventlog.sql.triggers.table_needs import TableNeeds
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -98,11 +99,11 @@ def states(connection: Connection, names: LogNames) -> list[TriggerState]:
     by_class: dict[str, list[Installed]] = {}
     for trigger in installed(connection, names):
         by_class.setdefault(trigger.marker.table, []).append(trigger)
-    classes, dialect = Classes(connection), dialect_of(connection)
+    classes, needs = Classes(connection), TableNeeds(connection)
     return [
         state
         for owner, standing in by_class.items()
-        for state in _class_states(classes, dialect, names, owner, standing)
+        for state in _class_states(classes, needs, dialect_of(connection), names, owner, standing)
     ]
 
 
@@ -112,22 +113,23 @@ def tracked(connection: Connection, names: LogNames) -> list[Table]:
     found, classes = [], Classes(connection)
     for table, asked in options.items():
         try:
-            found.append(classes.one(table, asked.children))
+            found.append(classes.present(table, asked.children))
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue
     return found
 
 
 def _class_states(
-    classes: Classes, dialect: Dialect, names: LogNames, owner: str, standing: Sequence[Installed]
+    classes: Classes, needs: TableNeeds, dialect: Dialect, names: LogNames, owner: str, standing: Sequence[Installed]
 ) -> Iterable[TriggerState]:
     options = standing[0].marker.options
     try:
-        table = classes.one(owner, options.children)
+        classes.one(owner)
     except EventlogError as error:
         return [_told(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
     try:
-        wanted = render(plan(table, options), dialect, names)
+        table = classes.one(owner, options.children)
+        wanted = render(plan(table, needs.needed(table, options)), dialect, names)
     except EventlogError as error:
         return [_told(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
     return compare(wanted, standing, owner)

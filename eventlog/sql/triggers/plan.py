@@ -27,6 +27,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `when` is a SQL condition on the class's columns by their bare names: a row for which it never held is not logged.
     `rows` asks for row triggers where the database also has statement triggers that see all rows at once.
     `foreign` says that a table belongs to somebody who must not get the rights of who installs.
+    `deferred` says that two rows may have one key until their transaction ends.
     """
 
     style: Style = Style.ROW_BACK
@@ -36,6 +37,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     when: str | None = None
     rows: bool = False
     foreign: bool = False
+    deferred: bool = False
 
 
 class Watched(Struct, frozen=True, kw_only=True):

@@ -81,7 +81,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
         options = self.plan.options
         if not options.foreign:
             return False
-        reads = when is not When.INSERT if child else when is When.UPDATE and options.rows and not self.plan.table.view
+        looks = options.deferred if when is When.DELETE else when is When.UPDATE and (options.rows or options.deferred)
+        reads = when is not When.INSERT if child else looks and not self.plan.table.view
         return reads or when is When.TRUNCATE or options.when is not None
 
     def _trigger(self, child: ChildPlan | None, events: tuple[When, ...], part: TriggerPart) -> Trigger:

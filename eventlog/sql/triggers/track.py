@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -16,13 +16,14 @@ from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
-from eventlog.sql.queries import offers, statement
+from eventlog.sql.queries import statement
 from eventlog.sql.reflect import Classes, reflect
 from eventlog.sql.shapes import Schema
 from eventlog.sql.trial import try_log, try_triggers
 from eventlog.sql.triggers.installed import Installed, TriggerState, compare, installed, is_current, states
 from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.render import Trigger, function_name, render
+from eventlog.sql.triggers.table_needs import TableNeeds
 from eventlog.sql.triggers.words import Row
 
 if TYPE_CHECKING:
@@ -164,30 +165,8 @@ def _plans(
 ) -> list[TriggerPlan]:
     if not tables:
         raise UsageError("Which table? `eventlog track TABLE…` wants the names of tables or views.")
-    found = reflect(connection, tables, schema, options.children)
-    return [plan(table, _fitting(connection, table, options)) for table in found]
-
-
-def _fitting(connection: Connection, table: Table, options: TriggerOptions) -> TriggerOptions:
-    """The options as these tables need them.
-
-    Row triggers where statement triggers would not see every change; and nothing of a foreign owner's may run with our rights.
-    """
-    rows = options.rows or any(map(any, _asked(connection, table, "passed_by")))
-    foreign = any(_asked(connection, table, "foreign_owners"))
-    return replace(options, rows=rows, foreign=foreign)
-
-
-def _asked(connection: Connection, table: Table, query: str) -> list[list[Any]]:
-    """What the catalog answers about a table and each of its child tables; nothing where a database has no such question."""
-    from sqlalchemy import text
-
-    if not offers(dialect_of(connection), query):
-        return []
-    sql = statement(dialect_of(connection), query)
-    names = (table.name, *(child.name for child in table.children))
-    asked = [{"table": name, "schema": table.schema} for name in names]
-    return [list(connection.execute(text(sql), where).scalars()) for where in asked]
+    found, needs = reflect(connection, tables, schema, options.children), TableNeeds(connection)
+    return [plan(table, needs.fitted(table, options)) for table in found]
 
 
 def _check(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None:

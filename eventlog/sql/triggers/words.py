@@ -58,6 +58,16 @@ def same_key(dialect: Dialect, column: Column, before: str, after: str) -> str:
     return _compared(dialect, "same_key", column, before, after)
 
 
+def present(dialect: Dialect, value: str) -> str:
+    """Whether there is a value; one that is made of parts is there even if some of them are NULL."""
+    return statement(dialect, "present", value=value)
+
+
+def absent(dialect: Dialect, value: str) -> str:
+    """Whether there is no value."""
+    return statement(dialect, "absent", value=value)
+
+
 def settled(dialect: Dialect, columns: Iterable[Column]) -> bool:
     """Whether the texts of all these columns are the same in every session."""
     return all(
@@ -108,7 +118,7 @@ class Row(Struct, frozen=True, kw_only=True):
         """What a formula gives; NULL where an outer join found no row, whatever the formula makes of NULLs."""
         stored = [column for column in self.columns if column.formula is None]
         names = ", ".join(f"{self.stored(column)} AS {self.dialect.quoted(column.name)}" for column in stored)
-        there = [f"{self.stored(column)} IS NOT NULL" for column in stored if column.key is not None]
+        there = [present(self.dialect, self.stored(column)) for column in stored if column.key is not None]
         condition = f" WHERE {' AND '.join(there)}" if there else ""
         return f"(SELECT {formula} FROM (SELECT {names}) AS stored{condition})"
 

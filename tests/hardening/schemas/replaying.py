@@ -1,0 +1,133 @@
+"""The independent replayer: applies XDS documents to an empty store, checks each step, and reads tables for comparison.
+
+It imports nothing of eventlog. What it knows is the documents' form and how SQL writes values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from sqlalchemy import Engine, text
+
+Object = tuple[str, str]
+"""A class and a key, `a=1+b=x`."""
+
+Values = dict[str, set[str]]
+Store = dict[Object, Values]
+
+
+@dataclass
+class Replayer:
+    """What a receiver holds that does as it is told, and what it found wrong with that.
+
+    `valued` says that documents carry what was, so a value that is taken away must be there; where rows are read back, a
+    value may have gone before anybody told of it. `strict` says that nothing may be changed that was not added.
+    """
+
+    strict: bool = False
+    several: frozenset[str] = frozenset()
+    store: Store = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+
+    def take(self, documents: Iterable[bytes]) -> None:
+        """Applies documents in their order."""
+        for body in documents:
+            for event in ET.fromstring(body).iter():  # noqa: S314  # the program's own documents
+                if event.tag in ("add", "modify", "delete"):
+                    self._apply(event)
+
+    def _apply(self, event: ET.Element) -> None:
+        place = _object(event)
+        if event.tag == "delete":
+            if self.store.pop(place, None) is None and self.strict:
+                self.wrong.append(f"{event.get('event-id')} deletes {place}, which is not there")
+            return
+        if place not in self.store and self.strict and event.tag == "modify":
+            self.wrong.append(f"{event.get('event-id')} modifies {place}, which is not there")
+        row = self.store.setdefault(place, {})
+        for attribute in event:
+            name = attribute.get("attr-name", "")
+            if attribute.tag == "add-attr":
+                self._add(row, name, attribute)
+            for step in attribute if attribute.tag == "modify-attr" else ():
+                self._step(place, row, name, step)
+
+    def _step(self, place: Object, row: Values, name: str, step: ET.Element) -> None:
+        if step.tag == "remove-all-values":
+            row.pop(name, None)
+        elif step.tag == "add-value":
+            self._add(row, name, step)
+        elif step.tag == "remove-value":
+            held, gone = row.get(name, set()), _values(step)
+            if not gone <= held:
+                self.wrong.append(f"{name} of {place} loses {sorted(gone)}, and has {sorted(held)}")
+            row[name] = held - gone
+
+    def _add(self, row: Values, name: str, element: ET.Element) -> None:
+        held = row.get(name, set()) if name in self.several else set()
+        row[name] = held | _values(element)
+
+    def filled(self) -> Store:
+        """The store without attributes that hold nothing, and without those that are the key: its place says them."""
+        return {
+            place: {name: held for name, held in row.items() if held and f"+{name}=" not in f"+{place[1]}"}
+            for place, row in self.store.items()
+        }
+
+
+def _object(event: ET.Element) -> Object:
+    association = event.findtext("association") or ""
+    key, _, place = association.partition(",table=")
+    return place.partition(",")[0], key
+
+
+def _values(element: ET.Element) -> set[str]:
+    return {value.text or "" for value in element.iter("value")}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A table as the database describes it."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    key: tuple[str, ...]
+    parent: str | None = None
+    parent_key: tuple[str, ...] = ()
+    """The parent of a table without a key, and the columns that hold the parent's key."""
+
+
+def expected(engine: Engine, shapes: Sequence[Shape]) -> Store:
+    """What the tables hold, as a receiver would."""
+    found: Store = {}
+    with engine.connect() as connection:
+        for shape in sorted(shapes, key=lambda one: one.parent is not None):
+            columns = ", ".join(f"{_text(engine, *column)} AS {column[0]}" for column in shape.columns)
+            for row in connection.execute(text(f"SELECT {columns} FROM {shape.name}")).mappings():
+                _enter(found, shape, row, {one.name: one for one in shapes})
+    return found
+
+
+def _enter(found: Store, shape: Shape, row: Any, shapes: dict[str, Shape]) -> None:
+    owner, held = (shape.name, shape.key) if shape.parent is None else (shape.parent, shape.parent_key)
+    place = owner, "+".join(f"{name}={row[own]}" for name, own in zip(shapes[owner].key, held, strict=True))
+    values = found.setdefault(place, {})
+    prefix = "" if shape.parent is None else f"{shape.name}."
+    for name, _ in shape.columns:
+        if name not in held and row[name] is not None:
+            values.setdefault(prefix + name, set()).add(str(row[name]))
+
+
+def _text(engine: Engine, name: str, kind: str) -> str:
+    """SQL that writes a column's value as documents do."""
+    database, kind = engine.dialect.name, kind.upper()
+    if kind.startswith("BOOL"):
+        return f"CASE WHEN {name} THEN 'true' WHEN NOT {name} THEN 'false' END"
+    if kind.startswith("BYTEA"):
+        return f"replace(encode({name}, 'base64'), E'\\n', '')"
+    if database == "postgresql":
+        return f"{name}::text"
+    return f"CAST({name} AS {'CHAR' if database in ('mysql', 'mariadb') else 'TEXT'})"
