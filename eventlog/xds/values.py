@@ -263,7 +263,7 @@ def _plain_text(value: object) -> str:
         case Decimal():
             return _decimal(value)
         case float():
-            return repr(value) if math.isfinite(value) else _decimal(Decimal(value))
+            return repr(value).removesuffix(".0") if math.isfinite(value) else _decimal(Decimal(value))
         case dt.datetime():
             return time_text(value, Category.TIMESTAMP, 3)
         case dt.date():

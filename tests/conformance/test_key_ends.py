@@ -94,16 +94,18 @@ MARIADB: list[tuple[str, list[str]]] = [
 ]
 SQLITE: list[tuple[str, list[str]]] = [
     ("INTEGER", ["-9223372036854775808", "9223372036854775807"]),
-    ("INT", ["1.5", "'text'", "x'00ff'", "9e999"]),
+    ("INT", ["1.5", "'text'", "x'6162'", "9e999"]),
     ("REAL", ["1.7976931348623157e308", "-1.7976931348623157e308", "9e999", "-9e999", "5e-324", "0.1", "5", "1e20"]),
     ("NUMERIC", ["1e20", "5", "'1.10'", "'text'"]),
     ("BOOLEAN", ["0", "1", "2", "'t'"]),
     ("DATE", ["'infinity'", "'2025-03-23'", "20250323", "2460757.5"]),
     ("TIMESTAMP", ["'2025-03-23 10:57:19.25'", "'2025-03-23T10:57:19Z'", "1742727439"]),
-    ("TEXT", ["''", "'a'", "5", "x'00ff'"]),
+    ("TEXT", ["''", "'a'", "5", "x'6162'"]),
     ("BLOB", ["x''", "x'00ff'", "'text'", "5", "1.5"]),
-    ("", ["5", "'5'", "1.5", "x'6162'", "'ab'", "1e20"]),
+    ("", ["5", "'6'", "1.5", "x'6162'", "'a'", "1e20"]),
 ]
+MIXED = {("sqlite", kind) for kind in ("INT", "TEXT", "BLOB", "")}
+"""Columns with values of several types, after which a full load cannot ask; it says so."""
 TYPES = {"postgresql": POSTGRESQL, "mysql": MARIADB, "sqlite": SQLITE}
 LENIENT = "SET @former = @@SESSION.sql_mode, SESSION sql_mode = CONCAT('NO_BACKSLASH_ESCAPES,', IF(LOCATE('ANSI_QUOTES', @@SESSION.sql_mode), 'ANSI_QUOTES', ''))"
 
@@ -141,7 +143,7 @@ def test_a_row_that_is_there_is_found_by_the_key_that_its_trigger_wrote(engine: 
             if found != expected or len(expected) < len(literals):
                 lost = {literals[place]: key for key, place in expected.items() if found.get(key) != place}
                 wrong[type_] = lost or keys
-            elif refreshed(engine, name) != sorted(keys):
+            elif (dialect_of(engine).name, type_) not in MIXED and refreshed(engine, name) != sorted(keys):
                 wrong[type_] = ("full load", refreshed(engine, name), sorted(keys))
         except Exception as error:  # noqa: BLE001  # each type is told
             wrong[type_] = str(error)[:300]
