@@ -118,7 +118,7 @@ def _says(edit: Edit) -> bool:
 _NOTHING: Final = (None, ABSENT, ())
 
 
-class Side(Enum):
+class BeyondSide(Enum):
     """On which side of all times that can be said a time lies."""
 
     EARLY = "early"
@@ -129,7 +129,7 @@ _early = re.compile(r"-.*|.* BC|0000-.*", re.IGNORECASE).fullmatch
 _late = re.compile(r"infinity|\d{5,}-.*|24:00.*|\d{3,}:.*", re.IGNORECASE).fullmatch
 
 
-def side_of(value: Value) -> Side | None:
+def side_of(value: Value) -> BeyondSide | None:
     """Where a time lies that is none of the years 1 to 9999, or none of the hours of a day; None where nobody knows."""
     text = value.strip(" ") if isinstance(value, str) else ""
-    return Side.EARLY if _early(text) else Side.LATE if _late(text) else None
+    return BeyondSide.EARLY if _early(text) else BeyondSide.LATE if _late(text) else None

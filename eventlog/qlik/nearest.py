@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Value
-from eventlog.core.on_value import Side, side_of
+from eventlog.core.on_value import BeyondSide, side_of
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
 from eventlog.qlik.readings import shown
@@ -48,7 +48,7 @@ class ColumnSayer:
         category = self._columns[column][0].category
         if category in _ENDS:
             side = side_of(value)
-            return None if side is None else _ENDS[category][side is Side.LATE]
+            return None if side is None else _ENDS[category][side is BeyondSide.LATE]
         if category is Category.STRING and isinstance(value, str):
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         number = _number(value)

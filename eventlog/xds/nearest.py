@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Value
-from eventlog.core.on_value import Side, side_of
+from eventlog.core.on_value import BeyondSide, side_of
 from eventlog.core.sql_types import Category
 from eventlog.xds.values import EPOCH, FORBIDDEN, AsText, Fields, TimeSyntax, moment, values
 
@@ -51,13 +51,13 @@ class XdsSayer:
             return True  # every number but 0 is, where there are such
         return AsText(_forbidden.sub(REPLACEMENT, str(value)))
 
-    def _end(self, category: Category | None, side: Side) -> str:
+    def _end(self, category: Category | None, side: BeyondSide) -> str:
         ends = _clocks if category is Category.TIME else _ENDS[self._syntax]
-        found = ends[side is Side.LATE]
+        found = ends[side is BeyondSide.LATE]
         return found[:10] if category is Category.DATE else found
 
 
-def _side(value: Value, category: Category | None) -> Side | None:
+def _side(value: Value, category: Category | None) -> BeyondSide | None:
     """On which side of what the syntax can say a time lies; None where it is none of its column's kind."""
     try:
         at = moment(value)
@@ -65,7 +65,7 @@ def _side(value: Value, category: Category | None) -> Side | None:
         return side_of(value)
     if at.day is None or category is Category.TIME:
         return None
-    return Side.EARLY if at.day < EPOCH else Side.LATE
+    return BeyondSide.EARLY if at.day < EPOCH else BeyondSide.LATE
 
 
 def _is_number(value: Value) -> bool:

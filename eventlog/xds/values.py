@@ -28,7 +28,7 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
-from typing import Final, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -82,8 +82,6 @@ def shown(value: object) -> str:
 
 
 TimeSyntax = Literal[1, 2, 3]
-DEFAULT_SYNTAX: Final[TimeSyntax] = 3
-"""Says every date of the years 1 to 9999 and every fraction of a second; decision 22 says why it is not 1."""
 EPOCH = dt.date(1970, 1, 1).toordinal()
 DAY_SECONDS = 86_400
 _DATE = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
@@ -363,7 +361,7 @@ _ODD: dict[Category | None, tuple[str, Search]] = {
 class Settings(Struct, frozen=True, kw_only=True):
     """What the text of an element depends on, besides the change and the catalog."""
 
-    time_syntax: TimeSyntax = DEFAULT_SYNTAX
+    time_syntax: TimeSyntax = 3
     enable_refs: bool = True
     schema_name: str | None = None
     indent: str = ""

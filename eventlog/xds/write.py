@@ -26,7 +26,6 @@ from eventlog.core.seams import Writer, Written, encode
 from eventlog.version import VERSION
 from eventlog.xds.nearest import XdsSayer
 from eventlog.xds.values import (
-    DEFAULT_SYNTAX,
     Field,
     Fields,
     Settings,
@@ -52,7 +51,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     """
 
     batch_size: int = 1
-    time_syntax: TimeSyntax = DEFAULT_SYNTAX
+    time_syntax: TimeSyntax = 3
     on_value: OnValue = "omit"
     enable_refs: bool = True
     schema_name: str | None = None

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 MANY_KEYS: Final = 100
 """Keys from which on an answer is long; a statement for fewer is prepared, which saves more."""
 
-LAST_DAY_YEAR: Final = 5_874_897
-LAST_MOMENT_YEAR: Final = 294_276
+LAST_YEARS: Final = {"date": 5_874_897, "timestamp": 294_276}
 FIRST_DAY: Final = (-4712, 11, 24)
 """What PostgreSQL's dates and times reach; the years before Christ are counted from 0 down."""
 
@@ -140,14 +139,14 @@ def _day(written: str) -> str | None:
     try:
         return dt.date.fromisoformat(written).isoformat()
     except ValueError:
-        return _far(written, LAST_DAY_YEAR)
+        return _far(written, LAST_YEARS["date"])
 
 
 def _plain_moment(written: str) -> str | None:
     try:
         found = dt.datetime.fromisoformat(written)
     except ValueError:
-        return _far(written, LAST_MOMENT_YEAR)
+        return _far(written, LAST_YEARS["timestamp"])
     return found.isoformat(" ") if found.tzinfo is None else None
 
 
@@ -156,7 +155,7 @@ def _moment(written: str) -> str | None:
     try:
         found = dt.datetime.fromisoformat(written)
     except ValueError:
-        return _far(written, LAST_MOMENT_YEAR, "+00")
+        return _far(written, LAST_YEARS["timestamp"], "+00")
     return (found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)).isoformat(" ")
 
 

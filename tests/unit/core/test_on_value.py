@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId
-from eventlog.core.on_value import OnValue, Side, side_of
+from eventlog.core.on_value import BeyondSide, OnValue, side_of
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat, WrittenRows
@@ -251,4 +251,9 @@ def test_a_message_without_a_value_says_null() -> None:
 
 
 def test_where_times_lie_that_are_no_times() -> None:
-    assert [side_of(value) for value in ("-infinity", "infinity", "soon", 5)] == [Side.EARLY, Side.LATE, None, None]
+    assert [side_of(value) for value in ("-infinity", "infinity", "soon", 5)] == [
+        BeyondSide.EARLY,
+        BeyondSide.LATE,
+        None,
+        None,
+    ]
