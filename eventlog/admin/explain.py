@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -9,7 +10,7 @@ from msgspec import Struct
 from eventlog.config.build import pipeline_of, xds_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, ExpressionError
-from eventlog.core.model import Change, Event, Outcome, Status
+from eventlog.core.model import Change, Event, Outcome, Refusal, Status
 from eventlog.core.rules import Decision
 from eventlog.core.rules.identity import Identities
 from eventlog.core.rules.times import moment
@@ -134,7 +135,13 @@ def _document(decision: Decision, record_id: int, pipeline: Pipeline, config: Co
 
 
 def _element(change: Change, pipeline: Pipeline, config: Config) -> str:
+    form = xds_of(config)
     try:
-        return xds_of(config).fragment(change, pipeline.catalog).rstrip("\n")
+        return form.fragment(change, pipeline.catalog).rstrip("\n")
     except ExpressionError as error:
-        return f"It is refused: {error}."
+        found = [*form.writer(pipeline.catalog)((change,))]
+        notes = [item.note for item in found if isinstance(item, Refusal) and item.partial]
+        if not notes:
+            return f"It is refused: {error}."
+    elements = [dedent(item.text).rstrip("\n") for item in found if not isinstance(item, Refusal)]
+    return "\n".join([*elements, *notes])

@@ -152,6 +152,7 @@ def xds_of(config: Config) -> XdsFormat:
     return XdsFormat(
         batch_size=publisher.batch_size,
         time_syntax=publisher.time_syntax,
+        on_value=publisher.on_value,
         enable_refs=publisher.enable_refs,
         schema_name=config.source.schema,
     )

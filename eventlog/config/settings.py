@@ -24,6 +24,7 @@ from eventlog.config.timetable import read_times
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
+from eventlog.core.on_value import OnValue
 from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
 from eventlog.sources.gbase.settings import GBaseSettings
@@ -120,7 +121,8 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     on_error: Literal["continue", "halt"] = "continue"
     lease: float = 5.0
     coalesce: bool = False
-    time_syntax: Literal[1, 2, 3] = 1
+    time_syntax: Literal[1, 2, 3] = 3
+    on_value: OnValue = "omit"
     enable_refs: bool = True
 
     @property

@@ -80,18 +80,22 @@ class Rendering:
         self._covering = COVERS in schema.names
         self._rows: list[tuple[object, ...]] = []
 
-    def take(self, change: Change, place: int | None = None) -> str | None:
-        """Writes a change; the answer is why it cannot be written. It stands at `place`, else where its last event does."""
+    def take(self, change: Change, place: int | None = None) -> Refusal | None:
+        """Writes a change; the answer is why it, or a value of it, cannot be written. It stands at `place`, else where
+        its last event does.
+        """
+        refusal: Refusal | None = None
         for item in self._write((change,)):
             if isinstance(item, Refusal):
                 self.refused.append(item)
-                return item.note
+                refusal = item
+                continue
             positions = item.positions
             row = (positions[-1][0] if place is None else place, *self._cells(item))
             if self._covering:
                 row = (*row, [position[0] for position in positions] if place is None else [place])
             self._rows.append(row)
-        return None
+        return refusal
 
     def rendered(self) -> pa.RecordBatch:
         """What was written since this was last asked."""
@@ -103,7 +107,7 @@ class Rendering:
 
 def outcomes_of(refused: Iterable[Refusal]) -> dict[Position, Outcome]:
     """The outcomes of the events whose changes cannot be written."""
-    return {position: ended(position, one.note) for one in refused for position in one.positions}
+    return {position: ended(position, one) for one in refused for position in one.positions}
 
 
 def table_numbers(catalog: Catalog | None, first: int) -> Mapping[tuple[str | None, str], int]:

@@ -5,6 +5,9 @@ The numbers of objects are those of the log's rows, so that each bucket of the l
 
 from __future__ import annotations
 
+import binascii
+import datetime as dt
+import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -24,9 +27,11 @@ from eventlog.convert.sheaf import BATCH_ROWS
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import RowId
 from eventlog.core.schema import Catalog, Table
+from eventlog.core.sql_types import Category
 from eventlog.core.tablekey import format_parts
 
 SUFFIXES: Final = (".parquet", *(kind + packed for kind in (".jsonl", ".ndjson", ".json") for packed in ("", ".gz")))
+_fraction = re.compile(r"[.,](\d+)", re.ASCII).search
 KEY: Final = "eventlog:key"
 """Holds the object's canonical key beside the columns of a table, none of which has such a name."""
 
@@ -136,12 +141,44 @@ def _all_valid(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
 
 
 def _placed(rows: pa.RecordBatch, table: Table, held: Sequence[str]) -> pa.RecordBatch:
-    values = zip(*([_key_text(value) for value in rows.column(name).to_pylist()] for name in held), strict=True)
-    keys = [format_parts(zip(table.key or held, found, strict=True)) for found in values]
+    columns = [[key_text(value, one) for value in rows.column(name).to_pylist()] for name, one in _typed(table, held)]
+    names = table.key or held
+    keys = [format_parts(zip(names, found, strict=True)) for found in zip(*columns, strict=True)]
     numbers = [object_number(RowId(table.schema, table.name, key)) for key in keys]
     made = [*rows.columns, pa.array(keys, pa.string()), pa.array(numbers, pa.int64())]
     return pa.RecordBatch.from_arrays(made, names=[*rows.schema.names, KEY, "object"])
 
 
-def _key_text(value: Any) -> str:
-    return value if isinstance(value, str) else text_of(value)
+def _typed(table: Table, held: Sequence[str]) -> list[tuple[str, Category]]:
+    """The columns that hold the key, which may be a child's, and what they hold."""
+    described = {column.name: column.category for column in table.columns}
+    return [(name, described.get(key, Category.STRING)) for name, key in zip(held, table.key or held, strict=True)]
+
+
+def key_text(value: Any, category: Category) -> str:
+    """A value of a key as triggers write it, whatever the file has it in."""
+    if category is Category.TIMESTAMP and isinstance(value, str | dt.datetime):
+        return _moment_text(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, bytes):
+        return binascii.b2a_base64(value, newline=False).decode("ascii")
+    return repr(value).removesuffix(".0") if isinstance(value, float) else text_of(value)
+
+
+def _moment_text(value: str | dt.datetime) -> str:
+    """Date and time with nine digits of a second, in UTC where a zone is told; what is none stays as it is."""
+    nanos = ""
+    if isinstance(value, str):
+        try:
+            found = dt.datetime.fromisoformat(value)
+        except ValueError:
+            return value
+        fraction = _fraction(value)
+        nanos = fraction[1][6:9] if fraction is not None else ""
+    else:
+        found = value
+    plain = found if found.tzinfo is None else found.astimezone(dt.UTC).replace(tzinfo=None)
+    return f"{plain.isoformat(' ', 'microseconds')}{nanos:0<3}"

@@ -84,6 +84,7 @@ class Reason(StrEnum):
     NO_RIGHT = "no right"
     INVALID = "invalid"
     REFUSED = "refused"
+    ALTERED = "altered"
     RETRY = "retry"
 
 
@@ -274,10 +275,19 @@ class Document(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """A Change that a format cannot express, and why; its events end as errors and the rest goes on."""
+    """A Change that a format cannot express, and why; its events end as errors and the rest goes on.
+
+    A `partial` one is about single values: the Change itself is published without them, or with others in their places.
+    """
 
     positions: tuple[Position, ...]
     note: str
+    partial: bool = False
+
+    @property
+    def reason(self) -> Reason:
+        """How its events end."""
+        return Reason.ALTERED if self.partial else Reason.REFUSED
 
 
 def written(position: Position) -> str:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.model import Change, Document, Op, Outcome, Position, Reason, Refusal, RowId, Status, exceptional
-from eventlog.core.rules.meaning import STATUS
+from eventlog.core.rules.meaning import ended
 from eventlog.sources.notes import Planned, write_positions
 
 SEVERITY = {Status.SUCCESS: 0, Status.WARNING: 1, Status.ERROR: 2, Status.NEW: 3, Status.FATAL: 4}
@@ -71,13 +71,9 @@ class Answers:
         return (said[-1].note or str(said[-1].reason)) if said else None
 
     def refuse(self, refusal: Refusal) -> None:
-        """The format cannot express a change."""
-        status = STATUS[Reason.REFUSED]
+        """The format cannot express a change, or a value of it."""
         for position in refusal.positions:
-            keep_worse(
-                self.answers,
-                Outcome(position=position, status=status, reason=Reason.REFUSED, note=refusal.note),
-            )
+            keep_worse(self.answers, ended(position, refusal))
 
     def objects(self, document: Document) -> frozenset[RowId]:
         """The objects that a document speaks of; none when it speaks of a whole table, or nobody knows."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-_number = re.compile(r"[+-]?[0-9]{0,300}(?:\.[0-9]{0,300})?(?:[eE][+-]?[0-9]{1,2})?").fullmatch
+_number = re.compile(r"[+-]?[0-9]{0,300}(?:\.[0-9]{0,300})?(?:[eE][+-]?[0-9]{1,3})?").fullmatch
 _true = frozenset({"1", "t", "true", "y", "yes", "on"})
 _false = frozenset({"0", "f", "false", "n", "no", "off"})
 

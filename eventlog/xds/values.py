@@ -38,10 +38,10 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.sql_types import Category
 from eventlog.core.tablekey import quoted
 
-_FORBIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
-special = re.compile(f"[&<>\r{_FORBIDDEN}]").search
+FORBIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
+special = re.compile(f"[&<>\r{FORBIDDEN}]").search
 """Finds a character that cannot stand as it is; nearly every value has none, and is written untouched."""
-_forbidden = re.compile(f"[{_FORBIDDEN}]").search
+_forbidden = re.compile(f"[{FORBIDDEN}]").search
 _ATTRIBUTE = str.maketrans({'"': "&quot;", "\t": "&#9;", "\n": "&#10;"})
 
 
@@ -128,7 +128,7 @@ def time_text(value: object, category: Category, syntax: TimeSyntax) -> str:
     if syntax == 1:
         return _seconds(at, value)
     if at.day is None:
-        return _clock(at, syntax)
+        return _time_of_day(at, syntax)
     if category is Category.DATE and not at.second and not at.nanos:
         return _calendar(at.day, syntax)
     if syntax == 2:
@@ -149,6 +149,12 @@ def _seconds(at: Moment, value: object) -> str:
 def _calendar(day: int, syntax: TimeSyntax) -> str:
     date = dt.date.fromordinal(day).isoformat()
     return date.replace("-", "") if syntax == 2 else date
+
+
+def _time_of_day(at: Moment, syntax: TimeSyntax) -> str:
+    """A time of day; syntax 2 has a fixed length, and no room for a fraction of a second."""
+    clock = _clock(at, syntax)
+    return f"{clock}.{at.nanos:09d}" if at.nanos and syntax == 3 else clock
 
 
 def _clock(at: Moment, syntax: TimeSyntax) -> str:
@@ -255,7 +261,7 @@ def _plain_text(value: object) -> str:
         case Decimal():
             return _decimal(value)
         case float():
-            return repr(value) if math.isfinite(value) else _decimal(Decimal(value))
+            return repr(value).removesuffix(".0") if math.isfinite(value) else _decimal(Decimal(value))
         case dt.datetime():
             return time_text(value, Category.TIMESTAMP, 3)
         case dt.date():
@@ -355,15 +361,20 @@ _ODD: dict[Category | None, tuple[str, Search]] = {
 class Settings(Struct, frozen=True, kw_only=True):
     """What the text of an element depends on, besides the change and the catalog."""
 
-    time_syntax: TimeSyntax = 1
+    time_syntax: TimeSyntax = 3
     enable_refs: bool = True
     schema_name: str | None = None
     indent: str = ""
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    """The ready pieces of one attribute. A str in which `odd` finds nothing stands as it is after `opening`."""
+    """The ready pieces of one attribute. A str in which `odd` finds nothing stands as it is after `opening`.
 
+    `category` is what its column holds, None where nobody said so; a `reference` names another object.
+    """
+
+    category: Category | None
+    reference: bool
     odd: Search
     opening: str
     write: ValueWriter
@@ -392,7 +403,15 @@ class Fields(dict[str, Field]):
             write = _value_writer(reading(category, self._settings.time_syntax))
         kind, odd = _ODD.get(category if referenced is None else Category.OCTET, ("", _always))
         add, modify = _openings(name, self._settings.indent)
-        made = self[name] = Field(odd=odd, opening=f'<value type="{kind}">', write=write, add=add, modify=modify)
+        made = self[name] = Field(
+            category=category,
+            reference=referenced is not None,
+            odd=odd,
+            opening=f'<value type="{kind}">',
+            write=write,
+            add=add,
+            modify=modify,
+        )
         return made
 
     def _referenced(self, column: Column | None) -> Table | None:
@@ -417,7 +436,22 @@ def values(field: Field, cell: object, name: str) -> list[str]:
             return [field.write(value) for value in cell if value is not None]
         return [field.write(cell)]
     except ExpressionError as error:
+        several = cell if isinstance(cell, tuple) else (cell,)
+        if any(type(value) is AsText for value in several):
+            return [_as_text(field, value) for value in several if value is not None]
         raise ExpressionError(f"attribute {shown(name)}: {error}") from error
+
+
+class AsText(str):
+    """Text that is told as it is, although the column's type is another one."""
+
+    __slots__ = ()
+
+
+def _as_text(field: Field, value: object) -> str:
+    if type(value) is AsText:
+        return f'<value type="string">{escaped(str(value))}</value>'
+    return field.write(value)
 
 
 def _value_writer(read: Reading) -> ValueWriter:

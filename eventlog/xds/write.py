@@ -20,9 +20,11 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, ExpressionError
 from eventlog.core.model import Change, Document, Edit, Op, Position, Refusal
+from eventlog.core.on_value import OnValue, altered
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Writer, Written, encode
 from eventlog.version import VERSION
+from eventlog.xds.nearest import XdsSayer
 from eventlog.xds.values import (
     Field,
     Fields,
@@ -49,7 +51,8 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     """
 
     batch_size: int = 1
-    time_syntax: TimeSyntax = 1
+    time_syntax: TimeSyntax = 3
+    on_value: OnValue = "omit"
     enable_refs: bool = True
     schema_name: str | None = None
     instance: str = "eventlog"
@@ -84,9 +87,23 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                 try:
                     yield Written(event_id, change.positions, element(change, event_id, templates))
                 except ExpressionError as error:
-                    yield Refusal(positions=change.positions, note=refusal_note(change, error))
+                    yield from self._altered(change, error, templates)
 
         return write
+
+    def _altered(self, change: Change, error: ExpressionError, templates: Templates) -> Iterator[Written | Refusal]:
+        """What is said of a change with a value that XDS cannot express."""
+        found = altered(change, error, refusal_note, templates.sayer(change, self.time_syntax), self.on_value)
+        text = ""
+        if found.change is not None:
+            try:
+                text = element(found.change, change.event_id, templates)
+            except ExpressionError as other:
+                yield Refusal(positions=change.positions, note=refusal_note(change, other))
+                return
+        yield found.refusal
+        if text:
+            yield Written(change.event_id, change.positions, text)
 
     def bind(self, written: Iterable[Written], after: str = "") -> Iterator[Document]:
         """Documents of a batch of changes each, in the order given; ids come from positions, not `after`."""
@@ -187,6 +204,12 @@ class Templates(dict[tuple[str | None, str], Template]):
     def __missing__(self, place: tuple[str | None, str]) -> Template:
         made = self[place] = template(*place, self._catalog, self._settings)
         return made
+
+    def sayer(self, change: Change, syntax: TimeSyntax) -> XdsSayer | None:
+        """What is known about the values of the change's table; None where a name of it is what cannot be said."""
+        with suppress(ExpressionError):
+            return XdsSayer(self[change.row.schema, change.row.table].fields, syntax)
+        return None
 
 
 def template(schema: str | None, name: str, catalog: Catalog | None, settings: Settings) -> Template:

@@ -143,7 +143,9 @@ def test_half_a_character_is_refused_with_the_name_of_its_column() -> None:
     """No file of rows can hold one, but databases have given some."""
     form = form_of(Conversion(input=FilesInput(places=()), destination=Path(), catalog=CATALOG, format=TableFiles()))
     rendering = form.rendering(CATALOG)
-    assert "fname" in (rendering.take(told(1, Op.ADD, 1, fname="half \ud83d")) or "")
+    refusal = rendering.take(told(1, Op.ADD, 1, fname="half \ud83d"))
+    assert refusal is not None
+    assert "fname" in refusal.note
     assert rendering.take(told(2, Op.ADD, 2, fname="whole")) is None
     assert [outcome.status for outcome in refusals_of(rendering.refused).values()] == ["E"]
     assert len(rendering.rendered()) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -30,8 +29,13 @@ def read(engine: Engine, type_: str, literal: str) -> Any:
 POSTGRESQL: list[tuple[str, str, Any]] = [
     ("INTEGER", "NULL", None),
     ("BIGINT", "-9223372036854775808", -9223372036854775808),
-    ("NUMERIC(12,3)", "1.250", Decimal("1.250")),
-    ("DOUBLE PRECISION", "0.1", 0.1),
+    # Numbers with a fraction have the text that triggers write.
+    ("NUMERIC(12,3)", "1.250", "1.250"),
+    ("DOUBLE PRECISION", "0.1", "0.1"),
+    ("DOUBLE PRECISION", "5", "5"),
+    ("DOUBLE PRECISION", "'NaN'", "NaN"),
+    ("MONEY", "'1234.5'", "1234.50"),
+    ("TIMETZ", "'10:57:19.25+02'", "10:57:19.25+02"),
     ("BOOLEAN", "false", False),
     ("BYTEA", "'\\xaaaa'", b"\xaa\xaa"),
     ("TEXT", "''", ""),
@@ -51,7 +55,8 @@ POSTGRESQL: list[tuple[str, str, Any]] = [
 SQLITE: list[tuple[str, str, Any]] = [
     ("INTEGER", "NULL", None),
     ("BIGINT", "-9223372036854775808", -9223372036854775808),
-    ("REAL", "0.1", 0.1),
+    ("REAL", "0.1", "0.1"),
+    ("REAL", "5", "5"),
     ("BLOB", "x'aaaa'", b"\xaa\xaa"),
     ("TEXT", "''", ""),
     ("DATE", "'2025-03-23'", "2025-03-23"),

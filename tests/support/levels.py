@@ -32,6 +32,7 @@ MYSQL_ASKS: Final = (
         "existing_logs",
         "many_tables",
         "refresh_ranges",
+        "key_ends",
     ),
     *("rowreader", "rowreader_mysql", "rowreader_values", "source", "source_log", "source_plans_mariadb"),
     *("source_transactions", "source_atonce", "change_tables", "mariadb", "mysql_login", "session_limits"),

@@ -96,13 +96,16 @@ def edits(draw: st.DrawFn, *, fit: bool) -> Edit:
 
 
 @st.composite
-def changes(draw: st.DrawFn, number: int = 1, *, fit: bool) -> Change:
-    """One change of one to three events; one that fits can always be expressed, if it expresses anything."""
+def changes(draw: st.DrawFn, number: int = 1, *, fit: bool, values_fit: bool | None = None) -> Change:
+    """One change of one to three events; one that fits can always be expressed, if it expresses anything.
+
+    With `values_fit` its values may be others than its key and its table.
+    """
     table = draw(st.sampled_from(["usr", "room", "direct.log"]) | (st.nothing() if fit else any_text))
     schema = draw(st.none() | st.sampled_from(["indirect", "a,b"])) if table != "usr" else "indirect"
     positions = tuple((number * 10 + n,) for n in range(draw(st.integers(1, 3))))
     key = draw(st.sampled_from(["idu=1", 'idu="a+b"', "a=1+b=<&>"]) | (xml_text if fit else any_text))
-    found = draw(st.lists(edits(fit=fit), max_size=5))
+    found = draw(st.lists(edits(fit=fit if values_fit is None else values_fit), max_size=5))
     return Change(
         row=RowId(schema, table, key),
         op=draw(st.sampled_from([Op.ADD, Op.MODIFY, Op.DELETE])),

@@ -63,16 +63,24 @@ class NetEdits:
         self.cancelled: Sequence[Position] = ()
         """The events of a lifetime that came in pieces, and that had no effect in the end."""
         self._op = Op.MODIFY
+        self._own = False
+        """Whether an event of a column of the object's own has come."""
         self._last: Event | None = None
         self._columns: dict[object, NetColumn] = {}
 
     def take(self, event: Event, multiple: Collection[str | None]) -> None:
-        """Takes the next event; a child table's columns keep every one."""
-        if self._last is None and event.kind == INSERT_FIELD:
-            self._op = Op.ADD
+        """Takes the next event; a child table's columns keep every one.
+
+        The first event of a column of its own says whether the object is new: a value that was added to a child table is
+        of type 1 too, and the object that it belongs to may have been there before.
+        """
+        of_child = event.column in multiple
+        if not of_child and not self._own:
+            self._own = True
+            self._op = Op.ADD if event.kind == INSERT_FIELD else Op.MODIFY
         self._last = event
         self.positions.append(event.position)
-        name = event.position if event.column in multiple else event.column
+        name = event.position if of_child else event.column
         self._columns.setdefault(name, NetColumn(event, event)).take(event)
 
     def change(self, subject: Subject, row: Row | None) -> Change | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 
-from eventlog.core.model import Change, Event, Outcome, ReadBack, Reason, Row, Unreadable
+from eventlog.core.model import Change, Event, Outcome, ReadBack, Reason, Refusal, Row, Unreadable
 from eventlog.core.rules.coalesce import CANCELLED, NetEdits, PackedPositions, coalesce
 from eventlog.core.rules.join import Unfinished, ending, join
 from eventlog.core.rules.lifetimes import BACK, DELETE_ROW, ROW_BACK, Lifetime, asked_for, lifetimes
@@ -17,8 +17,8 @@ from eventlog.core.rules.meaning import ended
 from eventlog.core.rules.prefer import prefer
 from eventlog.core.rules.screen import Screened, Subject
 
-Tell = Callable[[Change], str | None]
-"""Takes a change; the answer is why it cannot be published, or None."""
+Tell = Callable[[Change], Refusal | None]
+"""Takes a change; the answer is why it, or a value of it, cannot be published, or None."""
 
 
 class LongObject:
@@ -93,6 +93,6 @@ class LongObject:
 
     def _told(self, changes: list[Change]) -> Iterator[Outcome]:
         for change in changes:
-            note = self._tell(change)
+            refusal = self._tell(change)
             for position in change.positions:
-                yield ended(position, note)
+                yield ended(position, refusal)

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from eventlog.core.model import Kind, Op, Outcome, Position, Reason, Status
+from eventlog.core.model import Kind, Op, Outcome, Position, Reason, Refusal, Status
 
 
 class Meaning(Struct, frozen=True, kw_only=True):
@@ -39,6 +39,7 @@ STATUS: Final = {
     Reason.VANISHED: Status.WARNING,
     Reason.INVALID: Status.ERROR,
     Reason.REFUSED: Status.ERROR,
+    Reason.ALTERED: Status.WARNING,
     Reason.NOT_DUE: Status.NEW,
     Reason.HELD: Status.NEW,
     Reason.NO_ROOM: Status.NEW,
@@ -55,6 +56,7 @@ EXPLANATION: Final = {
     Reason.VANISHED: "its values would be read back, but the object no longer exists",
     Reason.INVALID: "the row cannot be read: see its note",
     Reason.REFUSED: "the format or the receiver did not take it: see its note",
+    Reason.ALTERED: "it is published, but a value was left out or replaced, as on_value says: see its note",
     Reason.NOT_DUE: "its event_time lies in the future, and handle_future_events is on",
     Reason.HELD: "somebody holds it",
     Reason.NO_ROOM: "what is read back with it has filled the batch: it comes with the next one",
@@ -82,11 +84,11 @@ class Options(Struct, frozen=True, kw_only=True):
     now: dt.datetime | None = None
 
 
-def ended(position: Position, note: str | None) -> Outcome:
-    """How an event ends whose change was told: published, or refused with a note."""
-    if note is None:
+def ended(position: Position, refusal: Refusal | None) -> Outcome:
+    """How an event ends whose change was told: published, or refused in whole or in part."""
+    if refusal is None:
         return Outcome(position=position)
-    return Outcome(position=position, status=STATUS[Reason.REFUSED], reason=Reason.REFUSED, note=note)
+    return Outcome(position=position, status=STATUS[refusal.reason], reason=refusal.reason, note=refusal.note)
 
 
 def category_name(meaning: Meaning) -> str:

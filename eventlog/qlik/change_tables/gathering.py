@@ -16,7 +16,7 @@ from eventlog.qlik.change_seq import Sequencer, Stamps
 from eventlog.qlik.change_tables.columnwise import LaidRows
 from eventlog.qlik.change_tables.partitions import Partition, Partitions
 from eventlog.qlik.change_tables.rows import ChangeRow, Growing, RowBlock, RowsDocument
-from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, finished, refusal_note
+from eventlog.qlik.change_tables.tables import ChangeTable, ChangeTables, finished
 
 WORTHWHILE_CHANGES: Final = 8
 """Fewer changes than that are as quick one by one."""
@@ -53,8 +53,8 @@ def rows_of(
             table = tables.of(change)
             rows = table.rows(change) if table is not None else ()
         except DataError as error:
-            found.append(Refusal(positions=change.positions, note=refusal_note(change, error)))
-            continue
+            refusal, table, rows = tables.altered(change, error)
+            found.append(refusal)
         if rows and table is not None:
             found.append(WrittenRows(table, change.positions, stamp_of(change), rows))
             count += len(rows)

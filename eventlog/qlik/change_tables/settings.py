@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
+from eventlog.core.on_value import OnValue
 
 Header = Literal[
     "change_seq", "change_oper", "change_mask", "stream_position", "operation", "transaction_id", "timestamp"
@@ -25,7 +26,10 @@ HEADERS: tuple[Header, ...] = (
 
 
 class ChangeTableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How change tables look. `partition_every` is in minutes, 0 for no partitions; no `tables` means all of them."""
+    """How change tables look. `partition_every` is in minutes, 0 for no partitions; no `tables` means all of them.
+
+    `on_value` says what becomes of a value that its column cannot hold.
+    """
 
     prefix: str = "header__"
     suffix: str = "__ct"
@@ -35,6 +39,7 @@ class ChangeTableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     partition_every: int = 0
     partition_base: str = "1970-01-01T00:00:00"
     tables: tuple[str, ...] = ()
+    on_value: OnValue = "omit"
 
     def __post_init__(self) -> None:
         if not 0 <= self.partition_every <= 527_040:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from operator import itemgetter
 from typing import Any
 
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, ExpressionError
-from eventlog.core.model import Change, Op
+from eventlog.core.model import Change, Op, Refusal
+from eventlog.core.on_value import altered
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.change_seq import utc
 from eventlog.qlik.change_tables.columnwise import LaidRows, Layout
@@ -20,7 +22,8 @@ from eventlog.qlik.change_tables.rows import ChangeColumn, ChangeRow
 from eventlog.qlik.change_tables.settings import HEADERS, ChangeTableSettings
 from eventlog.qlik.change_tables.whole import WholeRows
 from eventlog.qlik.masks import MOST_COLUMNS, bits_to_bytes, bits_to_hex
-from eventlog.qlik.readings import shown
+from eventlog.qlik.nearest import ColumnSayer
+from eventlog.qlik.readings import reading, shown
 from eventlog.qlik.values import TableValues
 
 _NO_SEQUENCE = HEADERS[1:]
@@ -63,6 +66,7 @@ class ChangeTable:
         self._key_bits = self.values.key_bits
         self._no_mask = self._codec(0)
         self._nothing = [None] * len(self.values.columns)
+        self.sayer = ColumnSayer(self.values.columns, [reading(column) for column in self.values.columns])
 
     def rows(self, change: Change) -> tuple[ChangeRow, ...]:
         """The finished cells of the change's rows, without change_seq and partition_name; none where nothing changed.
@@ -145,6 +149,20 @@ class ChangeTables:
             raise found
         self._recent = (*name, found)
         return found
+
+    def altered(self, change: Change, error: DataError) -> tuple[Refusal, ChangeTable | None, tuple[ChangeRow, ...]]:
+        """Why a change has no rows, or not with all its values; and its rows without them."""
+        table: ChangeTable | None = None
+        with suppress(DataError):
+            table = self.of(change)
+        cause = error if isinstance(error, ExpressionError) else ExpressionError(str(error).rstrip("."))
+        found = altered(change, cause, refusal_note, None if table is None else table.sayer, self.settings.on_value)
+        if table is None or found.change is None:
+            return found.refusal, None, ()
+        try:
+            return found.refusal, table, table.rows(found.change)
+        except DataError as other:
+            return Refusal(positions=change.positions, note=refusal_note(change, other)), None, ()
 
     def _look_up(self, schema: str | None, name: str) -> ChangeTable | ExpressionError | None:
         if self._chosen and not self._chosen & {name, f"{schema}.{name}"}:

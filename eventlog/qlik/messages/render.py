@@ -23,6 +23,7 @@ from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import MessageShape, shape_of
 from eventlog.qlik.messages.telling import Piece, Teller
+from eventlog.qlik.nearest import ColumnSayer
 from eventlog.qlik.values import named
 
 HALF: Final = "the key or the position holds half a character, which UTF-8 cannot carry"
@@ -75,6 +76,7 @@ class TableRenderer:
         ways = [self._coder.way(c, k, settings.logical_types) for c, k in zip(values.columns, shape.types, strict=True)]
         self._ways = ways
         self._teller = Teller(values, ways, self._coder.null)
+        self.sayer = ColumnSayer(values.columns, [way for _, way in ways])
         self._moments = Moments()
         self._topic, self._refs = shape.topic, (shape.value_ref, shape.key_ref)
         self._bare = self.structure is None and shape.value_ref is None and shape.key_ref is None

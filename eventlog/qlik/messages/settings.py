@@ -9,6 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
+from eventlog.core.on_value import OnValue
 
 Encoding = Literal["json", "avro"]
 Mode = Literal["bare", "envelope", "metadata", "registry"]
@@ -28,7 +29,8 @@ class MessageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     metadata messages (`metadata`), or in a schema registry (`registry`, Avro only). `topic` is a template of {schema},
     {table}, {task} and {server}. A message's key is that of its row, its table, or none; several key columns are joined
     by `key_separator`, and written as a table_key where that is empty. With `names` = map a column whose name Avro
-    cannot hold gets one that it can. `batch_size` is how many messages are given to a sink as one document.
+    cannot hold gets one that it can. `batch_size` is how many messages are given to a sink as one document. `on_value` says what becomes of a value that a
+    message cannot hold.
     """
 
     encoding: Encoding = "json"
@@ -46,6 +48,7 @@ class MessageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     tombstones: bool = False
     subject: Literal["topic", "record", "topic-record"] = "topic"
     batch_size: int = 500
+    on_value: OnValue = "omit"
 
     def __post_init__(self) -> None:
         """Refuses what no message could be written with."""

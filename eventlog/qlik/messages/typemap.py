@@ -67,7 +67,7 @@ def message_type(sql_type: str) -> MessageType:
         return _number(sql_type, name)
     if found in _FIXED:
         return MessageType(_FIXED[found])
-    length = _first(sql_type)
+    length = 0 if name.startswith("time") else _first(sql_type)  # what a time of day with a zone has is no length
     if found is Category.OCTET:
         return MessageType("BLOB" if name in _BLOBS else "BYTES", length)
     return MessageType(_CLOBS.get(name, "STRING"), length)

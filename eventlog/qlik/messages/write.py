@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -10,11 +11,12 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Op, Position, Refusal, RowId
+from eventlog.core.on_value import altered
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Writer
 from eventlog.qlik.change_seq import Sequencer, Stamps
 from eventlog.qlik.messages.document import Message, MessagesDocument, lines
-from eventlog.qlik.messages.render import Renderer, TableRenderer
+from eventlog.qlik.messages.render import Pieces, Renderer, TableRenderer
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.readings import shown
 
@@ -65,14 +67,32 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
                     table = table_of(change.row)
                     pieces = table.pieces(change, event_id if alone else None)
                 except ExpressionError as error:
-                    yield Refusal(positions=positions, note=refusal_note(change, error))
-                    continue
+                    refusal, found = self._altered(change, error, table_of)
+                    yield refusal
+                    if found is None:
+                        continue
+                    table, pieces = found
                 if pieces is not None:
                     key, head, tail = pieces
                     stamp, deleted = stamp_of(change), change.op is Op.DELETE
                     yield new(WrittenMessage, (event_id, positions, stamp, table, key, head, tail, deleted))
 
         return write
+
+    def _altered(
+        self, change: Change, error: ExpressionError, table_of: _Tables
+    ) -> tuple[Refusal, tuple[TableRenderer, Pieces | None] | None]:
+        """Why a change cannot be told, or not with all its values; and its message without them."""
+        table: TableRenderer | None = None
+        with suppress(ExpressionError):
+            table = table_of(change.row)
+        found = altered(change, error, refusal_note, None if table is None else table.sayer, self.settings.on_value)
+        if table is None or found.change is None:
+            return found.refusal, None
+        try:
+            return found.refusal, (table, table.pieces(found.change))
+        except ExpressionError as other:
+            return Refusal(positions=change.positions, note=refusal_note(change, other)), None
 
     def bind(self, written: Iterable[WrittenMessage], after: str = "") -> Iterator[MessagesDocument]:
         """Documents of messages in the order given, with their changeSequence."""

@@ -12,7 +12,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -21,13 +21,14 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.core.schema import Column
-from eventlog.core.sql_types import bare_type
+from eventlog.core.sql_types import Category, bare_type
 from eventlog.sql import keyforms
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.keyforms import reader
 from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, key_stretches, lookup_holes, nobody, readable
 from eventlog.sql.mysql.types import LONG_TYPES, mysql_value
 from eventlog.sql.queries import statement
+from eventlog.sql.texts import value_text
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 
 _whole = re.compile(r"[+-]?[0-9]{1,20}").fullmatch
 _time = re.compile(r"(-?[0-9]{2,3}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?)0*").fullmatch
-_number = re.compile(r"[+-]?[0-9]{1,80}(?:\.[0-9]{0,80})?(?:[eE][+-]?[0-9]{1,2})?").fullmatch
+_number = re.compile(r"[+-]?[0-9]{1,80}(?:\.[0-9]{0,80})?(?:[eE][+-]?[0-9]{1,3})?").fullmatch
+_zero_date = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: (\d\d:\d\d:\d\d(?:\.\d{1,6})?)0{0,3})?", re.ASCII).fullmatch
 _type = re.compile(
     r"([a-z][a-z0-9 ]*?)\s*(?:\(([0-9, ]*)\)\s*)?( unsigned)?(?: zerofill)?(?: character set .*| collate .*)?"
 )
@@ -132,7 +134,7 @@ class MysqlLookup:
         return {name: Collation(charset=charset, name=collation) for name, charset, collation in rows}
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
-        return mysql_value(name, column)
+        return value_text(dialect, column, name) if column.category is Category.NUMBER else mysql_value(name, column)
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
         return f"LENGTH({name})" if bare_type(column.type) in LONG_TYPES else None
@@ -166,8 +168,8 @@ def _decimal_form(arguments: str) -> MysqlKeyForm:
 
     def read(written: str) -> str | None:
         value = Decimal(written) if _number(written) else limit
-        exponent = value.normalize().as_tuple().exponent
-        fits = abs(value) < limit and isinstance(exponent, int) and exponent >= -places
+        exponent = value.normalize(_EXACT).as_tuple().exponent
+        fits = value.copy_abs() < limit and isinstance(exponent, int) and exponent >= -places
         return f"{value:f}" if fits else None
 
     return MysqlKeyForm(bound=f"DECIMAL({int(precision)},{places})", read=reader(read))
@@ -178,13 +180,32 @@ def _double(written: str) -> str | None:
     return repr(value) if math.isfinite(value) else None
 
 
-def _date(written: str) -> str:
-    return dt.date.fromisoformat(written).isoformat()
+def _date(written: str) -> str | None:
+    try:
+        return dt.date.fromisoformat(written).isoformat()
+    except ValueError:
+        return _zero(written, with_clock=False)
 
 
 def _moment(written: str) -> str | None:
-    value = dt.datetime.fromisoformat(written)
+    try:
+        value = dt.datetime.fromisoformat(written)
+    except ValueError:
+        return _zero(written, with_clock=True)
     return value.isoformat(" ") if value.tzinfo is None else None
+
+
+def _zero(written: str, *, with_clock: bool) -> str | None:
+    """A date of which parts are 0, which Python does not have; other dates that it does not have are none."""
+    match = _zero_date(written)
+    if match is None or (match[4] is not None and not with_clock):
+        return None
+    year, month, day = map(int, match.groups()[:3])
+    if year and month and day:
+        return None
+    dt.date(2000 if year == 0 else year, month or 1, day or 1)  # ValueError where there is no such day
+    dt.time.fromisoformat(match[4] or "00:00")
+    return f"{match[1]}-{match[2]}-{match[3]}{f' {match[4]}' if match[4] else ''}"
 
 
 def _clock_time(written: str) -> str | None:
@@ -197,6 +218,7 @@ def _base64(written: str) -> str | None:
     return None if content is None else binascii.b2a_base64(content, newline=False).decode()
 
 
+_EXACT: Final = Context(prec=200)
 _LONGTEXT: Final = "LONGTEXT CHARACTER SET utf8mb4"
 _TEXT: Final = MysqlKeyForm(bound=_LONGTEXT, read=keyforms.text, collated=True)
 _AS_TEXT: Final = MysqlKeyForm(

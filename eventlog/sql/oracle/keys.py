@@ -17,12 +17,13 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.core.schema import Column
-from eventlog.core.sql_types import bare_type
+from eventlog.core.sql_types import Category, bare_type
 from eventlog.sql import keyforms
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, lookup_holes, nobody, readable
 from eventlog.sql.oracle.types import NANOSECONDS, SECONDS, has_order, oracle_value, plain_name
 from eventlog.sql.queries import statement
+from eventlog.sql.texts import value_text
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -66,6 +67,8 @@ class JsonTableLookup:
         return fetched(connection, with_long_text(query, "keys"), {"keys": document})
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
+        if column.category is Category.NUMBER:
+            return value_text(dialect, column, name)
         return oracle_value(column.type, name)
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:

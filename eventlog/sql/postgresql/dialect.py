@@ -36,10 +36,11 @@ POSTGRESQL = Dialect(
     now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
     user="SESSION_USER",
     backslash=("E'", r"\\"),
-    plain_types=_EXACT | {"bytea", "time"},
-    unquoted_types=_EXACT,
+    plain_types=_EXACT | {"bytea", "time", "money"},
+    unquoted_types=_EXACT | {"money"},
+    type_texts={"money": "text_of_money"},
     settled_types=_EXACT
-    | {"bytea", "time", "text", "varchar", "char", "numeric", "timestamp with time zone", "json", "jsonb"},
+    | {"bytea", "time", "text", "varchar", "char", "numeric", "money", "timestamp with time zone", "json", "jsonb"},
     # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is tried again.
     refusals=(
         *("authentication failed for user", "no password supplied", "no pg_hba.conf entry", "pg_hba.conf rejects"),

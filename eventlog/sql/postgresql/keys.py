@@ -7,20 +7,24 @@ compared as text.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from msgspec import Struct
 
 from eventlog.core.schema import Column, Made
+from eventlog.core.sql_types import Category
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.keyforms import number, octets, reader, state, text
 from eventlog.sql.lookup import UNBOUNDED, Answer, Key, KeyComparison, Question, cast_to_text, lookup_holes, readable
 from eventlog.sql.postgresql.at_once import fetched_at_once
 from eventlog.sql.postgresql.types import READ_AS_TEXT
 from eventlog.sql.queries import statement
+from eventlog.sql.texts import value_text
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -30,6 +34,15 @@ if TYPE_CHECKING:
 MANY_KEYS: Final = 100
 """Keys from which on an answer is long; a statement for fewer is prepared, which saves more."""
 
+LAST_YEARS: Final = {"date": 5_874_897, "timestamp": 294_276}
+FIRST_DAY: Final = (-4712, 11, 24)
+"""What PostgreSQL's dates and times reach; the years before Christ are counted from 0 down."""
+
+_NO_NUMBERS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
+_ENDLESS: Final = frozenset({"infinity", "-infinity"})
+_far_moment = re.compile(r"(\d{4,7})-(\d\d)-(\d\d)(?:[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?))?( BC)?", re.ASCII).fullmatch
+_midnight = re.compile(r"24:00(?::00(?:\.0{1,9})?)?", re.ASCII).fullmatch
+_long_number = re.compile(r"-?[0-9]{0,131072}(?:\.[0-9]{0,16383})?").fullmatch
 _integer = re.compile(r"[+-]?[0-9]{1,19}").fullmatch
 
 
@@ -65,6 +78,8 @@ class ArrayLookup:
         return ask(connection, sql_text(query), {"n": _array(numbers), **values})
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
+        if column.category is Category.NUMBER and column.made is not Made.TYPE:
+            return value_text(dialect, column, name)
         return cast_to_text(dialect, name, column) if column.category in READ_AS_TEXT else name
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
@@ -98,43 +113,90 @@ def _whole(written: str) -> int | None:
     return value if value is not None and -(2**63) <= value < 2**63 else None
 
 
-def _plain_time(written: str) -> dt.time | None:
+def _numeric(written: str) -> Decimal | None:
+    """A number of any length that a column can hold; NaN is one, and equal to itself."""
+    trimmed = written.strip()
+    if trimmed in _NO_NUMBERS or (_long_number(trimmed) and any(map(str.isdigit, trimmed))):
+        return Decimal(trimmed)
+    return number(written)
+
+
+def _real(written: str) -> float | None:
+    """A binary fraction, which no text becomes infinite that does not say so."""
+    value = float(written)
+    spelled = "_" not in written and (math.isfinite(value) or written in _NO_NUMBERS)
+    return value if spelled else None
+
+
+def _time(written: str) -> str | None:
+    if _midnight(written):
+        return "24:00:00"
     found = dt.time.fromisoformat(written)
-    return found if found.tzinfo is None else None
+    return found.isoformat() if found.tzinfo is None else None
 
 
-def _plain_moment(written: str) -> dt.datetime | None:
-    found = dt.datetime.fromisoformat(written)
-    return found if found.tzinfo is None else None
+def _day(written: str) -> str | None:
+    try:
+        return dt.date.fromisoformat(written).isoformat()
+    except ValueError:
+        return _far(written, LAST_YEARS["date"])
 
 
-def _moment(written: str) -> dt.datetime:
+def _plain_moment(written: str) -> str | None:
+    try:
+        found = dt.datetime.fromisoformat(written)
+    except ValueError:
+        return _far(written, LAST_YEARS["timestamp"])
+    return found.isoformat(" ") if found.tzinfo is None else None
+
+
+def _moment(written: str) -> str | None:
     """Without a zone a time is in UTC, as our triggers write it."""
-    found = dt.datetime.fromisoformat(written)
-    return found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
+    try:
+        found = dt.datetime.fromisoformat(written)
+    except ValueError:
+        return _far(written, LAST_YEARS["timestamp"], "+00")
+    return (found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)).isoformat(" ")
+
+
+def _far(written: str, last: int, zone: str = "") -> str | None:
+    """A time beyond the years of Python, as PostgreSQL reads it; its calendar repeats itself every 400 years."""
+    if written in _ENDLESS:
+        return written
+    match = _far_moment(written)
+    if match is None:
+        return None
+    year, month, day, clock, before_christ = match.groups()
+    number = 1 - int(year) if before_christ else int(year)
+    dt.date(number % 400 + 2000, int(month), int(day))  # ValueError where there is no such day
+    dt.time.fromisoformat(clock or "00:00")
+    if int(year) == 0 or not FIRST_DAY <= (number, int(month), int(day)) <= (last, 12, 31):
+        return None
+    return f"{year}-{month}-{day}{f' {clock}{zone}' if clock else zone and f' 00:00:00{zone}'}{before_christ or ''}"
 
 
 _TEXT: Final = PostgresqlKeyForm(bound="text", read=_text_without_nul)
 _AS_TEXT: Final = PostgresqlKeyForm(bound="text", read=_text_without_nul, as_text=True)
 _WHOLE: Final = PostgresqlKeyForm(bound="bigint", read=_whole)
-_NUMERIC: Final = PostgresqlKeyForm(bound="numeric", read=number)
+_NUMERIC: Final = PostgresqlKeyForm(bound="numeric", read=_numeric)
 _TIMESTAMP: Final = PostgresqlKeyForm(bound="timestamp", read=reader(_plain_moment))
 _TIMESTAMPTZ: Final = PostgresqlKeyForm(bound="timestamptz", read=reader(_moment))
-_TIME: Final = PostgresqlKeyForm(bound="time", read=reader(_plain_time))
-_DOUBLE: Final = PostgresqlKeyForm(bound="double precision", read=reader(float))
+_TIME: Final = PostgresqlKeyForm(bound="time", read=reader(_time))
+_DOUBLE: Final = PostgresqlKeyForm(bound="double precision", read=reader(_real))
 
 FORMS: Final = {
     **dict.fromkeys(("smallint", "integer", "bigint", "int", "int2", "int4", "int8"), _WHOLE),
     **dict.fromkeys(("serial", "bigserial", "smallserial", "serial2", "serial4", "serial8"), _WHOLE),
     **dict.fromkeys(("numeric", "decimal"), _NUMERIC),
     **dict.fromkeys(("double precision", "float8"), _DOUBLE),
+    "money": PostgresqlKeyForm(bound="money", read=number),
     **dict.fromkeys(("boolean", "bool"), PostgresqlKeyForm(bound="boolean", read=state)),
     **dict.fromkeys(("varchar", "character varying", "text"), _TEXT),
     **dict.fromkeys(("char", "character", "bpchar"), PostgresqlKeyForm(bound="bpchar", read=_text_without_nul)),
     **dict.fromkeys(("time", "time without time zone"), _TIME),
     **dict.fromkeys(("timestamp", "timestamp without time zone"), _TIMESTAMP),
     **dict.fromkeys(("timestamptz", "timestamp with time zone"), _TIMESTAMPTZ),
-    "date": PostgresqlKeyForm(bound="date", read=reader(dt.date.fromisoformat)),
+    "date": PostgresqlKeyForm(bound="date", read=reader(_day)),
     "uuid": PostgresqlKeyForm(bound="uuid", read=reader(UUID)),
     "bytea": PostgresqlKeyForm(bound="bytea", read=octets),
 }

@@ -1,9 +1,11 @@
 -- The log's everyday; status = 'N' also keeps marks and deletes on the partial index of waiting rows.
 -- event_time is read as text: a time such as 'infinity' has no value in Python and must not stop the batch.
 
--- session: times in ISO form and UTC; plans made for the number of keys at hand, without compiling them first. Where a policy
+-- session: times in ISO form and UTC, other texts as triggers write them; plans made for the number of keys at hand, without compiling them first. Where a policy
 -- would hide rows, reading fails: the functions of a policy are its owner's, and what is hidden would be told as deleted.
 SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO, YMD', false), set_config('row_security', 'off', false),
+       set_config('IntervalStyle', 'postgres', false), set_config('extra_float_digits', '1', false),
+       set_config('bytea_output', 'hex', false),
        set_config('plan_cache_mode', 'force_custom_plan', false), set_config('jit', 'off', false);
 
 -- waiting_rows: the waiting rows among those asked for, in the order asked for; held rows and later attempts stay out.

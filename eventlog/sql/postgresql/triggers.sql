@@ -29,21 +29,26 @@ replace(encode(/* value */n.photo, 'base64'), E'\n', '');
 -- text_of_number: a number
 /* value */n.share::text;
 
--- text_of_date: a date; one that the calendar's form cannot hold, or that is no timestamp, stays in PostgreSQL's words
-CASE WHEN /* value */n.born >= '0001-01-01' AND /* value */n.born < '294277-01-01'
-THEN to_char(/* value */n.born, 'YYYY-MM-DD') ELSE /* value */n.born::text END;
+-- text_of_money: an amount of money as a number, whatever currency the session writes
+/* value */n.price::numeric::text;
+
+-- text_of_date: a date; JSON has others too, in ISO's form whatever the session has: far ones, to which no time can be
+-- added, those before Christ, infinite ones
+CASE WHEN /* value */n.born >= '0001-01-01' AND /* value */n.born < '10000-01-01'
+THEN to_char(/* value */n.born, 'YYYY-MM-DD') ELSE to_json(/* value */n.born) #>> '{}' END;
 
 -- text_of_time: a time of day
 /* value */n.starts::text;
 
 -- text_of_timestamp: date and time with nine digits of a second
 CASE WHEN /* value */n.seen >= '0001-01-01' AND /* value */n.seen < 'infinity'
-THEN to_char(/* value */n.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000' ELSE /* value */n.seen::text END;
+THEN to_char(/* value */n.seen, 'YYYY-MM-DD HH24:MI:SS.US') || '000'
+ELSE replace(to_json(/* value */n.seen) #>> '{}', 'T', ' ') END;
 
 -- text_of_zoned: the same in UTC
 CASE WHEN /* value */n.seen AT TIME ZONE 'UTC' >= '0001-01-01' AND /* value */n.seen < 'infinity'
 THEN to_char(/* value */n.seen AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '000'
-ELSE (/* value */n.seen AT TIME ZONE 'UTC')::text END;
+ELSE replace(to_json(/* value */n.seen AT TIME ZONE 'UTC') #>> '{}', 'T', ' ') END;
 
 -- quoted: a key's value, in quotes where the grammar of table_key asks for them
 CASE WHEN (/* text */n.idu) COLLATE "C" ~ E'[,;\'+"=\\\\<>]|^ | $'

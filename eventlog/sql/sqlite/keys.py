@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
 from eventlog.sql import keyforms
 from eventlog.sql.access import fetched
-from eventlog.sql.lookup import UNBOUNDED, Answer, Key, KeyComparison, Question, key_stretches, lookup_holes, readable
+from eventlog.sql.lookup import (
+    UNBOUNDED,
+    Answer,
+    Key,
+    KeyComparison,
+    Question,
+    key_stretches,
+    lookup_holes,
+    nobody,
+    readable,
+)
 from eventlog.sql.queries import statement
+from eventlog.sql.texts import value_text
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from eventlog.sql.dialect import Dialect
+
+
+_whole = re.compile(r" *[+-]?[0-9]+ *", re.ASCII).fullmatch
 
 
 class SqliteLookup:
@@ -24,21 +41,26 @@ class SqliteLookup:
     keeps_lengths: Final = False
 
     def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
-        as_text = [_is_untyped(column) for column in question.matched]
+        holes = lookup_holes(dialect, question, self, [_is_untyped(one) for one in question.matched], spell=str)
         numbers, columns = readable([_reader(column) for column in question.matched], keys)
-        width = len(question.matched)
-        holes = lookup_holes(dialect, question, self, as_text, spell=str)
-        found: list[Answer] = []
-        for start, end in key_stretches(len(numbers), _parameter_limit(connection) // width):
-            places = ", ".join(["?"] * width)
-            listed = ", ".join([f"({number}, {places})" for number in numbers[start:end]])
-            rows = zip(*(column[start:end] for column in columns), strict=True)
-            values = tuple(value for row in rows for value in row)
-            found += fetched(connection, statement(dialect, "rows_by_key", keys=listed, **holes), values)
-        return found
+        found = _listed(connection, dialect, holes, numbers, columns)
+        there = {answer[0] for answer in found}
+        left = [number for number, key in enumerate(keys) if number not in there and _may_be_there(question, key)]
+        if not left:
+            return found
+        texts = [[keys[number][place] for number in left] for place in range(len(question.matched))]
+        found += _listed(connection, dialect, holes | {"match": _as_text(dialect, question)}, left, texts)
+        return sorted(found, key=itemgetter(0))
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
-        return name
+        if column.category is Category.NUMBER:
+            return value_text(dialect, column, name)
+        # A real number of a column without a type has the text that a trigger makes of it.
+        return (
+            f"CASE typeof({name}) WHEN 'real' THEN CAST({name} AS text) ELSE {name} END"
+            if _is_untyped(column)
+            else name
+        )
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
         return f"length(CAST({name} AS blob))" if column.category in UNBOUNDED else None
@@ -47,6 +69,52 @@ class SqliteLookup:
         return KeyComparison(
             column="CAST({column} AS text)" if _is_untyped(column) else "{column}", read=_reader(column)
         )
+
+
+def _listed(
+    connection: Connection, dialect: Dialect, holes: Mapping[str, str], numbers: list[int], columns: list[list[Any]]
+) -> list[Answer]:
+    """The rows with these keys, whose values stand in a list for each column."""
+    found: list[Answer] = []
+    for start, end in key_stretches(len(numbers), _parameter_limit(connection) // len(columns)):
+        places = ", ".join(["?"] * len(columns))
+        listed = ", ".join([f"({number}, {places})" for number in numbers[start:end]])
+        rows = zip(*(column[start:end] for column in columns), strict=True)
+        values = tuple(value for row in rows for value in row)
+        found += fetched(connection, statement(dialect, "rows_by_key", keys=listed, **holes), values)
+    return found
+
+
+def _may_be_there(question: Question, key: Key) -> bool:
+    """Whether a row may have the key although it was not found; only of a whole number that is certain."""
+    if None in map(keyforms.text, key):
+        return False
+    both = zip(question.matched, key, strict=True)
+    return not all(column.category is Category.INT and _whole(text) for column, text in both)
+
+
+def _as_text(dialect: Dialect, question: Question) -> str:
+    """The condition that a trigger would write the key for a row, from whatever value; an index finds the candidates."""
+    conditions = []
+    for place, column in enumerate(question.matched):
+        name, key = f"found.{dialect.quoted(column.name)}", f"asked.k{place}"
+        listed = ", ".join([form.format(key=key) for form in _FORMS.get(column.category, _USUAL_FORMS)])
+        conditions.append(f"{name} IN ({listed}) AND {value_text(dialect, column, name)} = {key}")
+    return " AND ".join([*conditions, *nobody(question)])
+
+
+_INFINITE: Final = "CASE {key} WHEN 'Inf' THEN 9e999 WHEN '-Inf' THEN -9e999 END"
+_USUAL_FORMS: Final = ("{key}", "CAST({key} AS blob)", "CAST({key} AS numeric)", _INFINITE)
+"""The values of which a text can be made: a value may be of another type than its column."""
+_LENGTHS: Final = (19, *range(21, 30))
+_FORMS: Final = {
+    Category.TIMESTAMP: (
+        *_USUAL_FORMS,
+        *[f"substr({{key}}, 1, {length})" for length in _LENGTHS],
+        *[f"replace(substr({{key}}, 1, {length}), ' ', 'T')" for length in _LENGTHS],
+    )
+}
+"""A time has nine digits of a second in a key, however many it has in its table."""
 
 
 def _is_untyped(column: Column) -> bool:
@@ -58,7 +126,17 @@ def _reader(column: Column) -> Callable[[str], Any]:
     return _READERS.get(column.category, keyforms.text)
 
 
-_READERS: Final = {Category.OCTET: keyforms.octets, Category.STATE: keyforms.state}
+def _number(written: str) -> float | str | None:
+    """A real number as such: SQLite itself reads its digits less exactly, and knows no text for an infinite one."""
+    if _fraction(written):
+        value = float(written)
+        if math.isfinite(value) or written.endswith("Inf"):
+            return value
+    return keyforms.text(written)
+
+
+_fraction = re.compile(r"-?(?:[0-9]+\.[0-9]*(?:e[+-]?[0-9]+)?|Inf)", re.ASCII).fullmatch
+_READERS: Final[dict[Category, Callable[[str], Any]]] = {Category.OCTET: keyforms.octets, Category.NUMBER: _number}
 """Everything else is bound as text, which SQLite converts to what the column prefers, as it did when it was stored."""
 
 

@@ -32,9 +32,13 @@ CAST(/* value */NEW.idu AS TEXT);
 -- text_of_state: true and false are 1 and 0 already
 CAST(/* value */NEW.active AS TEXT);
 
--- text_of_number: a number; a real one with as many digits as give it back
-CASE WHEN typeof(/* value */NEW.share) = 'real' AND CAST(CAST(/* value */NEW.share AS TEXT) AS REAL) <> /* value */NEW.share
-THEN printf('%!.17g', /* value */NEW.share) ELSE CAST(/* value */NEW.share AS TEXT) END;
+-- text_of_number: a number; a whole one without a point, as other databases write it, a real one with as many digits as
+-- give it back
+CASE WHEN typeof(/* value */NEW.share) = 'real' AND abs(/* value */NEW.share) < 1e15
+  AND CAST(CAST(/* value */NEW.share AS INTEGER) AS REAL) = /* value */NEW.share
+THEN CAST(CAST(/* value */NEW.share AS INTEGER) AS TEXT)
+WHEN typeof(/* value */NEW.share) = 'real' AND CAST(CAST(/* value */NEW.share AS TEXT) AS REAL) <> /* value */NEW.share
+THEN printf('%!.18g', /* value */NEW.share) ELSE CAST(/* value */NEW.share AS TEXT) END;
 
 -- text_of_date: a date as it was written
 CAST(/* value */NEW.born AS TEXT);

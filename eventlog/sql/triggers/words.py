@@ -10,24 +10,7 @@ from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category, bare_type
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
-
-_fragments = {
-    Category.STRING: "text_of_string",
-    Category.OCTET: "text_of_octet",
-    Category.INT: "text_of_int",
-    Category.STATE: "text_of_state",
-    Category.NUMBER: "text_of_number",
-    Category.DATE: "text_of_date",
-    Category.TIME: "text_of_time",
-    Category.TIMESTAMP: "text_of_timestamp",
-}
-
-
-def value_text(dialect: Dialect, column: Column, value: str) -> str:
-    """The text that the log holds for a value of this column; `value` is SQL that gives it."""
-    zoned = column.category is Category.TIMESTAMP and _is_zoned(column)
-    usual = "text_of_zoned" if zoned else _fragments[column.category]
-    return statement(dialect, dialect.type_texts.get(bare_type(column.type), usual), value=value)
+from eventlog.sql.texts import value_text
 
 
 def key_text(dialect: Dialect, named: Sequence[tuple[str, Column, str]]) -> str:
@@ -83,11 +66,6 @@ def _compared(dialect: Dialect, query: str, column: Column, before: str, after: 
         return statement(dialect, query, before=before, after=after)
     texts = (value_text(dialect, column, value) for value in (before, after))
     return statement(dialect, f"{query}_as_text", **dict(zip(("before", "after"), texts, strict=True)))
-
-
-def _is_zoned(column: Column) -> bool:
-    name = bare_type(column.type)
-    return name.endswith(("with time zone", "with local time zone")) or name == "timestamptz"
 
 
 class Row(Struct, frozen=True, kw_only=True):

@@ -10,6 +10,9 @@ from eventlog.core.sql_types import _NAMES, Category, category
 
 WRITTEN = {
     Category.STRING: (
+        "TIME WITH TIME ZONE",
+        "TIME(3) WITH TIME ZONE",
+        "timetz",
         "varchar",
         "VARCHAR2(64 CHAR)",
         "character varying(30)",
@@ -55,7 +58,7 @@ WRITTEN = {
         "binary_double",
     ),
     Category.DATE: ("date", "DATE NOT NULL"),
-    Category.TIME: ("time", "time(3)", "time without time zone", "TIME WITH TIME ZONE", "timetz"),
+    Category.TIME: ("time", "time(3)", "time without time zone"),
     Category.TIMESTAMP: (
         "timestamp",
         "timestamp(6)",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
+from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId
+from eventlog.core.on_value import OnValue
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
 from eventlog.xds.events import read_events
@@ -30,8 +34,10 @@ formats = st.builds(
 catalogs = st.sampled_from([CATALOG, None])
 
 
-def many(*, fit: bool) -> st.SearchStrategy[list[Change]]:
-    return st.integers(0, 5).flatmap(lambda count: st.tuples(*(changes(n, fit=fit) for n in range(count))).map(list))
+def many(*, fit: bool, values_fit: bool | None = None) -> st.SearchStrategy[list[Change]]:
+    return st.integers(0, 5).flatmap(
+        lambda count: st.tuples(*(changes(n, fit=fit, values_fit=values_fit) for n in range(count))).map(list)
+    )
 
 
 def canonical(element: etree._Element) -> bytes:
@@ -89,7 +95,7 @@ def test_documents_hold_all_changes_in_order_and_are_valid(
 def test_every_change_is_covered_or_refused_once(
     settings: XdsFormat, told: list[Change], catalog: Catalog | None
 ) -> None:
-    made = list(encode(settings, told, catalog, ""))
+    made = list(encode(replace(settings, on_value="refuse-object"), told, catalog, ""))
     covered = [each for document in made if isinstance(document, Document) for each in document.covers.values()]
     refused = [each.positions for each in made if isinstance(each, Refusal)]
     met(covered=covered, refused=refused)
@@ -127,6 +133,25 @@ def test_a_value_comes_back_unchanged(value: str) -> None:
     )
     [event] = read_events(XdsFormat().fragment(change).encode())
     assert [step.values[0].text for step in event.attributes[0].steps] == [value, value]
+
+
+@shares(covered=0.4, altered=0.1)
+@given(formats, many(fit=True, values_fit=False), catalogs, st.sampled_from(["omit", "replace"]))
+def test_a_value_that_cannot_be_said_refuses_no_object(
+    settings: XdsFormat, told: list[Change], catalog: Catalog | None, on_value: OnValue
+) -> None:
+    """Only what is wrong with a key or a name refuses a change; each document is valid, and each refusal has its note."""
+    made = list(encode(replace(settings, on_value=on_value), told, catalog, ""))
+    documents = [each for each in made if isinstance(each, Document)]
+    covered = {each for document in documents for each in document.covers.values()}
+    refusals = {each.positions: each for each in made if isinstance(each, Refusal)}
+    met(covered=covered, altered=any(each.partial for each in refusals.values()))
+    for change in told:
+        refusal = refusals.get(change.positions)
+        assert refusal is not None or change.positions in covered
+        if refusal is not None and not refusal.partial:
+            assert re.search("the key|the name|nothing to say", refusal.note)
+    assert all(validate(document.body) == [] for document in documents if settings.envelope)
 
 
 @shares(carried=0.1, refused=0.1)

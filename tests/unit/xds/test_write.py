@@ -121,7 +121,7 @@ def test_an_id_does_not_depend_on_the_rest_of_the_batch() -> None:
 
 
 def test_a_refused_change_is_told_and_the_rest_goes_on() -> None:
-    made = encoded(change((1,)), change((2,), (3,), new="abc"), change((4,)), batch_size=2)
+    made = encoded(change((1,)), change((2,), (3,), new="abc"), change((4,)), batch_size=2, on_value="refuse-object")
     refusal, document = made
     assert refusal == Refusal(
         positions=((2,), (3,)),
@@ -132,7 +132,7 @@ def test_a_refused_change_is_told_and_the_rest_goes_on() -> None:
 
 
 def test_a_batch_of_refusals_makes_no_document() -> None:
-    made = encoded(change((1,), new="x"), change((2,), new="y"))
+    made = encoded(change((1,), new="x"), change((2,), new="y"), on_value="refuse-object")
     assert [type(each) for each in made] == [Refusal, Refusal]
 
 
@@ -172,7 +172,7 @@ def test_a_value_of_10_mb_comes_back(text: str) -> None:
 
 
 def test_a_value_of_10_mb_is_refused_in_a_short_note() -> None:
-    [refusal] = encoded(change((1,), new="x" * (10 << 20)))
+    [refusal] = encoded(change((1,), new="x" * (10 << 20)), on_value="refuse-object")
     assert isinstance(refusal, Refusal)
     assert len(refusal.note) < 300
 
@@ -201,7 +201,7 @@ def test_the_convenience_hands_over_refusals_or_stops() -> None:
     with pytest.raises(ExpressionError, match="'abc' is not a whole number"):
         list(eventlog.xds.encode([bad, good], [T]))
     refusals: list[Refusal] = []
-    [document] = eventlog.xds.encode([bad, good], [T], refused=refusals.append)
+    [document] = eventlog.xds.encode([bad, good], [T], refused=refusals.append, on_value="refuse-object")
     assert list(document.covers) == ["2"]
     assert [refusal.positions for refusal in refusals] == [((1,),)]
 

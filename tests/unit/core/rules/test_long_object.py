@@ -22,6 +22,7 @@ from eventlog.core.model import (
     Position,
     ReadBack,
     Reason,
+    Refusal,
     Row,
     RowId,
     Status,
@@ -81,9 +82,10 @@ class Told:
         self.changes: list[Change] = []
         self.notes: dict[Position, str] = {}
 
-    def take(self, change: Change) -> str | None:
+    def take(self, change: Change) -> Refusal | None:
         self.changes.append(change)
-        return "cannot be said." if self.refuses(change) else None
+        refusal = Refusal(positions=change.positions, note="cannot be said.")
+        return refusal if self.refuses(change) else None
 
     def refuses(self, change: Change) -> bool:
         return change.positions[0][0] in self.refused

@@ -126,7 +126,11 @@ def test_what_only_a_log_knows_is_left_empty() -> None:
 
 
 def test_numbers_go_on_and_refused_changes_take_none() -> None:
-    found = encoded([inserted(1), change(2, Op.TRUNCATE), inserted(3, amount="much"), inserted(4)], after=LAST)
+    found = encoded(
+        [inserted(1), change(2, Op.TRUNCATE), inserted(3, amount="much"), inserted(4)],
+        after=LAST,
+        on_value="refuse-object",
+    )
     notes = [one.note for one in found if isinstance(one, Refusal)]
     assert "empties a table" in notes[0]
     assert "'amount': 'much' is not a number" in notes[1]
@@ -226,7 +230,10 @@ def test_a_key_that_fits_no_column_is_refused(key: str, problem: str) -> None:
 
 def test_half_a_character_is_refused_wherever_it_stands() -> None:
     assert "half a character" in refusals([change(1, Op.ADD, stream="\ud800")])[0]
-    assert "column 'note': '\\ud800' cannot be written" in refusals([inserted(1, customer="Ada", note="\ud800")])[0]
+    assert (
+        "column 'note': '\\ud800' cannot be written"
+        in refusals([inserted(1, customer="Ada", note="\ud800")], on_value="refuse-object")[0]
+    )
     named = Table(name="t", columns=(Column(name="a", key=1), Column(name="\ud800")))
     assert "the name of a column" in refusals([change(1, Op.ADD, row=RowId(None, "t", "a=1"))], Catalog([named]))[0]
 

@@ -155,6 +155,6 @@ def test_what_avro_cannot_hold_is_refused_with_its_column(sql_type: str, value: 
     ],
 )
 def test_what_json_cannot_hold_is_refused_with_its_column(sql_type: str, value: Any, problem: str) -> None:
-    [note] = refusals([with_value(value)], catalog(sql_type))
+    [note] = refusals([with_value(value)], catalog(sql_type), on_value="refuse-object")
     assert "column 'v'" in note
     assert problem in note

@@ -1,0 +1,74 @@
+"""Which values the columns of a row or of a message cannot hold, and which of those that they can is the nearest."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Value
+from eventlog.core.on_value import BeyondSide, side_of
+from eventlog.core.schema import Column
+from eventlog.core.sql_types import Category
+from eventlog.qlik.readings import shown
+from eventlog.qlik.values import named
+
+_ENDS: Final[dict[Category, tuple[Value, Value]]] = {
+    Category.DATE: (dt.date.min, dt.date.max),
+    Category.TIME: (dt.time.min, dt.time.max),
+    Category.TIMESTAMP: (dt.datetime.min, dt.datetime.max),
+}
+
+
+class ColumnSayer:
+    """What is known about the values of one table, whose columns are written in these ways."""
+
+    def __init__(self, columns: Sequence[Column], ways: Sequence[Callable[[Any], object]]) -> None:
+        self._columns = {column.name: (column, way) for column, way in zip(columns, ways, strict=True)}
+
+    def check(self, column: str, value: Value) -> None:
+        """ExpressionError says why the value cannot be told of this column."""
+        found = self._columns.get(column)
+        if found is None:  # a child table's values are left out of rows anyway
+            return
+        try:
+            if isinstance(value, str):
+                _check_text(value)
+            found[1](value)
+        except ExpressionError as error:
+            raise named(error, column) from None
+
+    def nearest(self, column: str, value: Value) -> Value:
+        """The nearest value that the column can hold; None where nobody knows one."""
+        category = self._columns[column][0].category
+        if category in _ENDS:
+            side = side_of(value)
+            return None if side is None else _ENDS[category][side is BeyondSide.LATE]
+        if category is Category.STRING and isinstance(value, str):
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        number = _number(value)
+        if category is Category.STATE:
+            return True if number is not None and number.is_finite() else None
+        if category is Category.NUMBER and number is not None and number.is_infinite():
+            return math.copysign(sys.float_info.max, number)
+        return None
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ExpressionError(
+            f"{shown(text)} holds half a character, which UTF-8 cannot carry; correct the value"
+        ) from None
+
+
+def _number(value: Value) -> Decimal | None:
+    with suppress(InvalidOperation):
+        return Decimal(str(value))
+    return None

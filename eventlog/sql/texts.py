@@ -1,0 +1,31 @@
+"""The one text that a value has, whoever writes it: triggers into the log, a full load into keys, read-backs into changes."""
+
+from __future__ import annotations
+
+from eventlog.core.schema import Column
+from eventlog.core.sql_types import Category, bare_type
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.queries import statement
+
+_FRAGMENTS = {
+    Category.STRING: "text_of_string",
+    Category.OCTET: "text_of_octet",
+    Category.INT: "text_of_int",
+    Category.STATE: "text_of_state",
+    Category.NUMBER: "text_of_number",
+    Category.DATE: "text_of_date",
+    Category.TIME: "text_of_time",
+    Category.TIMESTAMP: "text_of_timestamp",
+}
+
+
+def value_text(dialect: Dialect, column: Column, value: str) -> str:
+    """The text that the log holds for a value of this column; `value` is SQL that gives it."""
+    zoned = column.category is Category.TIMESTAMP and _is_zoned(column)
+    usual = "text_of_zoned" if zoned else _FRAGMENTS[column.category]
+    return statement(dialect, dialect.type_texts.get(bare_type(column.type), usual), value=value)
+
+
+def _is_zoned(column: Column) -> bool:
+    name = bare_type(column.type)
+    return name.endswith(("with time zone", "with local time zone")) or name == "timestamptz"

@@ -1,0 +1,75 @@
+"""Which values XDS cannot say, and which of those that it can is the nearest."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+
+from eventlog.core.errors import ExpressionError
+from eventlog.core.model import Value
+from eventlog.core.on_value import BeyondSide, side_of
+from eventlog.core.sql_types import Category
+from eventlog.xds.values import EPOCH, FORBIDDEN, AsText, Fields, TimeSyntax, moment, values
+
+REPLACEMENT = "\ufffd"
+"""Unicode's character for one that cannot be shown."""
+_TIMES = frozenset({Category.DATE, Category.TIME, Category.TIMESTAMP})
+_ENDS = {
+    1: ("1970-01-01 00:00:00", "2106-02-07 06:28:15"),
+    2: ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999999"),
+    3: ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999999"),
+}
+"""The first and the last time of each syntax."""
+_clocks = ("00:00:00", "23:59:59.999999999")
+_forbidden = re.compile(f"[{FORBIDDEN}]")
+
+
+class XdsSayer:
+    """What is known about the values of one table."""
+
+    def __init__(self, fields: Fields, syntax: TimeSyntax) -> None:
+        self._fields = fields
+        self._syntax = syntax
+
+    def check(self, column: str, value: Value) -> None:
+        """ExpressionError says why the value cannot be said in this column."""
+        values(self._fields[column], value, column)
+
+    def nearest(self, column: str, value: Value) -> Value:
+        """The nearest value that can be said; a reference has none, for that would be another object."""
+        try:
+            field = self._fields[column]
+        except ExpressionError:  # its name cannot be said either
+            return None
+        if field.reference or isinstance(value, bytes):
+            return None
+        if field.category in _TIMES:
+            side = _side(value, field.category)
+            if side is not None:
+                return self._end(field.category, side)
+        if field.category is Category.STATE and _is_number(value):
+            return True  # every number but 0 is, where there are such
+        return AsText(_forbidden.sub(REPLACEMENT, str(value)))
+
+    def _end(self, category: Category | None, side: BeyondSide) -> str:
+        ends = _clocks if category is Category.TIME else _ENDS[self._syntax]
+        found = ends[side is BeyondSide.LATE]
+        return found[:10] if category is Category.DATE else found
+
+
+def _side(value: Value, category: Category | None) -> BeyondSide | None:
+    """On which side of what the syntax can say a time lies; None where it is none of its column's kind."""
+    try:
+        at = moment(value)
+    except ExpressionError:
+        return side_of(value)
+    if at.day is None or category is Category.TIME:
+        return None
+    return BeyondSide.EARLY if at.day < EPOCH else BeyondSide.LATE
+
+
+def _is_number(value: Value) -> bool:
+    try:
+        return Decimal(str(value)).is_finite()
+    except InvalidOperation:
+        return False

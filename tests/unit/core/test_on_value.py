@@ -1,0 +1,259 @@
+"""A value that a format cannot say: it is left out, or replaced, or refuses the object; in every format alike."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import msgspec
+import pytest
+
+from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId
+from eventlog.core.on_value import BeyondSide, OnValue, side_of
+from eventlog.core.schema import Catalog, Child, Column, Table
+from eventlog.core.seams import encode
+from eventlog.qlik.change_tables.format import ChangeTableFormat, WrittenRows
+from eventlog.qlik.change_tables.settings import ChangeTableSettings
+from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.write import MessageFormat
+from eventlog.xds.events import read_events
+from eventlog.xds.values import TimeSyntax
+from eventlog.xds.write import XdsFormat
+
+TABLE = Table(
+    schema="s",
+    name="emp",
+    columns=(
+        Column(name="id", type="integer", key=1),
+        Column(name="name", type="varchar"),
+        Column(name="age", type="integer"),
+        Column(name="active", type="boolean"),
+        Column(name="born", type="date"),
+        Column(name="starts", type="time"),
+        Column(name="seen", type="timestamp"),
+        Column(name="photo", type="bytea"),
+        Column(name="share", type="double precision"),
+        Column(name="boss", type="integer", references="emp"),
+        Column(name="mail", type="varchar", references="emp"),
+    ),
+    children=(
+        Child(
+            name="phone",
+            parent_key=("emp_id",),
+            columns=(Column(name="emp_id", type="integer"), Column(name="number", type="varchar")),
+        ),
+    ),
+)
+CATALOG = Catalog([TABLE])
+
+
+def change(op: Op, *edits: Edit, positions: tuple[tuple[int, ...], ...] = ((1,),), key: str = "id=1") -> Change:
+    return Change(row=RowId("s", "emp", key), op=op, edits=edits, positions=positions)
+
+
+def xds(one: Change, on_value: OnValue = "omit", syntax: TimeSyntax = 3) -> tuple[list[str], list[Refusal]]:
+    """The attributes that are told, as `name-value+value`, and the refusals."""
+    made = list(encode(XdsFormat(on_value=on_value, time_syntax=syntax), [one], CATALOG))
+    told = [
+        f"{attribute.name}{''.join(f'{_letter(step.action)}{value.text}' for step in attribute.steps for value in step.values)}"
+        for document in made
+        if isinstance(document, Document)
+        for event in read_events(document.body)
+        for attribute in event.attributes
+    ]
+    return told, [item for item in made if isinstance(item, Refusal)]
+
+
+def _letter(action: str) -> str:
+    """`a` for values that come, `r` for those that go."""
+    return action[0]
+
+
+def message(one: Change, on_value: OnValue = "omit", **settings: Any) -> tuple[dict[str, Any] | None, list[Refusal]]:
+    form = MessageFormat(settings=MessageSettings(on_value=on_value, **settings))
+    made = list(encode(form, [one], CATALOG))
+    values = [item.messages[0].value or b"" for item in made if isinstance(item, MessagesDocument)]
+    bodies = [msgspec.json.decode(value)["data"] for value in values]
+    return (bodies[0] if bodies else None), [item for item in made if isinstance(item, Refusal)]
+
+
+def rows(one: Change, on_value: OnValue = "omit") -> tuple[list[dict[str, Any]], list[Refusal]]:
+    form = ChangeTableFormat(settings=ChangeTableSettings(on_value=on_value, before_image=False))
+    made = list(form.writer(CATALOG)([one]))
+    found = [
+        dict(zip([column.name for column in item.table.columns][1:], row, strict=True))
+        for item in made
+        if isinstance(item, WrittenRows)
+        for row in item.rows
+    ]
+    return found, [item for item in made if isinstance(item, Refusal)]
+
+
+@pytest.mark.parametrize("born", ["1948-12-08", "0001-01-01", "9999-12-31"])
+def test_the_default_says_every_date_of_the_calendar(born: str) -> None:
+    """Nine of nine employees of a well-known sample database were born before 1970."""
+    made = list(encode(XdsFormat(), [change(Op.ADD, Edit(column="born", new=born))], CATALOG))
+    [document] = made
+    assert isinstance(document, Document)
+    assert f'<value type="string">{born}</value>'.encode() in document.body
+
+
+def test_a_value_is_left_out_and_the_object_is_told() -> None:
+    one = change(Op.ADD, Edit(column="name", new="Ann"), Edit(column="born", new="infinity"), positions=((1,), (2,)))
+    told, [refusal] = xds(one)
+    assert len(told) == 1
+    assert told[0].endswith("Ann")
+    assert (refusal.partial, refusal.positions) == (True, ((1,), (2,)))
+    assert "'emp' 'id=1': attribute 'born': 'infinity'" in refusal.note
+    assert "the value is left out." in refusal.note
+
+
+def test_a_receiver_ends_with_no_value_and_begins_from_none() -> None:
+    """What cannot be said is as a NULL on both sides: nothing of it is ever removed that was not added."""
+    [gone], _ = xds(change(Op.MODIFY, Edit(column="born", old="2000-01-01", new="infinity")))
+    assert gone.endswith("r2000-01-01")
+    [come], _ = xds(change(Op.MODIFY, Edit(column="born", old="infinity", new="2000-01-01")))
+    assert come.endswith("a2000-01-01")
+
+
+def test_a_change_of_nothing_else_says_nothing_but_why() -> None:
+    told, [refusal] = xds(change(Op.MODIFY, Edit(column="born", old="-infinity", new="infinity")))
+    assert told == []
+    assert refusal.partial
+    [found], [_] = rows(change(Op.ADD, Edit(column="born", new="infinity")))
+    assert found["born"] is None
+    assert message(change(Op.MODIFY, Edit(column="born", old=ABSENT, new="infinity")))[0] is None
+
+
+def test_several_values_of_a_child_lose_one_only() -> None:
+    numbers = ("1", "2\x01", None, "3")
+    [told], [refusal] = xds(change(Op.MODIFY, Edit(column="phone.number", new=numbers, reset=True)))
+    assert told.endswith("a1a3")
+    assert "U+0001" in refusal.note
+    [told], _ = xds(change(Op.MODIFY, Edit(column="phone.number", new=("1\x02", "4"), reset=True)), "replace")
+    assert told.endswith("a1\ufffda4")
+
+
+def test_no_more_than_three_values_are_named() -> None:
+    bad = [Edit(column=name, new="\x01") for name in ("name", "age", "active", "born", "photo")]
+    told, [refusal] = xds(change(Op.ADD, Edit(column="share", new="5"), *bad))
+    assert len(told) == 1
+    assert refusal.note.count("the value is left out") == 3
+    assert refusal.note.endswith("; and 2 more.")
+
+
+def test_objects_are_refused_where_that_is_asked_for() -> None:
+    one = change(Op.ADD, Edit(column="name", new="Ann"), Edit(column="born", new="infinity"))
+    for told, refusals in (xds(one, "refuse-object"), rows(one, "refuse-object"), message(one, "refuse-object")):
+        assert not told
+        assert [refusal.partial for refusal in refusals] == [False]
+
+
+def test_what_is_wrong_with_a_key_or_a_name_refuses_the_change() -> None:
+    edit = Edit(column="born", new="infinity")
+    both: list[OnValue] = ["omit", "replace"]
+    for on_value in both:
+        tries = [
+            xds(change(Op.ADD, edit, key="id=\x01"), on_value),
+            xds(change(Op.ADD, edit, Edit(column="\x01", new="\x01")), on_value),
+            rows(change(Op.ADD, edit, key="id=x"), on_value),
+            message(change(Op.ADD, edit, key="id=x"), on_value),
+        ]
+        for told, refusals in tries:
+            assert not told
+            assert [refusal.partial for refusal in refusals] == [False]
+
+
+def test_a_table_that_nobody_knows_refuses_the_change() -> None:
+    one = Change(row=RowId("s", "other", "id=1"), op=Op.ADD, edits=(), positions=((1,),))
+    for refusals in (rows(one)[1], message(one)[1]):
+        assert [refusal.partial for refusal in refusals] == [False]
+    strange = Change(row=RowId("s", "\x01", "id=1"), op=Op.ADD, edits=(), positions=((1,),))
+    assert [refusal.partial for refusal in xds(strange)[1]] == [False]
+
+
+@pytest.mark.parametrize(
+    "column, value, syntax, said",
+    [
+        ("name", "a\x01b", 3, "a\ufffdb"),
+        ("age", "NaN", 3, "NaN"),
+        ("active", "2", 3, "true"),
+        ("active", 2, 3, "true"),
+        ("active", "perhaps", 3, "perhaps"),
+        ("born", "infinity", 3, "9999-12-31"),
+        ("born", "-infinity", 3, "0001-01-01"),
+        ("born", "0044-03-15 BC", 2, "00010101"),
+        ("born", "0000-00-00", 3, "0001-01-01"),
+        ("born", "1948-12-08", 1, "0"),
+        ("seen", "12345-01-01 00:00:00", 3, "9999-12-31 23:59:59.999999999"),
+        ("seen", "2200-01-01 00:00:00", 1, "4294967295"),
+        ("seen", "23:00", 3, "23:00"),
+        ("starts", "24:00:00", 3, "23:59:59.999999999"),
+        ("starts", "838:59:59", 2, "235959"),
+        ("starts", "soon", 3, "soon"),
+    ],
+)
+def test_the_nearest_value_takes_the_place_of_one(column: str, value: Any, syntax: TimeSyntax, said: str) -> None:
+    [told], [refusal] = xds(change(Op.ADD, Edit(column=column, new=value)), "replace", syntax)
+    assert told == f"{column}a{said}"
+    assert "the nearest value that can be said takes its place" in refusal.note
+
+
+def test_a_reference_and_bytes_are_never_replaced() -> None:
+    for edit in (Edit(column="mail", new="a\x01"), Edit(column="age", new=b"\0")):
+        told, [refusal] = xds(change(Op.ADD, edit), "replace")
+        assert told == []
+        assert "left out" in refusal.note
+
+
+@pytest.mark.parametrize(
+    "column, value, told",
+    [
+        ("active", "2", True),
+        ("active", "perhaps", None),
+        ("born", "infinity", dt.date.max),
+        ("born", "soon", None),
+        ("seen", "-infinity", dt.datetime.min),
+        ("starts", "24:00:00", dt.time.max),
+        ("age", "NaN", None),
+        ("name", b"\0", None),
+        ("share", "much", None),
+    ],
+)
+def test_rows_hold_the_nearest_value(column: str, value: Any, told: Any) -> None:
+    [found], [refusal] = rows(change(Op.ADD, Edit(column=column, new=value)), "replace")
+    assert found[column] == told
+    assert ("left out" in refusal.note) is (told is None)
+
+
+@pytest.mark.parametrize(
+    "column, value, told",
+    [("share", float("inf"), 1.7976931348623157e308), ("share", float("nan"), None), ("name", "a\ud800b", "a\ufffdb")],
+)
+def test_messages_hold_the_nearest_value(column: str, value: Any, told: Any) -> None:
+    found, [refusal] = message(change(Op.ADD, Edit(column=column, new=value)), "replace")
+    assert found is not None
+    assert found[column] == told
+    assert refusal.partial
+
+
+def test_a_message_without_a_value_says_null() -> None:
+    found, [refusal] = message(change(Op.ADD, Edit(column="name", new="Ann"), Edit(column="born", new="infinity")))
+    assert found is not None
+    assert (found["name"], found["born"]) == ("Ann", None)
+    assert "column 'born': 'infinity'" in refusal.note
+    found, _ = message(
+        change(Op.ADD, Edit(column="phone.number", new="1"), Edit(column="name", new="a\ud800")), "replace"
+    )
+    assert found is not None
+    assert found["name"] == "a\ufffd"
+
+
+def test_where_times_lie_that_are_no_times() -> None:
+    assert [side_of(value) for value in ("-infinity", "infinity", "soon", 5)] == [
+        BeyondSide.EARLY,
+        BeyondSide.LATE,
+        None,
+        None,
+    ]
