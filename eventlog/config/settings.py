@@ -93,7 +93,8 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     """How the publisher goes about it; names, defaults and meaning are those of the product's Publisher channel.
 
     Beyond it: `query_bytes` bounds what the values of the rows on their way have together, `value_limit` what those of one
-    row may have to be published at all. With `wake_up` rows are noticed at once where the database allows that, between the intervals. What a
+    row may have to be published at all. With `wake_up` rows are noticed at once where the database allows that, between the intervals. With
+    `follow` the triggers of a table that has changed are made anew, at the next poll at the latest. What a
     receiver does not take is offered again after `retry_first` seconds, then after twice as many, up to
     `retry_longest`, and `max_attempts` times (0: for ever). `lease` is how many seconds a publisher that died keeps
     others waiting where the database has no locks that end with a session.
@@ -102,6 +103,7 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     polling_interval: int = 10
     time_of_day: tuple[str, ...] = ()
     wake_up: bool = True
+    follow: bool = False
     batch_size: int = 1
     query_limit: int = 10_000
     query_bytes: int = 32_000_000

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 LOSES = {TriggerCondition.MISSING, TriggerCondition.DISABLED}
-"""States in which changes go by unseen."""
+"""States in which changes go by unseen; a trigger that fails the writers of its table is no better."""
 
 
 def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
@@ -37,7 +37,7 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
 
 
 def _point(found: TriggerState, options: TriggerOptions) -> Point:
-    loses = found.state in LOSES
+    loses = found.state in LOSES or found.fails
     return Point(
         name="triggers",
         level=PointLevel.FAILURE if loses else PointLevel.WARNING,

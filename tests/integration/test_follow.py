@@ -1,0 +1,131 @@
+"""A publisher follows tables that change: no column goes unseen for longer than a poll, and no writer goes on failing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from eventlog.admin.check.point import PointLevel
+from eventlog.admin.check.triggers import trigger_points
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.daemon.publisher import Publisher
+from eventlog.daemon.vitals import PublisherHealth
+from eventlog.delivery.output import Output
+from eventlog.sinks.stdout import StdoutSink
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.install import install
+from eventlog.sql.names import LogNames
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.xds.write import XdsFormat
+from tests.support.logged import USR, left_by, run
+
+FIELDS = TriggerOptions(style=Style.FIELD, exclude=("age",))
+
+
+@pytest.fixture
+def usr(engine: Engine) -> Engine:
+    install(engine)
+    run(engine, *USR)
+    run(engine, "INSERT INTO usr VALUES (1, 'Jack', 'Frost', 30)")
+    return engine
+
+
+class Site:
+    """A publisher that looks at its tables in every round, and what it said."""
+
+    def __init__(self, engine: Engine, *, follow: bool) -> None:
+        self.said: list[dict[str, Any]] = []
+        self.vitals = PublisherHealth()
+        journal = structlog.wrap_logger(
+            None, processors=[self._keep], wrapper_class=structlog.stdlib.BoundLogger, cache_logger_on_first_use=False
+        )
+        settings = PublisherConfig(follow=follow, polling_interval=1, wake_up=False)
+        config = Config(source=SourceConfig(url=str(engine.url), user="nobody"), publisher=settings)
+        output = Output(format=XdsFormat(), sink=StdoutSink(), name="stdout")
+        self.publisher = Publisher(config, engine=engine, outputs=[output], journal=journal, vitals=self.vitals)
+
+    def _keep(self, _logger: object, level: str, event: dict[str, Any]) -> dict[str, Any]:
+        self.said.append({"level": level, **event})
+        raise structlog.DropEvent
+
+    def poll(self) -> list[dict[str, Any]]:
+        """One cycle that looks, and what was said of tables in it."""
+        self.said.clear()
+        self.publisher.post._schema._next = 0.0  # type: ignore[attr-defined]  # the test does not wait for the clock
+        self.publisher.run_once()
+        return [one for one in self.said if "table" in one]
+
+
+@pytest.fixture
+def follower(usr: Engine) -> Iterator[Site]:
+    track(usr, ["usr"], FIELDS)
+    site = Site(usr, follow=True)
+    with site.publisher:
+        site.poll()
+        yield site
+
+
+def states(engine: Engine) -> set[TriggerCondition]:
+    return {one.state for one in trigger_states(engine)}
+
+
+def test_a_column_that_is_added_is_captured_from_the_next_poll_on(usr: Engine, follower: Site) -> None:
+    run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
+    said = {one["event"]: one for one in follower.poll()}
+    assert said["table_changed"]["added"] == ["mail"]
+    assert said["table_changed"]["since"]
+    assert "triggers_followed" in said
+    assert states(usr) == {TriggerCondition.CURRENT}
+    assert left_by(usr, "UPDATE usr SET mail = 'm', age = 31 WHERE idu = 1") == [(2, "idu=1", "mail", None, "m")]
+    assert follower.poll() == []
+
+
+def test_writers_fail_after_a_rename_and_write_again_from_the_next_poll_on(usr: Engine, follower: Site) -> None:
+    run(usr, "ALTER TABLE usr RENAME COLUMN fname TO given")
+    if not dialect_of(usr).embedded:  # SQLite writes the new name into its triggers
+        with pytest.raises(DBAPIError):
+            run(usr, "UPDATE usr SET lname = 'F' WHERE idu = 1")
+        assert any(one.fails and "fname" in str(one.note) for one in trigger_states(usr))
+        levels = {point.level for point in trigger_points(usr, LogNames())}
+        assert levels == {PointLevel.FAILURE, PointLevel.WARNING} or levels == {PointLevel.FAILURE}
+    said = {one["event"]: one for one in follower.poll()}
+    assert said["table_changed"] | {"level": "", "since": ""} == {
+        "event": "table_changed",
+        "level": "",
+        "since": "",
+        "table": said["table_changed"]["table"],
+        "added": ["given"],
+        "gone": ["fname"],
+    }
+    assert states(usr) == {TriggerCondition.CURRENT}
+    assert left_by(usr, "UPDATE usr SET given = 'J' WHERE idu = 1") == [(2, "idu=1", "given", "Jack", "J")]
+
+
+def test_an_excluded_column_with_another_name_is_not_guessed(usr: Engine, follower: Site) -> None:
+    run(usr, "ALTER TABLE usr RENAME COLUMN age TO years")
+    said = [one for one in follower.poll() if one["event"] == "triggers_behind"]
+    assert len(said) == 1
+    assert "age" in said[0]["why"]
+    assert TriggerCondition.CURRENT not in states(usr)
+    assert left_by(usr, "UPDATE usr SET years = 40 WHERE idu = 1") == []
+    assert follower.poll() == [], "it says so once"
+
+
+def test_without_follow_the_journal_and_the_figures_say_that_writers_fail(usr: Engine) -> None:
+    track(usr, ["usr"], FIELDS)
+    site = Site(usr, follow=False)
+    with site.publisher:
+        assert site.poll() == []
+        run(usr, "ALTER TABLE usr RENAME COLUMN fname TO given")
+        said = {one["event"]: one for one in site.poll()}
+        reading = site.vitals.reading()
+    assert TriggerCondition.OUTDATED in states(usr)
+    assert said["triggers_behind"]["writers_fail"] is not dialect_of(usr).embedded
+    assert bool(reading.failing_triggers) is not dialect_of(usr).embedded
+    assert reading.triggers is not None
+    assert reading.triggers["OUTDATED"] > 0
