@@ -104,7 +104,9 @@ class SchemaWatch:
             if self._told.get(owner) == why:
                 continue
             say = journal.error if owner in failing else journal.warning
-            say("triggers_behind", table=owner, why=why or "The table has changed since.", writers_fail=owner in failing)
+            say(
+                "triggers_behind", table=owner, why=why or "The table has changed since.", writers_fail=owner in failing
+            )
         self._told = told
 
     def _note(self, followed: Iterable[Followed]) -> None:

@@ -162,14 +162,14 @@ def gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> list[st
     known = {name.casefold() for name in exact}
     rows = "|".join((*dialect.row_names, "o", "n"))
     read = re.findall(rf"""(?<![\w"`.])(?:{rows})\.("(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d][\w$#]*)""", text)
-    names = dict.fromkeys((name[0] in "\"`", _bare(name)) for name in read)
+    names = dict.fromkeys((name[0] in '"`', _bare(name)) for name in read)
     return [name for quoted, name in names if not (name in exact or (not quoted and name.casefold() in known))]
 
 
 def _bare(name: str) -> str:
     """A name without its quotes."""
     quote = name[0]
-    return name[1:-1].replace(quote * 2, quote) if quote in "\"`" else name
+    return name[1:-1].replace(quote * 2, quote) if quote in '"`' else name
 
 
 def _state(trigger: Trigger, standing: Installed | None, owner: str) -> TriggerState:
