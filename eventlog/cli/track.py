@@ -108,9 +108,10 @@ def triggers(site: Site, as_json: bool) -> None:
 
 @click.command()
 @click.argument("tables", nargs=-1)
+@click.option("--history", is_flag=True, help="Every version that the publisher has seen, and what changed.")
 @click.option("--json", is_flag=True, expose_value=False, help="Report as JSON, as it does anyway.")
 @site_options
-def catalog(site: Site, tables: tuple[str, ...]) -> None:
+def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
     """Prints the schema of tables as JSON: the schema.json that `convert` takes. Without names, the tracked ones.
 
     Example: eventlog catalog --database sqlite:///app.db > schema.json
@@ -121,6 +122,11 @@ def catalog(site: Site, tables: tuple[str, ...]) -> None:
     from eventlog.sql.triggers import tracked
 
     engine = site.engine()
+    if history:
+        from eventlog.sql.history import history as versions
+
+        show_json(versions(engine, site.names(engine), tables))
+        return
     if tables:
         found = reflect(engine, tables, site.schema)
     else:

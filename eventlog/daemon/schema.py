@@ -8,30 +8,25 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from structlog.stdlib import BoundLogger
 
 from eventlog.config.settings import PublisherConfig
-from eventlog.core.errors import EventlogError
-from eventlog.core.schema import Table
+from eventlog.core.errors import EventlogError, SourceError
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sources.marks import NOT_FOLLOWED, Marks
 from eventlog.sql.access import verbatim
+from eventlog.sql.history import Shape, ShapeVersion, add_version, differing, latest, read_history, shape_of
 from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
 from eventlog.sql.queries import statement
 from eventlog.sql.triggers import TriggerCondition, TriggerState, located, tracked
 from eventlog.sql.triggers.follow import Followed, behind, follow
 from eventlog.sql.triggers.installed import states
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-Shape = Mapping[str, str]
-"""The columns of a class and of its child tables, with their types."""
 
 
 class SchemaWatch:
@@ -47,6 +42,7 @@ class SchemaWatch:
         self._shapes: dict[str, Shape] = {}
         self._told: dict[str, str] = {}
         self._said = ""
+        self._kept_apart = False
 
     def look(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
         """Looks once a poll. What the catalog does not tell is said once, and keeps nobody from publishing."""
@@ -54,7 +50,7 @@ class SchemaWatch:
 
         if monotonic() < self._next:
             return
-        now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        now = _now()
         try:
             self._look(vitals, journal)
             self._said = ""
@@ -71,7 +67,9 @@ class SchemaWatch:
             stamp = self._log.rows(connection, verbatim(statement(self._log.dialect, "table_stamp")))
             if stamp == self._stamp:
                 return
-            found, changes = states(connection, names), self._changes(connection)
+            found = states(connection, names)
+            shapes = {table.whole: shape_of(table) for table in tracked(connection, names)}
+        changes = self._changes(shapes, names, journal)
         followed = follow(self._log.engine, names, behind(found)) if self._follow else []
         if any(one.error is None for one in followed):
             with self._log.engine.connect() as connection:
@@ -84,12 +82,26 @@ class SchemaWatch:
         vitals.looked(_counted(found), sum(one.fails for one in found))
         self._stamp = None if again else stamp
 
-    def _changes(self, connection: Connection) -> dict[str, dict[str, list[str]]]:
-        """What has changed in each class since the last look: nothing at the first one."""
-        shapes = {table.whole: _shape(table) for table in tracked(connection, located(connection, self._log.names))}
-        former, self._shapes = self._shapes, shapes
-        known = ((owner, former[owner], shape) for owner, shape in shapes.items() if owner in former)
-        return {owner: differing(before, now) for owner, before, now in known if before != now}
+    def _changes(
+        self, shapes: Mapping[str, Shape], names: LogNames, journal: BoundLogger
+    ) -> dict[str, dict[str, list[str]]]:
+        """What has changed in each class since somebody looked last, entered into the history where there is one."""
+        try:
+            with self._log.transaction() as connection:
+                known = latest(read_history(connection, names))
+                for version in newer(shapes, known, _now()):
+                    add_version(connection, names, version)
+            former = {owner: one.columns for owner, one in known.items()}
+        except SourceError as error:
+            if not self._kept_apart:
+                journal.warning("history_not_kept", error=str(error), hint="`eventlog upgrade` makes its table.")
+            self._kept_apart, former = True, self._shapes
+        self._shapes = dict(shapes)
+        return {
+            owner: differing(former[owner], shape)
+            for owner, shape in shapes.items()
+            if owner in former and former[owner] != shape
+        }
 
     def _tell(self, found: Iterable[TriggerState], followed: Iterable[Followed], journal: BoundLogger) -> None:
         """Says what was followed, and once what could not be."""
@@ -120,19 +132,19 @@ class SchemaWatch:
                 marks.clear(connection, NOT_FOLLOWED)
 
 
-def differing(before: Shape, now: Shape) -> dict[str, list[str]]:
-    """Columns that came, that went, and that have another type."""
-    found = {
-        "added": [name for name in now if name not in before],
-        "gone": [name for name in before if name not in now],
-        "retyped": [name for name in now if name in before and before[name] != now[name]],
-    }
-    return {what: names for what, names in found.items() if names}
+def newer(shapes: Mapping[str, Shape], known: Mapping[str, ShapeVersion], now: str) -> Iterator[ShapeVersion]:
+    """The versions that are to be entered: of tables that are new here, and of those that look otherwise than before."""
+    for owner, shape in shapes.items():
+        former = known.get(owner)
+        if former is None:
+            yield ShapeVersion(table=owner, version=1, seen_at=now, columns=shape)
+        elif former.columns != shape:
+            changed = differing(former.columns, shape)
+            yield ShapeVersion(table=owner, version=former.version + 1, seen_at=now, changed=changed, columns=shape)
 
 
-def _shape(table: Table) -> Shape:
-    own = {column.name: column.type for column in table.columns}
-    return own | {f"{child.name}.{column.name}": column.type for child in table.children for column in child.columns}
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
 
 
 def _counted(found: Iterable[TriggerState]) -> dict[str, int]:

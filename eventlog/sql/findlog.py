@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
-from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames, no_log
+from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames, no_log, refuse_newer
 from eventlog.sql.shapes import Schema
 
 if TYPE_CHECKING:
@@ -31,8 +31,24 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
     table = schema.find(names.table)
     if table is None:
         raise no_log(names)
+    if schema.find(names.version) is not None:
+        refuse_newer(names, _migration(where, names))
     found = chosen(schema.shape(table).columns, wanted, table)
     return replace(names, columns=found)
+
+
+def _migration(connection: Connection, names: LogNames) -> str | None:
+    """The migration that the log is at; nobody tells it to who may not read the companion, and has no business with it."""
+    from sqlalchemy import column, select, table
+    from sqlalchemy.exc import SQLAlchemyError
+
+    version = table(names.version, column("version_num"), schema=names.schema)
+    try:
+        with connection.begin_nested():
+            found = connection.execute(select(version.c.version_num)).scalar()
+    except SQLAlchemyError:
+        return None
+    return None if found is None else str(found)
 
 
 def has_log(connection: Connection, names: LogNames) -> bool:

@@ -61,7 +61,7 @@ def _companions(engine: Engine, names: LogNames) -> Point:
         raise InstallError(
             f"The log is at migration {current}; {newest} is the newest.", hint="Run `eventlog upgrade`."
         )
-    return ok("companions", f"{names.outcomes} and {names.marks} are there, at migration {current}")
+    return ok("companions", f"{names.outcomes}, {names.marks} and {names.history} are there, at migration {current}")
 
 
 def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
