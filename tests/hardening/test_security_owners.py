@@ -323,7 +323,7 @@ HANGING = (
     "CREATE TRIGGER mine AFTER INSERT ON strangers.usr REFERENCING NEW TABLE AS new_rows"
     " FOR EACH STATEMENT EXECUTE FUNCTION capture.event_log_app_usr_insert()"
 )
-OWN = ("event_log", "event_log_outcome", "event_log_mark", "event_log_version")
+OWN = ("event_log", "event_log_outcome", "event_log_mark", "event_log_schema", "event_log_version")
 READ = ("CREATE TABLE app.usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40))", "INSERT INTO app.usr VALUES (1, 'Ann')")
 """A table that is read back."""
 

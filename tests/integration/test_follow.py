@@ -7,20 +7,22 @@ from typing import Any
 
 import pytest
 import structlog
-from sqlalchemy import Engine
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check.point import PointLevel
 from eventlog.admin.check.triggers import trigger_points
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.core.errors import InstallError
+from eventlog.core.errors import EventlogError, InstallError
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.sinks.stdout import StdoutSink
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.install import install
+from eventlog.sql.history import history
+from eventlog.sql.install import install, upgrade
 from eventlog.sql.names import LogNames
+from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.xds.write import XdsFormat
 from tests.support.logged import USR, left_by, run
@@ -148,3 +150,62 @@ def test_without_follow_the_journal_and_the_figures_say_that_writers_fail(usr: E
     assert bool(reading.failing_triggers) is not dialect_of(usr).embedded
     assert reading.triggers is not None
     assert reading.triggers["OUTDATED"] > 0
+
+
+def test_the_history_has_every_version_that_was_seen_also_over_a_restart(usr: Engine, follower: Site) -> None:
+    run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
+    follower.poll()
+    follower.publisher.close()
+    run(usr, "ALTER TABLE usr RENAME COLUMN mail TO post")
+    site = Site(usr, follow=True)
+    with site.publisher:
+        said = {one["event"]: one for one in site.poll()}
+    assert said["table_changed"]["gone"] == ["mail"]
+    versions = history(usr, LogNames(), ["usr"])
+    assert [(one.version, one.changed) for one in versions] == [
+        (1, {}),
+        (2, {"added": ["mail"]}),
+        (3, {"added": ["post"], "gone": ["mail"]}),
+    ]
+    assert "usr_phone.phoneno" in versions[0].columns
+    assert "post" in versions[2].columns
+    with pytest.raises(EventlogError, match="No history of grp"):
+        history(usr, LogNames(), ["grp"])
+
+
+def test_a_log_without_a_history_is_followed_as_well(usr: Engine) -> None:
+    upgrade(usr, to="0001")
+    track(usr, ["usr"], FIELDS)
+    site = Site(usr, follow=True)
+    with site.publisher:
+        site.poll()
+        assert [one["level"] for one in site.said if one["event"] == "history_not_kept"] == ["warning"]
+        run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
+        said = {one["event"]: one for one in site.poll()}
+        assert said["table_changed"]["added"] == ["mail"]
+        assert not [one for one in site.said if one["event"] == "history_not_kept"]
+    assert states(usr) == {TriggerCondition.CURRENT}
+
+
+def test_a_publisher_with_least_rights_says_what_it_may_not_do(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, *USR)
+    track(postgresql, ["usr"], FIELDS)
+    name = f"reads_{postgresql.url.database}"
+    run(postgresql, f"CREATE ROLE {name} LOGIN")
+    try:
+        give_rights(postgresql, Roles(publisher=name))
+        publisher = create_engine(postgresql.url.set(username=name))
+        site = Site(publisher, follow=True)
+        with site.publisher:
+            site.poll()
+            run(postgresql, "ALTER TABLE usr RENAME COLUMN fname TO given")
+            said = {one["event"]: one for one in site.poll()}
+            assert "permission denied" in said["triggers_behind"]["why"]
+            assert said["triggers_behind"]["level"] == "error"
+            assert [one for one in site.poll() if one["event"] == "triggers_behind"] == []
+        publisher.dispose()
+        assert any("permission denied" in point.said for point in trigger_points(postgresql, LogNames()))
+        assert [one.version for one in history(postgresql, LogNames())] == [1, 2]
+    finally:
+        run(postgresql, f"DROP OWNED BY {name}", f"DROP ROLE {name}")
