@@ -27,6 +27,7 @@ from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
+from eventlog.sql.clocks import DATABASE, zone_of
 from eventlog.sql.names import LogNames, read_log_name
 
 __all__ = [
@@ -55,6 +56,7 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
     `schema` is where the tables stand; a database without schemas only gets it as a name in associations.
     `reader` is the URL of a login that may do nothing but read the captured tables: to read a table, a database may run functions
     of its owner's, and those have the rights of who reads. Without it the publisher reads them itself.
+    `clock` is whose time event_time is in a log that others fill: utc, the database's, or that of a zone such as Asia/Tokyo.
     The timeouts are in seconds: how long the publisher lets a statement run, and how long it waits for a lock.
     """
 
@@ -63,6 +65,7 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
     kind: Literal["log", "gbase", "linter"] = "log"
     log: str = "event_log"
     columns: Choice | tuple[str, ...] = "auto"
+    clock: str = "utc"
     user: str | None = None
     schema: str | None = None
     sequence: str | None = None
@@ -81,9 +84,11 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def wanted_names(self) -> LogNames:
         """The log's names as they are asked for; what the table really holds is only known when it is looked at."""
-        return replace(read_log_name(self.log), sequence=self.sequence)
+        return replace(read_log_name(self.log), sequence=self.sequence, clock=self.clock)
 
     def __post_init__(self) -> None:
+        if self.clock != DATABASE:
+            zone_of(self.clock)
         for name in ("statement_timeout", "lock_timeout"):
             if getattr(self, name) is not None:
                 within(f"source.{name}", getattr(self, name), 0.001, 86_400)

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Column
-from eventlog.core.sql_types import Category
+from eventlog.core.sql_types import Category, is_zoned
+from eventlog.sql.clocks import clock_of
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames, no_log, refuse_newer
 from eventlog.sql.shapes import Schema
 
@@ -33,8 +34,10 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
         raise no_log(names)
     if schema.find(names.version) is not None:
         refuse_newer(names, _migration(where, names))
-    found = chosen(schema.shape(table).columns, wanted, table)
-    return replace(names, columns=found)
+    columns = schema.shape(table).columns
+    found = chosen(columns, wanted, table)
+    times = {column.name: column for column in columns}[found[STANDARD.index("event_time")]]
+    return replace(names, columns=found, clock="utc" if is_zoned(times.type) else clock_of(where, names.clock))
 
 
 def _migration(connection: Connection, names: LogNames) -> str | None:

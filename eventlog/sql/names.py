@@ -55,6 +55,8 @@ class LogNames(Struct, frozen=True, kw_only=True):
     table: str = "event_log"
     schema: str | None = None
     columns: tuple[str, ...] = STANDARD
+    clock: str = "utc"
+    """Whose time event_time is: utc, database, an offset, or a zone such as Asia/Tokyo."""
     sequence: str | None = None
     """Where record_ids come from if the table does not number its rows itself, as databases older than identities."""
 

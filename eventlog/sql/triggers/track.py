@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.sql.access import verbatim
+from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
@@ -42,6 +43,7 @@ def track(
     """Makes or replaces the triggers of these classes, all or none; what is current is left alone."""
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
+        _refuse_other_clocks(log)
         try_triggers(connection)
         try_log(connection, log)
         try:
@@ -111,6 +113,14 @@ def located(connection: Connection, names: LogNames | None) -> LogNames:
     """The log with the schema and the columns that it has in this database; InstallError when it is not there."""
     log = with_schema(connection, names or LogNames())
     return log_columns(connection, log, "auto" if log.columns == STANDARD else log.columns)
+
+
+def _refuse_other_clocks(names: LogNames) -> None:
+    """Our triggers write UTC: in a log of another clock, rows of two clocks could not be told apart."""
+    zone = zone_of(names.clock)
+    if zone is not None:
+        message = f"The times in {names.whole} are those of {names.clock}, and triggers of eventlog write UTC."
+        raise InstallError(message, hint="Give these tables a log of their own: `eventlog install --log NAME`.")
 
 
 def with_schema(connection: Connection, names: LogNames) -> LogNames:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from eventlog.core.schema import Column, Made
-from eventlog.core.sql_types import Category, bare_type
+from eventlog.core.sql_types import Category, bare_type, is_zoned
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
 
@@ -25,7 +25,7 @@ _fragments = {
 
 def value_text(dialect: Dialect, column: Column, value: str) -> str:
     """The text that the log holds for a value of this column; `value` is SQL that gives it."""
-    zoned = column.category is Category.TIMESTAMP and _is_zoned(column)
+    zoned = column.category is Category.TIMESTAMP and is_zoned(column.type)
     usual = "text_of_zoned" if zoned else _fragments[column.category]
     return statement(dialect, dialect.type_texts.get(bare_type(column.type), usual), value=value)
 
@@ -73,11 +73,6 @@ def _compared(dialect: Dialect, query: str, column: Column, before: str, after: 
         return statement(dialect, query, before=before, after=after)
     texts = (value_text(dialect, column, value) for value in (before, after))
     return statement(dialect, f"{query}_as_text", **dict(zip(("before", "after"), texts, strict=True)))
-
-
-def _is_zoned(column: Column) -> bool:
-    name = bare_type(column.type)
-    return name.endswith(("with time zone", "with local time zone")) or name == "timestamptz"
 
 
 class Row(Struct, frozen=True, kw_only=True):
