@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
-import structlog
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check.point import PointLevel
 from eventlog.admin.check.triggers import trigger_points
-from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EventlogError, InstallError
-from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.vitals import PublisherHealth
-from eventlog.delivery.output import Output
-from eventlog.sinks.stdout import StdoutSink
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.history import history
 from eventlog.sql.install import install, upgrade
 from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
-from eventlog.xds.write import XdsFormat
-from tests.support.logged import USR, left_by, run
+from tests.support.following import Site
+from tests.support.logged import USR, left_by, logged, run
 
 FIELDS = TriggerOptions(style=Style.FIELD, exclude=("age",))
 
@@ -36,32 +29,6 @@ def usr(engine: Engine) -> Engine:
     run(engine, *USR)
     run(engine, "INSERT INTO usr VALUES (1, 'Jack', 'Frost', 30)")
     return engine
-
-
-class Site:
-    """A publisher that looks at its tables in every round, and what it said."""
-
-    def __init__(self, engine: Engine, *, follow: bool) -> None:
-        self.said: list[dict[str, Any]] = []
-        self.vitals = PublisherHealth()
-        journal = structlog.wrap_logger(
-            None, processors=[self._keep], wrapper_class=structlog.stdlib.BoundLogger, cache_logger_on_first_use=False
-        )
-        settings = PublisherConfig(follow=follow, polling_interval=1, wake_up=False)
-        config = Config(source=SourceConfig(url=str(engine.url), user="nobody"), publisher=settings)
-        output = Output(format=XdsFormat(), sink=StdoutSink(), name="stdout")
-        self.publisher = Publisher(config, engine=engine, outputs=[output], journal=journal, vitals=self.vitals)
-
-    def _keep(self, _logger: object, level: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        self.said.append({"level": level, **event})
-        raise structlog.DropEvent
-
-    def poll(self) -> list[dict[str, Any]]:
-        """One cycle that looks, and what was said of tables in it."""
-        self.said.clear()
-        self.publisher.post._schema._next = 0.0  # type: ignore[attr-defined]  # the test does not wait for the clock
-        self.publisher.run_once()
-        return [one for one in self.said if "table" in one]
 
 
 @pytest.fixture
@@ -209,3 +176,32 @@ def test_a_publisher_with_least_rights_says_what_it_may_not_do(postgresql: Engin
         assert [one.version for one in history(postgresql, LogNames())] == [1, 2]
     finally:
         run(postgresql, f"DROP OWNED BY {name}", f"DROP ROLE {name}")
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_row_back_trigger_of_postgresql_does_not_age(postgresql: Engine, rows: bool) -> None:
+    """Columns come, go, and change their name and type in sessions that have fired the trigger before."""
+    install(postgresql)
+    run(postgresql, *USR)
+    track(postgresql, ["usr"], TriggerOptions(rows=rows))
+    run(postgresql, "INSERT INTO usr VALUES (1, 'Jack', 'Frost', 30)", "UPDATE usr SET age = 31")
+    update = [(6, "idu=1", None, None, None)]
+    changes = (
+        "ALTER TABLE usr ADD COLUMN mail VARCHAR(64) DEFAULT 'none'",
+        "ALTER TABLE usr ADD COLUMN tags json",
+        "ALTER TABLE usr RENAME COLUMN fname TO given",
+        "ALTER TABLE usr ALTER COLUMN age TYPE text",
+        "ALTER TABLE usr DROP COLUMN lname",
+    )
+    with postgresql.connect() as connection:
+        for number, change in enumerate(changes):
+            connection.exec_driver_sql(change)
+            connection.exec_driver_sql("DELETE FROM event_log")
+            connection.exec_driver_sql(f"UPDATE usr SET mail = 'm{number}'")
+            connection.commit()
+            assert logged(postgresql) == update, change
+    assert left_by(postgresql, "UPDATE usr SET tags = '{}'") == update
+    assert left_by(postgresql, "UPDATE usr SET tags = '{}', given = given") == []
+    assert left_by(postgresql, "UPDATE usr SET age = NULL") == update
+    assert states(postgresql) == {TriggerCondition.CURRENT}
+    assert left_by(postgresql, "UPDATE usr SET idu = 2") == [(4, "idu=1", *[None] * 3), (5, "idu=2", *[None] * 3)]

@@ -49,6 +49,9 @@ THEN '"' || replace(replace(/* text */n.idu, E'\\', E'\\\\'), '"', E'\\"') || '"
 -- differs_as_text: the same, for types and collations whose equality is not that of their texts
 (/* before */o.fname) COLLATE "C" IS DISTINCT FROM (/* after */n.fname) COLLATE "C";
 
+-- row_differs: whether anything in a row changed, byte by byte: it names no column, so it stays true when columns come and go
+/* before */o *<> /* after */n;
+
 -- same_key: how rows before and after are paired
 /* before */o.idu = /* after */n.idu;
 

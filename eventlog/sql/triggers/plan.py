@@ -64,6 +64,12 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[Column, ...]:
         return self.table.key_columns
 
+    @property
+    def whole_rows(self) -> bool:
+        """Whether any change of a row counts, and nothing but the key is told of it."""
+        asked = self.options
+        return asked.style == Style.ROW_BACK and not (asked.columns or asked.exclude or asked.when or self.table.view)
+
 
 def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
     """What to watch; InstallError where the table cannot be captured, UsageError where the options do not fit it."""
