@@ -29,6 +29,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option("--child", "children", multiple=True, callback=_names, metavar="TABLE", help="A child table with a key.")
 @click.option("--when", metavar="CONDITION", help="Only rows for which this SQL condition holds, before or after.")
 @click.option("--row-triggers", is_flag=True, help="Row triggers where statement triggers are the default.")
+@click.option("--always", is_flag=True, help="Fire for replicated changes too, where triggers can (PostgreSQL).")
 @sql_option
 @json_option
 @site_options
@@ -41,6 +42,7 @@ def track(
     children: tuple[str, ...],
     when: str | None,
     row_triggers: bool,
+    always: bool,
     sql: bool,
     as_json: bool,
 ) -> None:
@@ -52,7 +54,13 @@ def track(
     from eventlog.sql.triggers import track as make
 
     options = TriggerOptions(
-        style=Style(style), columns=columns, exclude=exclude, children=children, when=when, rows=row_triggers
+        style=Style(style),
+        columns=columns,
+        exclude=exclude,
+        children=children,
+        when=when,
+        rows=row_triggers,
+        always=always,
     )
     engine = site.engine()
     if sql:

@@ -80,4 +80,5 @@ def mending(found: TriggerState, options: TriggerOptions) -> str:
     ):
         words += [option, ",".join(names)] if names else []
     words += ["--when", options.when] if options.when else []
-    return shlex.join([*words, *(["--row-triggers"] if options.rows else [])])
+    flags = {"--row-triggers": options.rows, "--always": options.always}
+    return shlex.join([*words, *(flag for flag, given in flags.items() if given)])

@@ -222,6 +222,9 @@ FOR EACH STATEMENT EXECUTE FUNCTION /* function */event_log_usr_truncate();
 -- mark_trigger: what the trigger was planned from
 COMMENT ON TRIGGER /* trigger */event_log_usr_insert ON /* target */usr IS /* marker */'eventlog {}';
 
+-- always_trigger: also for sessions that replay what another server has logged already
+ALTER TABLE /* target */usr ENABLE ALWAYS TRIGGER /* trigger */event_log_usr_insert;
+
 -- drop_trigger: takes a trigger off
 DROP TRIGGER IF EXISTS /* trigger */event_log_usr_insert ON /* target */usr;
 

@@ -26,6 +26,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `when` is a SQL condition on the class's columns by their bare names: a row for which it never held is not logged.
     `rows` asks for row triggers where the database also has statement triggers that see all rows at once.
+    `always` asks for triggers that also fire for sessions which replicate from elsewhere.
     `foreign` says that a table belongs to somebody who must not get the rights of who installs.
     """
 
@@ -35,6 +36,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     children: tuple[str, ...] = ()
     when: str | None = None
     rows: bool = False
+    always: bool = False
     foreign: bool = False
 
 

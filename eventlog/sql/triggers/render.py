@@ -92,7 +92,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
         form = self._form(events[0])
         digest = hash_of(self._statement(query, **holes, marker="") for query in (function, form))
         mark = self._mark(digest)
-        queries = ("before_trigger", function, "guard_function", form, "mark_trigger", "after_trigger")
+        always = ("always_trigger",) if self.plan.options.always else ()
+        queries = ("before_trigger", function, "guard_function", form, "mark_trigger", *always, "after_trigger")
         texts = {query: self._statement(query, **holes, marker=mark) for query in queries}
         self._check_length(table, texts[form])
         return Trigger(

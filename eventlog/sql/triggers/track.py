@@ -212,6 +212,11 @@ def _check(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None
     if table.view and not _is_written(connection, table):
         message = f"The view {table.name} has no INSTEAD OF trigger that writes; ours would swallow every change."
         raise InstallError(message, hint="Make that trigger first, or track the tables beneath the view.")
+    if wanted.options.always and not offers(dialect_of(connection), "always_trigger"):
+        message = f"{dialect_of(connection).name} has no triggers that are told to fire for replicated changes too."
+        raise UsageError(message, hint="Leave out --always, and track the tables on the server where they are written.")
+    if wanted.options.always and table.view:
+        raise UsageError(f"{table.name} is a view; --always is for tables.", hint="Track the tables beneath it.")
     if wanted.options.when is not None:
         _try_condition(connection, table, wanted.options.when)
     if (table.schema, table.name) == (names.schema, names.table):
