@@ -71,14 +71,14 @@ def explain(engine: Engine, names: LogNames, config: Config, record_id: int) -> 
 
 def _read(log: Log, connection: Connection, pipeline: Pipeline, record_id: int) -> tuple[Any, list[Event]]:
     """The row's letter, and the events of its object near it that wait as it does, or are processed as it is."""
-    from eventlog.sources.log.rows import events_of
+    from eventlog.sources.log.rows import events_in_utc
 
     found = log.rows(connection, log.query("row_status"), {"record_id": record_id})
     if not found:
         raise DataError(f"The event log {log.name} has no row {record_id}.", hint="`eventlog log` lists its rows.")
     status, table, key = found[0]
     stretch = {"first": record_id - AROUND_ROWS, "last": record_id + AROUND_ROWS, "waiting": int(status == Status.NEW)}
-    events = events_of(log.rows(connection, log.query("rows_between"), stretch))
+    events = events_in_utc(log.rows(connection, log.query("rows_between"), stretch), log)
     identities = Identities(pipeline.catalog)
     object_ = identities.row_id(table, key)
     if object_ is None:

@@ -65,6 +65,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     publisher: Publishing | None = None
     unread: Mapping[str, str] = {}
     """Tables that the publisher may not read, and what the database said of them."""
+    failing: Mapping[str, str] = {}
+    """Triggers that fail every write to their table, and the table."""
 
     def lines(self) -> Iterator[tuple[str, int, str]]:
         """Rows of the table: letter, number, meaning."""
@@ -87,6 +89,8 @@ class Facts(Struct, frozen=True, kw_only=True):
             yield from _said_of(output, standing)
         for table, note in self.unread.items():
             yield f"Rows of {table} wait: {note}"
+        for trigger, table in self.failing.items():
+            yield f"Every write to {table} fails: its trigger {trigger} names a column that is gone; `eventlog check` says what to do."
         for trigger, state in self.triggers.items():
             yield f"The trigger {trigger} is {state}; `eventlog track` makes it current."
 
@@ -98,6 +102,7 @@ def facts(engine: Engine, names: LogNames) -> Facts:
     log = Log(engine, names)
     publisher = _publishing(look_at(log))
     counted = backlog(log)
+    triggers = trigger_states(engine, names)
     with log.transaction() as connection:
         errors = log.rows(connection, log.query("last_error"))
         now = log.rows(connection, log.query("clock_now"))[0][0]
@@ -111,9 +116,8 @@ def facts(engine: Engine, names: LogNames) -> Facts:
         lag_seconds=_lag(counted, now),
         rate=rate,
         last_error=_last_error(*errors[0]) if errors else None,
-        triggers={
-            one.name: one.state for one in trigger_states(engine, names) if one.state is not TriggerCondition.CURRENT
-        },
+        triggers={one.name: one.state for one in triggers if one.state is not TriggerCondition.CURRENT},
+        failing={one.name: one.table for one in triggers if one.fails},
         outputs=outputs,
         publisher=publisher,
         unread=unread_tables(engine, names),

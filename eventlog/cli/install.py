@@ -33,22 +33,26 @@ def install(site: Site, columns: str, sql: bool) -> None:
 
 
 @click.command()
+@click.option("--to", metavar="MIGRATION", help="Another migration, also a former one: what an older eventlog needs.")
 @sql_option
 @site_options
-def upgrade(site: Site, sql: bool) -> None:
+def upgrade(site: Site, to: str | None, sql: bool) -> None:
     """Brings an installed log to this version of eventlog.
 
     Example: eventlog upgrade --database sqlite:///app.db
+
+    Example, before an older eventlog is installed again: eventlog upgrade --to 0001 --database sqlite:///app.db
     """
     from eventlog.sql.install import upgrade as bring_up
     from eventlog.sql.install import upgrade_sql
 
     engine = site.engine()
     if sql:
-        click.echo(upgrade_sql(engine, site.wanted_names), nl=False)
+        click.echo(upgrade_sql(engine, site.wanted_names, to), nl=False)
         return
-    bring_up(engine, site.wanted_names)
-    click.echo(f"The event log {site.config.source.log} is current.", err=True)
+    bring_up(engine, site.wanted_names, to)
+    said = "is current" if to is None else f"is at migration {to}"
+    click.echo(f"The event log {site.config.source.log} {said}.", err=True)
 
 
 @click.command()

@@ -29,6 +29,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option("--child", "children", multiple=True, callback=_names, metavar="TABLE", help="A child table with a key.")
 @click.option("--when", metavar="CONDITION", help="Only rows for which this SQL condition holds, before or after.")
 @click.option("--row-triggers", is_flag=True, help="Row triggers where statement triggers are the default.")
+@click.option("--always", is_flag=True, help="Fire for replicated changes too, where triggers can (PostgreSQL).")
 @sql_option
 @json_option
 @site_options
@@ -41,6 +42,7 @@ def track(
     children: tuple[str, ...],
     when: str | None,
     row_triggers: bool,
+    always: bool,
     sql: bool,
     as_json: bool,
 ) -> None:
@@ -52,7 +54,13 @@ def track(
     from eventlog.sql.triggers import track as make
 
     options = TriggerOptions(
-        style=Style(style), columns=columns, exclude=exclude, children=children, when=when, rows=row_triggers
+        style=Style(style),
+        columns=columns,
+        exclude=exclude,
+        children=children,
+        when=when,
+        rows=row_triggers,
+        always=always,
     )
     engine = site.engine()
     for remark in remarks(engine, tables, options, site.schema):
@@ -110,9 +118,10 @@ def triggers(site: Site, as_json: bool) -> None:
 
 @click.command()
 @click.argument("tables", nargs=-1)
+@click.option("--history", is_flag=True, help="Every version that the publisher has seen, and what changed.")
 @click.option("--json", is_flag=True, expose_value=False, help="Report as JSON, as it does anyway.")
 @site_options
-def catalog(site: Site, tables: tuple[str, ...]) -> None:
+def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
     """Prints the schema of tables as JSON: the schema.json that `convert` takes. Without names, the tracked ones.
 
     Example: eventlog catalog --database sqlite:///app.db > schema.json
@@ -123,6 +132,11 @@ def catalog(site: Site, tables: tuple[str, ...]) -> None:
     from eventlog.sql.triggers import tracked
 
     engine = site.engine()
+    if history:
+        from eventlog.sql.history import history as versions
+
+        show_json(versions(engine, site.names(engine), tables))
+        return
     if tables:
         found = reflect(engine, tables, site.schema)
     else:

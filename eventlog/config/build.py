@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
 from eventlog.config.settings import Config
 from eventlog.core.durable_files import make_folder
@@ -218,7 +220,10 @@ def _format(output: OutputConfig, config: Config) -> Format:
         from eventlog.qlik.change_tables.format import ChangeTableFormat
 
         return ChangeTableFormat(settings=output.change_tables)
-    return xds_of(config)
+    form = xds_of(config)
+    if isinstance(output, FilesOutput) and config.publisher.handle_future_events:
+        return replace(form, rising=True)
+    return form
 
 
 def name_of(output: OutputConfig) -> str:

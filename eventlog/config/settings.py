@@ -29,6 +29,7 @@ from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
+from eventlog.sql.clocks import DATABASE, zone_of
 from eventlog.sql.names import LogNames, read_log_name
 
 __all__ = [
@@ -57,6 +58,7 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
     `schema` is where the tables stand; a database without schemas only gets it as a name in associations.
     `reader` is the URL of a login that may do nothing but read the captured tables: to read a table, a database may run functions
     of its owner's, and those have the rights of who reads. Without it the publisher reads them itself.
+    `clock` is whose time event_time is in a log that others fill: utc, the database's, or that of a zone such as Asia/Tokyo.
     The timeouts are in seconds: how long the publisher lets a statement run, and how long it waits for a lock.
     """
 
@@ -65,6 +67,7 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
     kind: Literal["log", "gbase", "linter"] = "log"
     log: str = "event_log"
     columns: Choice | tuple[str, ...] = "auto"
+    clock: str = "utc"
     user: str | None = None
     schema: str | None = None
     sequence: str | None = None
@@ -83,9 +86,11 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def wanted_names(self) -> LogNames:
         """The log's names as they are asked for; what the table really holds is only known when it is looked at."""
-        return replace(read_log_name(self.log), sequence=self.sequence)
+        return replace(read_log_name(self.log), sequence=self.sequence, clock=self.clock)
 
     def __post_init__(self) -> None:
+        if self.clock != DATABASE:
+            zone_of(self.clock)
         for name in ("statement_timeout", "lock_timeout"):
             if getattr(self, name) is not None:
                 within(f"source.{name}", getattr(self, name), 0.001, 86_400)
@@ -95,7 +100,8 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     """How the publisher goes about it; names, defaults and meaning are those of the product's Publisher channel.
 
     Beyond it: `query_bytes` bounds what the values of the rows on their way have together, `value_limit` what those of one
-    row may have to be published at all. With `wake_up` rows are noticed at once where the database allows that, between the intervals. What a
+    row may have to be published at all. With `wake_up` rows are noticed at once where the database allows that, between the intervals. With
+    `follow` the triggers of a table that has changed are made anew, at the next poll at the latest. What a
     receiver does not take is offered again after `retry_first` seconds, then after twice as many, up to
     `retry_longest`, and `max_attempts` times (0: for ever). `lease` is how many seconds a publisher that died keeps
     others waiting where the database has no locks that end with a session.
@@ -104,6 +110,7 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     polling_interval: int = 10
     time_of_day: tuple[str, ...] = ()
     wake_up: bool = True
+    follow: bool = False
     batch_size: int = 1
     query_limit: int = 10_000
     query_bytes: int = 32_000_000

@@ -71,6 +71,12 @@ def category(sql_type: str) -> Category:
     return found
 
 
+def is_zoned(sql_type: str) -> bool:
+    """Whether a time of this type is a moment, whatever zone whoever looks at it is in."""
+    name = bare_type(sql_type)
+    return name.endswith(("with time zone", "with local time zone")) or name == "timestamptz"
+
+
 def _scale_is_zero(arguments: list[str]) -> bool:
     """Only a stated precision fixes the scale: a bare NUMBER or NUMERIC holds fractions in Oracle and PostgreSQL."""
     if len(arguments) == 1:

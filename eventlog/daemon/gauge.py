@@ -30,7 +30,7 @@ class Gauge:
             waiting = self._log.rows(connection, self._log.query("count_waiting"))[0][0]
             oldest = self._log.rows(connection, self._log.query("oldest_waiting"))
             now = self._log.rows(connection, self._log.query("clock_now"))[0][0]
-        vitals.measured(int(waiting), _age(oldest[0][1], now) if oldest else 0.0)
+        vitals.measured(int(waiting), _age(self._log.utc(oldest[0][1]), now) if oldest else 0.0)
 
 
 def _age(time: str | None, now: dt.datetime | str) -> float | None:

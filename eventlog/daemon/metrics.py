@@ -66,6 +66,12 @@ def _gauges(reading: VitalsReading) -> Iterator[Metric]:
         "Time for which rows have waited while the publisher that has the lock settled nothing.",
         None if standby is None else standby.stalled_seconds,
     )
+    yield _gauge("triggers", "Triggers of tracked tables, by state.", reading.triggers, "state")
+    yield _gauge(
+        "failing_triggers",
+        "Triggers that fail every write to their table, because a column that they name is gone.",
+        reading.failing_triggers,
+    )
     yield _gauge("silent_seconds", "Time since the loop last moved.", reading.silent)
 
 

@@ -28,6 +28,7 @@ from eventlog.core.seams import Stream, Tenure
 from eventlog.core.secrets import masked
 from eventlog.daemon.gauge import Gauge
 from eventlog.daemon.ledger import Ledger
+from eventlog.daemon.schema import SchemaWatch
 from eventlog.daemon.tempo import Tempo
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.daemon.watch import HolderWatch
@@ -96,6 +97,9 @@ class Post(Protocol):
     def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
         """The way of its batches as its tables look now."""
 
+    def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+        """Sees whether triggers are as their tables now ask for, and follows where it may."""
+
     def settled(self, events: int) -> None:
         """So many events will not be offered again."""
 
@@ -125,6 +129,7 @@ class LogPost:
         self._gauge = Gauge(self.lock.log)
         self._tempo = Tempo(self.lock)
         self._ledger = Ledger(self.lock)
+        self._schema = SchemaWatch(self.lock.log, settings)
 
     @property
     def name(self) -> str:
@@ -180,6 +185,9 @@ class LogPost:
         if self.wakeup is not None:
             self.wakeup.seen = pipeline.source.seen if isinstance(pipeline.source, LogSource) else None
         return pipeline
+
+    def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+        self._schema.look(vitals, journal)
 
     def settled(self, events: int) -> None:
         self._tempo.count(events)
@@ -273,6 +281,9 @@ class StreamPost:
 
     def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
         return stream_pipeline_of(self._opened(), self._config, outputs, pulse)
+
+    def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+        """A stream has no triggers."""
 
     def settled(self, events: int) -> None:
         """Nobody keeps a stream's rate."""

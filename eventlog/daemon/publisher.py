@@ -114,6 +114,7 @@ class Publisher:
         """
         if not self.post.take():
             raise self._occupied()
+        self.post.look_at_tables(self.vitals, self.journal)
         began = monotonic()
         report, looks = self._tried(ahead=ahead, looks=MOST_LOOKS), MOST_LOOKS
         while report.stale:

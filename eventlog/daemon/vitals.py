@@ -54,6 +54,10 @@ class VitalsReading(Struct, frozen=True, kw_only=True):
     silent: float = 0.0
     outputs: Mapping[str, OutputState] = {}
     standby: Standby | None = None
+    triggers: Mapping[str, int] | None = None
+    """How many triggers are in which state; None as long as nobody has looked."""
+    failing_triggers: int | None = None
+    """How many of them fail every write to their table."""
 
 
 class PublisherHealth:
@@ -91,6 +95,10 @@ class PublisherHealth:
     def measured(self, waiting: int, lag: float | None) -> None:
         """How many rows wait, and for how many seconds the oldest does."""
         self._change(waiting=waiting, lag=lag)
+
+    def looked(self, triggers: Mapping[str, int], failing: int) -> None:
+        """How the triggers stand to their tables."""
+        self._change(triggers=triggers, failing_triggers=failing)
 
     def failed(self, error: Exception) -> None:
         """A cycle did not get to its end."""

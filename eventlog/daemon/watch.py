@@ -31,7 +31,7 @@ class HolderWatch:
 
     def __init__(self, lock: LogLock, *, due: bool = False) -> None:
         self._lock = lock
-        self._count = lock.log.query("count_some", among="among_due" if due else "among_all")
+        self._among = "among_due" if due else "among_all"
         self._patience = lock.lease * PATIENCE_LEASES
         self.forget()
 
@@ -59,7 +59,9 @@ class HolderWatch:
         began = monotonic()
         log, marks = self._lock.log, Marks(self._lock.log)
         with log.transaction() as connection:
-            self._waiting = int(log.rows(connection, self._count, {"limit": COUNTED_ROWS})[0][0])
+            self._waiting = int(
+                log.rows(connection, log.query("count_some", among=self._among), {"limit": COUNTED_ROWS})[0][0]
+            )
             oldest = log.rows(connection, log.query("oldest_waiting")) if self._waiting else []
             trace = (marks.get(connection, IN_HAND), marks.get(connection, EPOCH), str(oldest[:1]))
         if not self._waiting or trace != self._trace:

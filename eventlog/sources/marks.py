@@ -46,6 +46,9 @@ OUTPUTS: Final = "outputs"
 UNREAD: Final = "unread"
 """Tables that the publisher may not read, and what the database said of them."""
 
+NOT_FOLLOWED: Final = "not followed"
+"""Tables whose triggers the publisher could not make anew, and why."""
+
 PUBLISHER: Final = "publisher"
 """Who holds the lock of the log, and until when: see sources/holder.py."""
 

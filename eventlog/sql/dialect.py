@@ -170,6 +170,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The driver ends a call that takes too long, where a session limits neither statements nor locks."""
     now: str
     """The current time as event_time holds it: UTC wherever the database can say it."""
+    later: str = "({now} + INTERVAL '{seconds}' SECOND)"
+    """A time, so many seconds later."""
     user: str = "NULL"
     """Who is connected, as perpetrator holds it."""
     backslash: tuple[str, str] | None = ("'", "\\")

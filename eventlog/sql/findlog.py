@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Column
-from eventlog.core.sql_types import Category
-from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames, no_log
+from eventlog.core.sql_types import Category, is_zoned
+from eventlog.sql.clocks import clock_of
+from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames, no_log, refuse_newer
 from eventlog.sql.shapes import Schema
 
 if TYPE_CHECKING:
@@ -31,8 +32,26 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
     table = schema.find(names.table)
     if table is None:
         raise no_log(names)
-    found = chosen(schema.shape(table).columns, wanted, table)
-    return replace(names, columns=found)
+    if schema.find(names.version) is not None:
+        refuse_newer(names, _migration(where, names))
+    columns = schema.shape(table).columns
+    found = chosen(columns, wanted, table)
+    times = {column.name: column for column in columns}[found[STANDARD.index("event_time")]]
+    return replace(names, columns=found, clock="utc" if is_zoned(times.type) else clock_of(where, names.clock))
+
+
+def _migration(connection: Connection, names: LogNames) -> str | None:
+    """The migration that the log is at; nobody tells it to who may not read the companion, and has no business with it."""
+    from sqlalchemy import column, select, table
+    from sqlalchemy.exc import SQLAlchemyError
+
+    version = table(names.version, column("version_num"), schema=names.schema)
+    try:
+        with connection.begin_nested():
+            found = connection.execute(select(version.c.version_num)).scalar()
+    except SQLAlchemyError:
+        return None
+    return None if found is None else str(found)
 
 
 def has_log(connection: Connection, names: LogNames) -> bool:

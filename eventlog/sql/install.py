@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from eventlog.core.errors import ConfigError, InstallError
+from eventlog.core.errors import ConfigError, InstallError, UsageError
 from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import has_log, log_columns
-from eventlog.sql.names import NEW_ORDER, STANDARD, LogNames, no_log
+from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
 from eventlog.sql.queries import log_holes, statement
 
 if TYPE_CHECKING:
@@ -46,21 +46,30 @@ def install_sql(url: str, names: LogNames | None = None, order: Sequence[str] = 
     return _printed(url, names, "head", tuple(order))
 
 
-def upgrade(engine: Engine, names: LogNames | None = None) -> None:
-    """Brings an installed log to the newest migration."""
+def upgrade(engine: Engine, names: LogNames | None = None, to: str | None = None) -> None:
+    """Brings an installed log to the newest migration, or `to` another one, which may be a former one."""
     names = names or LogNames()
     with ddl_transaction(engine) as connection:
-        _revision(connection, names)
-        _run(connection, names, "upgrade", "head")
+        revision = _revision(connection, names)
+        goal = _goal(to)
+        _run(connection, names, "downgrade" if goal < revision else "upgrade", goal)
 
 
-def upgrade_sql(engine: Engine, names: LogNames | None = None) -> str:
-    """The statements that `upgrade` would run now; none when the log is current."""
+def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = None) -> str:
+    """The statements that `upgrade` would run now; none when the log is there already."""
     names = names or LogNames()
     with engine.connect() as connection:
         revision = _revision(connection, names)
     url = engine.url.render_as_string(hide_password=False)
-    return _printed(url, names, f"{revision}:head", NEW_ORDER)
+    return _printed(url, names, f"{revision}:{_goal(to)}", NEW_ORDER)
+
+
+def _goal(to: str | None) -> str:
+    """The migration that was asked for; UsageError for one that this program does not know."""
+    goal = NEWEST_MIGRATION if to is None else to
+    if not (goal.isdecimal() and len(goal) == len(NEWEST_MIGRATION) and "0001" <= goal <= NEWEST_MIGRATION):
+        raise UsageError(f"There is no migration {goal}.", hint=f"They are called 0001 to {NEWEST_MIGRATION}.")
+    return goal
 
 
 def uninstall(engine: Engine, names: LogNames | None = None, *, purge: bool = False) -> None:
@@ -98,11 +107,8 @@ def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: 
 
 def revisions(engine: Engine, names: LogNames) -> tuple[str | None, str]:
     """The migration that this log is at, None for one without companions, and the newest that there is."""
-    from alembic.script import ScriptDirectory
-
     with engine.connect() as connection:
-        found = _found_revision(connection, names)
-    return found, str(ScriptDirectory.from_config(_config(names, NEW_ORDER)).get_current_head())
+        return _found_revision(connection, names), NEWEST_MIGRATION
 
 
 def _check_sequence(dialect: Dialect, names: LogNames) -> None:
@@ -156,7 +162,9 @@ def _found_revision(connection: Connection, names: LogNames) -> str | None:
     from alembic.runtime.migration import MigrationContext
 
     options = {"version_table": names.version, "version_table_schema": names.schema}
-    return MigrationContext.configure(connection, opts=options).get_current_revision()
+    found = MigrationContext.configure(connection, opts=options).get_current_revision()
+    refuse_newer(names, found)
+    return found
 
 
 def _run(
@@ -174,7 +182,9 @@ def _printed(url: str, names: LogNames, goal: str, order: tuple[str, ...], **fou
 
     config = _config(names, order, url=url, transactional=dialect_of(url).transactional_ddl, **found)
     config.output_buffer = StringIO()
-    (command.downgrade if goal.endswith(":base") else command.upgrade)(config, goal, sql=True)
+    first, _, last = goal.partition(":")
+    down = last == "base" or (bool(last) and last < first)
+    (command.downgrade if down else command.upgrade)(config, goal, sql=True)
     return config.output_buffer.getvalue() + dialect_of(url).script_commit
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from eventlog.core.errors import InstallError
+from eventlog.core.rules.times import in_utc
 from eventlog.sql.access import fetched, in_text, transaction
+from eventlog.sql.clocks import due_clock, zone_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames, no_log
 from eventlog.sql.queries import log_holes, statement
@@ -27,7 +29,7 @@ LONG_TEXTS = ("gaps", "ids", "passed", "unread", "value")
 
 
 class Log:
-    """The log `names` in the database behind `engine`. `clock` is SQL for the time that event_time is compared with."""
+    """The log `names` in the database behind `engine`. `clock` is SQL for the time in UTC, where it is not the database's."""
 
     def __init__(self, engine: Engine, names: LogNames, *, clock: str | None = None) -> None:
         self.engine = engine
@@ -35,21 +37,29 @@ class Log:
         self.dialect = dialect_of(engine)
         self.name = names.whole
         self._holes = {hole: in_text(text) for hole, text in log_holes(self.dialect, names).items()}
-        self._holes |= {"now": self.dialect.now, "clock": clock or self.dialect.now}
+        self.zone = zone_of(names.clock)
+        self._clock = clock or self.dialect.now
+        self._holes |= {"now": self.dialect.now, "clock": self._clock}
         self._queries: dict[tuple[str, ...], TextClause] = {}
 
     def query(self, name: str, **fragments: str) -> TextClause:
         """A query of log.sql; `fragments` names the queries of that file which fill its further holes, "" none."""
         from eventlog.sql.longtext import with_long_text
 
-        wanted = (name, *fragments.values())
+        local = due_clock(self.dialect, self._clock, self.zone, dt.datetime.now(dt.UTC))
+        wanted = (local, name, *fragments.values())
         if wanted not in self._queries:
-            parts = {
-                hole: statement(self.dialect, part, **self._holes) if part else "" for hole, part in fragments.items()
-            }
+            holes = self._holes | {"local": local}
+            parts = {hole: statement(self.dialect, part, **holes) if part else "" for hole, part in fragments.items()}
             long = LONG_TEXTS if self.dialect.lob_parameters else ()
-            self._queries[wanted] = with_long_text(statement(self.dialect, name, **self._holes, **parts), *long)
+            self._queries[wanted] = with_long_text(statement(self.dialect, name, **holes, **parts), *long)
         return self._queries[wanted]
+
+    def utc(self, time: dt.datetime | str | None) -> str | None:
+        """An event_time of this log in UTC."""
+        if time is None or self.zone is None:
+            return None if time is None else str(time)
+        return in_utc(str(time), self.zone)
 
     def rows(
         self, connection: Connection, query: TextClause, parameters: Mapping[str, Any] | None = None
@@ -64,7 +74,7 @@ class Log:
         return (self.dialect.fetch_at_once or fetched)(connection, query, parameters)
 
     def now(self, connection: Connection) -> dt.datetime:
-        """The clock that event_time is compared with."""
+        """The database's clock, in UTC."""
         now = connection.execute(self.query("clock_now")).scalar_one()
         return now if isinstance(now, dt.datetime) else dt.datetime.fromisoformat(str(now))
 

@@ -7,6 +7,7 @@ import hashlib
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError, InstallError
+from eventlog.version import VERSION
 
 STANDARD = (
     "record_id",
@@ -54,6 +55,8 @@ class LogNames(Struct, frozen=True, kw_only=True):
     table: str = "event_log"
     schema: str | None = None
     columns: tuple[str, ...] = STANDARD
+    clock: str = "utc"
+    """Whose time event_time is: utc, database, an offset, or a zone such as Asia/Tokyo."""
     sequence: str | None = None
     """Where record_ids come from if the table does not number its rows itself, as databases older than identities."""
 
@@ -66,6 +69,11 @@ class LogNames(Struct, frozen=True, kw_only=True):
     def marks(self) -> str:
         """Companion: what must survive a crash, by name."""
         return self._beside("_mark")
+
+    @property
+    def history(self) -> str:
+        """Companion: what captured tables looked like, version by version."""
+        return self._beside("_schema")
 
     @property
     def version(self) -> str:
@@ -83,7 +91,7 @@ class LogNames(Struct, frozen=True, kw_only=True):
     @property
     def own(self) -> frozenset[str]:
         """The tables that are eventlog's: the log and its companions."""
-        return frozenset((self.table, self.outcomes, self.marks, self.version))
+        return frozenset((self.table, self.outcomes, self.marks, self.history, self.version))
 
     @property
     def whole(self) -> str:
@@ -93,6 +101,19 @@ class LogNames(Struct, frozen=True, kw_only=True):
     def column(self, standard: str) -> str:
         """The actual name of the column that STANDARD calls so."""
         return self.columns[STANDARD.index(standard)]
+
+
+NEWEST_MIGRATION = "0002"
+"""The newest of the migrations in sql/migrations; a log that is at a later one was upgraded by a newer program."""
+
+
+def refuse_newer(names: LogNames, found: str | None) -> None:
+    """InstallError when the log is at a migration that this program does not know: what it would do there nobody has tried."""
+    if found is None or found <= NEWEST_MIGRATION:
+        return
+    message = f"The log {names.whole} is at migration {found}; eventlog {VERSION} knows those up to {NEWEST_MIGRATION}."
+    hint = f"Run the eventlog that upgraded it; with that one `eventlog upgrade --to {NEWEST_MIGRATION}` goes back."
+    raise InstallError(message, hint=hint)
 
 
 def read_log_name(text: str) -> LogNames:

@@ -48,10 +48,10 @@ class RightsScope(Struct, frozen=True, kw_only=True):
     places: tuple[CapturedTable, ...]
 
     @property
-    def own(self) -> tuple[str, str, str, str]:
+    def own(self) -> tuple[str, ...]:
         """The log and its companions; writers have no business with any of them."""
         names = self.names
-        return (names.table, names.outcomes, names.marks, names.version)
+        return (names.table, names.outcomes, names.marks, names.history, names.version)
 
 
 def rights_sql(
@@ -145,7 +145,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from self._on_schema("publisher_on_schema", role, [names.schema])
         status = self.dialect.quoted(names.column("status"))
         yield from self._on_table("publisher_on_log", role, names.table, status=status)
-        for companion in (names.outcomes, names.marks):
+        for companion in (names.outcomes, names.marks, names.history):
             yield from self._on_table("publisher_on_companion", role, companion)
         yield from self._on_table("publisher_on_version", role, names.version)
         yield from self._reads(role, self._foreign())

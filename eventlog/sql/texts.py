@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventlog.core.schema import Column
-from eventlog.core.sql_types import Category, bare_type
+from eventlog.core.sql_types import Category, bare_type, is_zoned
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
 
@@ -21,11 +21,6 @@ _FRAGMENTS = {
 
 def value_text(dialect: Dialect, column: Column, value: str) -> str:
     """The text that the log holds for a value of this column; `value` is SQL that gives it."""
-    zoned = column.category is Category.TIMESTAMP and _is_zoned(column)
+    zoned = column.category is Category.TIMESTAMP and is_zoned(column.type)
     usual = "text_of_zoned" if zoned else _FRAGMENTS[column.category]
     return statement(dialect, dialect.type_texts.get(bare_type(column.type), usual), value=value)
-
-
-def _is_zoned(column: Column) -> bool:
-    name = bare_type(column.type)
-    return name.endswith(("with time zone", "with local time zone")) or name == "timestamptz"

@@ -131,7 +131,7 @@ class Collector:
             rate = read_rate(connection, self.log).per_second
             marks = Marks(self.log).all(connection)
         number, since = oldest[0] if oldest else (None, None)
-        begun = moment(since) if since else None
+        begun = moment(self.log.utc(since) or "") if since else None
         lag = None if now is None or begun is None else max(0.0, (now - begun).total_seconds())
         sample = Sample(at=time(), waiting=waiting, oldest=number, lag=lag if number is not None else 0.0, rate=rate)
         in_hand = read_runs(marks.get(IN_HAND, ""))

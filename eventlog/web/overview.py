@@ -59,6 +59,12 @@ def verdict(reading: PageReading) -> Verdict:
     latest, loop, facts = reading.latest, reading.loop, reading.facts
     if reading.trouble:
         return Verdict(kind="bad", before=f"The log cannot be read: {reading.trouble}")
+    if facts is not None and facts.failing:
+        tables = ", ".join(dict.fromkeys(facts.failing.values()))
+        said = (
+            f"Every write to {tables} fails: a trigger names a column that is gone. `eventlog check` says what to do."
+        )
+        return Verdict(kind="bad", before=said)
     if loop is not None and loop.state == "failing":
         return Verdict(kind="bad", before=f"The publisher fails: {loop.error or 'it does not say why.'}")
     if latest is None:

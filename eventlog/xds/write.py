@@ -10,6 +10,7 @@ else goes through the field's writer. A property test proves the result equal to
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -47,7 +48,8 @@ HEARTBEAT = "0-heartbeat"
 class XdsFormat(Struct, frozen=True, kw_only=True):
     """Writes XDS documents. `schema_name` stands in associations where the table has no schema of its own.
 
-    Without `envelope` a document is a bare `<input>`, for receivers that put it into an envelope of theirs.
+    Without `envelope` a document is a bare `<input>`, for receivers that put it into an envelope of theirs. `rising` lets ids
+    follow the order of writing where that is not the order of positions.
     """
 
     batch_size: int = 1
@@ -57,6 +59,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     schema_name: str | None = None
     instance: str = "eventlog"
     envelope: bool = True
+    rising: bool = False
 
     @property
     def suffix(self) -> str:
@@ -106,12 +109,18 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
             yield Written(change.event_id, change.positions, text)
 
     def bind(self, written: Iterable[Written], after: str = "") -> Iterator[Document]:
-        """Documents of a batch of changes each, in the order given; ids come from positions, not `after`."""
+        """Documents of a batch of changes each, in the order given; ids come from positions.
+
+        Where they are to rise, an id that would come before the one `after` goes on from that instead.
+        """
         opening, closing = self.wrapping()
         changes = iter(written)
         while batch := list(islice(changes, self.batch_size)):
+            identity = document_id(batch[-1].positions[-1])
+            if self.rising:
+                identity = after = rising_id(identity, after)
             yield Document(
-                id=document_id(batch[-1].positions[-1]),
+                id=identity,
                 body=_body(opening, [change.text for change in batch], closing),
                 covers={change.event_id: change.positions for change in batch},
             )
@@ -166,6 +175,21 @@ def fragment(change: Change, catalog: Catalog | None = None) -> str:
 def document_id(position: Position) -> str:
     """The id of the document whose last change stands there: ids sort as text like positions do."""
     return ".".join([f"{number:020d}" for number in position])
+
+
+def rising_id(identity: str, after: str) -> str:
+    """The id, or the next one after another id that it must not come before: names of files sort so as well.
+
+    A folder may have files that are not ours; from their names nothing goes on.
+    """
+    former = _counted(after)
+    if former is None or identity > after:
+        return identity
+    base, count = former.groups()
+    return f"{base}_{int(count or 0) + 1:012d}"
+
+
+_counted = re.compile(r"(\d{20}(?:\.\d{20})*)(?:_(\d{12}))?", re.ASCII).fullmatch
 
 
 def refusal_note(change: Change, error: ExpressionError) -> str:

@@ -35,7 +35,7 @@ def test_the_log_has_its_columns_in_order_and_its_companions(engine: Engine, ord
     install(engine, order=order)
     inspector = inspect(engine)
     assert tuple(column["name"] for column in inspector.get_columns("event_log")) == order
-    made = {"event_log", "event_log_outcome", "event_log_mark", "event_log_version"}
+    made = {"event_log", "event_log_outcome", "event_log_mark", "event_log_schema", "event_log_version"}
     assert set(inspector.get_table_names()) == made
     assert is_installed(engine)
 

@@ -27,6 +27,7 @@ OWN = {
     "event_log": "status",
     "event_log_outcome": "status",
     "event_log_mark": "value",
+    "event_log_schema": "changed",
     "event_log_version": "version_num",
 }
 """The tables that are nobody's but the publisher's, each with a column."""

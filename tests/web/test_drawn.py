@@ -90,6 +90,7 @@ def loop(state: str, error: str | None = None) -> Loop:
         ({"publisher": None}, "warn", "Rows wait, and no publisher works on this log."),
         ({"facts": replace(FACTS, rows={"E": 1, "F": 1})}, "warn", "Not published: 2 rows."),
         ({"facts": replace(FACTS, triggers={"t": "MISSING"})}, "warn", "Not current: 1 trigger."),
+        ({"facts": replace(FACTS, failing={"t": "usr", "u": "usr"})}, "bad", "Every write to usr fails"),
         ({"facts": None, "counted": None}, "good", "Nothing is stuck."),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from eventlog.admin.check.clocks import time_points
 from eventlog.admin.check.index import index_points
 from eventlog.admin.check.numbers import number_points
 from eventlog.admin.check.owners import owner_points
@@ -48,6 +49,8 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield from points("rights", lambda: _rights(engine, found, config))
     yield from owner_points(engine, found, config)
     yield from points("triggers", lambda: trigger_points(engine, found))
+    future = config.publisher.handle_future_events
+    yield from points("times", lambda: time_points(engine, found, future=future))
     yield from points("rows", lambda: _rows(engine, found, config))
 
 
@@ -61,7 +64,7 @@ def _companions(engine: Engine, names: LogNames) -> Point:
         raise InstallError(
             f"The log is at migration {current}; {newest} is the newest.", hint="Run `eventlog upgrade`."
         )
-    return ok("companions", f"{names.outcomes} and {names.marks} are there, at migration {current}")
+    return ok("companions", f"{names.outcomes}, {names.marks} and {names.history} are there, at migration {current}")
 
 
 def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:

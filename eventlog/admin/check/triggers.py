@@ -6,8 +6,12 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from eventlog.admin.check.point import Point, PointLevel, ok, warning
-from eventlog.core.errors import EX_CONFIG
+from eventlog.core.errors import EX_CONFIG, SourceError
+from eventlog.sources.marks import NOT_FOLLOWED, Marks
+from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import TriggerCondition, TriggerOptions, TriggerState, installed
 from eventlog.sql.triggers.installed import states
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 LOSES = {TriggerCondition.MISSING, TriggerCondition.DISABLED}
-"""States in which changes go by unseen."""
+"""States in which changes go by unseen; a trigger that fails the writers of its table is no better."""
 
 
 def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
@@ -32,12 +36,29 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     other = [one for one in found if one.state is not TriggerCondition.CURRENT]
     for one in other:
         yield _point(one, asked[one.owner])
+    for owner, why in not_followed(Log(engine, log)).items():
+        said = f"The publisher could not track {owner} anew: {why}"
+        yield warning(
+            "triggers",
+            said,
+            "Run `eventlog track` as somebody who may; `eventlog rights --installer` gives the rights.",
+        )
     if found and not other:
         yield ok("triggers", f"{len(found)} trigger(s) on {len(asked)} table(s) are current")
 
 
+def not_followed(log: Log) -> dict[str, str]:
+    """What the publisher could not follow, and why; nothing where the log has no marks to ask."""
+    try:
+        with log.transaction() as connection:
+            noted = Marks(log).get(connection, NOT_FOLLOWED)
+    except SourceError:
+        return {}
+    return {} if noted is None else msgspec.json.decode(noted, type=dict[str, str])
+
+
 def _point(found: TriggerState, options: TriggerOptions) -> Point:
-    loses = found.state in LOSES
+    loses = found.state in LOSES or found.fails
     return Point(
         name="triggers",
         level=PointLevel.FAILURE if loses else PointLevel.WARNING,
@@ -59,4 +80,5 @@ def mending(found: TriggerState, options: TriggerOptions) -> str:
     ):
         words += [option, ",".join(names)] if names else []
     words += ["--when", options.when] if options.when else []
-    return shlex.join([*words, *(["--row-triggers"] if options.rows else [])])
+    flags = {"--row-triggers": options.rows, "--always": options.always}
+    return shlex.join([*words, *(flag for flag, given in flags.items() if given)])

@@ -16,6 +16,7 @@ from eventlog.admin.refresh.ranges import Stand, Stands
 from eventlog.admin.refresh.statements import Statements
 from eventlog.core.errors import DataError, SourceError, UsageError, shortened
 from eventlog.core.model import REFRESH, Kind, Status
+from eventlog.core.rules.times import in_zone
 from eventlog.sources.marks import Marks
 from eventlog.sql.access import transaction
 from eventlog.sql.log import Log
@@ -143,7 +144,7 @@ class Refresh:
 
     def _columns(self, connection: Connection) -> dict[str, object]:
         """What all rows of a stretch have; as parameters, because PyMySQL sends many rows at once only then."""
-        now = connection.execute(self._log.query("clock_now")).scalar_one()
+        now = in_zone(self._log.now(connection), self._log.zone)
         kind, status = int(Kind.INSERT_ROW_BACK), Status.NEW.value
         return {"status": status, "kind": kind, "time": now, "perpetrator": REFRESH, "called": self._load.called}
 

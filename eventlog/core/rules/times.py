@@ -17,6 +17,9 @@ SYBASE: Final = re.compile(
 MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
+FRACTION: Final = re.compile(r".*:\d\d(\.\d+)\s*", re.ASCII).fullmatch
+
+
 def moment(time: dt.datetime | str) -> dt.datetime | None:
     """A point in time to compare with, in UTC without a zone; None when the text is not one.
 
@@ -28,6 +31,25 @@ def moment(time: dt.datetime | str) -> dt.datetime | None:
         return time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):  # an hour of the year 1 east of Greenwich lies before every date in UTC
         return None
+
+
+def in_utc(time: str, zone: dt.tzinfo) -> str:
+    """A time of a zone in UTC, with the digits of a second that it has. A text that says its zone, or is no time, stays."""
+    try:
+        local = dt.datetime.fromisoformat(_in_iso_form(time.strip()))
+        if local.tzinfo is not None:
+            return time
+        there = local.replace(tzinfo=zone).astimezone(dt.UTC)
+    except (ValueError, OverflowError):
+        return time
+    fraction = FRACTION(time) if time[:1].isdecimal() else None
+    told = there.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0")
+    return told + (fraction[1] if fraction else f".{there.microsecond:06d}" if there.microsecond else "")
+
+
+def in_zone(time: dt.datetime, zone: dt.tzinfo | None) -> dt.datetime:
+    """A time of UTC, without a zone, as the clocks of a zone show it."""
+    return time if zone is None else time.replace(tzinfo=dt.UTC).astimezone(zone).replace(tzinfo=None)
 
 
 def _in_iso_form(text: str) -> str:

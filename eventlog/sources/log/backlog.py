@@ -60,7 +60,7 @@ def backlog(log: Log) -> Backlog:
         else:
             other["NULL" if letter is None else str(letter)] = count
     number, time = oldest[0] if oldest else (None, None)
-    return Backlog(by_status=by_status, other=other, oldest=number, oldest_time=time)
+    return Backlog(by_status=by_status, other=other, oldest=number, oldest_time=log.utc(time))
 
 
 WINDOW_SECONDS: Final = 60

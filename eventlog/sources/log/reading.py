@@ -28,7 +28,7 @@ from eventlog.sources.log.rows import (
     Rows,
     any_large,
     end_of_object,
-    events_of,
+    events_in_utc,
     size_of,
     start_of_object,
     too_large,
@@ -206,7 +206,9 @@ class WaitingRows:
             before, after = (identities.row_id(*row[OBJECT]) for row in rows[end - 1 : end + 1])
             end = start_of_object(rows, end, identities) if before == after else end
         taken = self._with_values(connection, rows[:end], fit.faults)
-        events = [_judged(event, fit.faults) for event in events_of(taken)] if fit.faults else events_of(taken)
+        events = events_in_utc(taken, self._log)
+        if fit.faults:
+            events = [_judged(event, fit.faults) for event in events]
         return Portion(events=events, weight=fit.weight, more=more or end < len(rows))
 
     def _fit(self, rows: Rows, plain: int, request: Request) -> _Fit:

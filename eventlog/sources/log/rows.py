@@ -103,6 +103,12 @@ def too_large(row: tuple[Any, ...], limit: int) -> str:
     )
 
 
+def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
+    """Rows of `waiting_rows` of a log, whose times may be those of a place."""
+    events = events_of(rows)
+    return events if log.zone is None else [replace(event, time=log.utc(event.time)) for event in events]
+
+
 def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
     """Rows of `waiting_rows`; nothing in them is judged here."""
     rows = list(rows)

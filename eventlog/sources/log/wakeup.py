@@ -48,7 +48,7 @@ class Wakeup:
 
     def __init__(self, log: Log, *, due: bool = False) -> None:
         self._log = log
-        self._look = log.query("anything_waiting", among="among_due" if due else "among_all")
+        self._among = "among_due" if due else "among_all"
         self._channel = listening(log)
         self.seen: SeenNumbers | None = None
         self._session: Connection | None = None
@@ -107,7 +107,7 @@ class Wakeup:
         with self._words():
             if self.seen:
                 return self.seen.anything(self._opened())
-            return bool(self._log.rows(self._opened(), self._look))
+            return bool(self._log.rows(self._opened(), self._log.query("anything_waiting", among=self._among)))
 
     def _pause(self, seconds: float, stopped: Flag) -> bool:
         """Whether somebody notified during the pause; anybody who may connect can do that, as often as he likes."""

@@ -10,7 +10,7 @@
 
 -- among_due: condition: rows whose time has come; rows without a readable time are for the rules to judge
 (waiting./* event_time */event_time IS NULL
- OR waiting./* event_time */event_time <= /* clock */CURRENT_TIMESTAMP);
+ OR waiting./* event_time */event_time <= /* local */CURRENT_TIMESTAMP);
 
 -- order_by_number: order: as the rows were numbered
 waiting./* record_id */record_id;
@@ -18,7 +18,7 @@ waiting./* record_id */record_id;
 -- order_by_time: order: as the events take effect
 waiting./* event_time */event_time NULLS FIRST, waiting./* record_id */record_id;
 
--- clock_now: the clock that event_time is compared with
+-- clock_now: the clock, in UTC
 SELECT /* clock */CURRENT_TIMESTAMP;
 
 -- mark_run: gives a status to the waiting rows of a run of numbers without gaps

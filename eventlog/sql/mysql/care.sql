@@ -59,7 +59,7 @@ WHERE kept.record_id BETWEEN :first AND :last
               WHERE entry./* record_id */record_id = kept.record_id AND CAST(entry./* status */status AS BINARY) = 'N');
 
 -- cutoff: the time before which rows are old
-SELECT CAST(TIMESTAMPADD(MICROSECOND, -:age * 1000000, /* clock */CURRENT_TIMESTAMP) AS CHAR);
+SELECT CAST(TIMESTAMPADD(MICROSECOND, -:age * 1000000, /* local */CURRENT_TIMESTAMP) AS CHAR);
 
 -- stretch_begin: where the first stretch of the log begins
 SELECT coalesce(min(/* record_id */record_id), 1) - 1 FROM /* log */event_log;

@@ -48,3 +48,22 @@ JOIN information_schema.key_column_usage AS held
   ON held.constraint_schema = ruled.constraint_schema AND held.constraint_name = ruled.constraint_name
   AND held.table_name = ruled.table_name
 WHERE ruled.delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR ruled.update_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT');
+
+-- table_stamp: changes whenever a table with our triggers does, or one of them, or what refers to it
+SELECT part, place, name, told FROM (
+  SELECT 'column' AS part, CONCAT(c.table_schema, '.', c.table_name) AS place, c.column_name AS name,
+         CONCAT_WS(' ', c.ordinal_position, c.column_type, c.is_nullable, c.collation_name, c.extra) AS told
+  FROM information_schema.columns AS c
+  JOIN (SELECT DISTINCT event_object_schema AS s, event_object_table AS t FROM information_schema.triggers
+        WHERE LOCATE('DO ''eventlog ', action_statement) > 0) AS ours ON ours.s = c.table_schema AND ours.t = c.table_name
+  UNION ALL
+  SELECT 'trigger', CONCAT(event_object_schema, '.', event_object_table), trigger_name, MD5(action_statement)
+  FROM information_schema.triggers WHERE LOCATE('DO ''eventlog ', action_statement) > 0
+  UNION ALL
+  SELECT 'key', CONCAT(k.table_schema, '.', k.table_name), k.column_name,
+         CONCAT_WS(' ', k.constraint_name, k.ordinal_position, k.referenced_table_name)
+  FROM information_schema.key_column_usage AS k
+  JOIN (SELECT DISTINCT event_object_schema AS s, event_object_table AS t FROM information_schema.triggers
+        WHERE LOCATE('DO ''eventlog ', action_statement) > 0) AS ours
+    ON ours.s = k.table_schema AND ours.t IN (k.table_name, k.referenced_table_name)
+) AS stamped ORDER BY part, place, name, told;

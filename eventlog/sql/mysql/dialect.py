@@ -67,6 +67,7 @@ MYSQL = Dialect(
     script_end="//",
     triggers_in_schemas=True,
     now="UTC_TIMESTAMP(6)",
+    later="({now} + INTERVAL {seconds} SECOND)",
     # Without the host, which comes after the last @; the name may have some as well.
     user="LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1)",
     backslash=None,

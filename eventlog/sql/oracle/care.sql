@@ -58,7 +58,7 @@ WHERE kept.record_id BETWEEN :first AND :last
               WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N');
 
 -- cutoff: the time before which rows are old
-SELECT TO_CHAR(CAST(/* clock */SYSDATE AS TIMESTAMP) - NUMTODSINTERVAL(:age, 'SECOND'), 'YYYY-MM-DD HH24:MI:SS.FF6')
+SELECT TO_CHAR(CAST(/* local */SYSDATE AS TIMESTAMP) - NUMTODSINTERVAL(:age, 'SECOND'), 'YYYY-MM-DD HH24:MI:SS.FF6')
 FROM dual;
 
 -- stretch_begin: where the first stretch of the log begins

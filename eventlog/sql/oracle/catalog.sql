@@ -30,3 +30,13 @@ WHERE table_owner = :schema AND table_name = :table AND trigger_type = 'INSTEAD 
   AND NOT EXISTS (SELECT 1 FROM all_source
                   WHERE all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
                     AND all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%');
+
+-- table_stamp: changes whenever a table with a trigger of ours does, or one of them
+SELECT DISTINCT all_triggers.trigger_name, all_objects.object_name, all_objects.object_type,
+  TO_CHAR(all_objects.last_ddl_time, 'YYYY-MM-DD HH24:MI:SS')
+FROM all_triggers
+JOIN all_source ON all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
+JOIN all_objects ON all_objects.owner = all_triggers.table_owner
+  AND all_objects.object_name IN (all_triggers.table_name, all_triggers.trigger_name)
+WHERE all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%' AND all_objects.object_type IN ('TABLE', 'TRIGGER')
+ORDER BY all_triggers.trigger_name, all_objects.object_name, all_objects.object_type;

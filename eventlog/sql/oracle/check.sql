@@ -29,3 +29,7 @@ ORDER BY sequence_name;
 
 -- clock: the database's own time, in the form that event_time has
 SELECT CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE) FROM dual;
+
+-- database_zone: the zone of the clock by which SYSDATE goes, and its offset now
+SELECT TO_CHAR(SYSTIMESTAMP, 'TZR'),
+  ROUND((CAST(SYSTIMESTAMP AS DATE) - CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)) * 86400) FROM dual;

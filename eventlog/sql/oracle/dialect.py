@@ -49,5 +49,6 @@ ORACLE = Dialect(
     script_start="SET DEFINE OFF\nSET SQLBLANKLINES ON\n\n",
     script_end="\n/",
     now="CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)",
+    later="({now} + NUMTODSINTERVAL({seconds}, 'SECOND'))",
     user="SYS_CONTEXT('USERENV', 'SESSION_USER')",
 )

@@ -59,7 +59,7 @@ WHERE waiting./* record_id */record_id IN
 (waiting./* record_id */record_id IN
  (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed));
 
--- clock_now: the clock that event_time is compared with
+-- clock_now: the clock, in UTC
 SELECT /* clock */SYSDATE FROM dual;
 
 -- mark_rows: gives a status to rows that still wait

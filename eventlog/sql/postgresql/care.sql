@@ -37,7 +37,7 @@ SET status = 'N', reason = CASE WHEN kept.attempts > 0 THEN kept.reason ELSE 'he
     held = 1;
 
 -- cutoff: the time before which rows are old
-SELECT CAST(CAST(/* clock */CURRENT_TIMESTAMP AS timestamp) - CAST(:age AS double precision) * INTERVAL '1 second'
+SELECT CAST(CAST(/* local */CURRENT_TIMESTAMP AS timestamp) - CAST(:age AS double precision) * INTERVAL '1 second'
             AS text);
 
 -- stretch_begin: where the first stretch of the log begins

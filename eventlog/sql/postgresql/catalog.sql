@@ -14,9 +14,10 @@ SELECT name, CASE WHEN bool_or(typtype <> 'd' AND type >= 16384) THEN 'type' ELS
 FROM chain JOIN pg_type ON pg_type.oid = type LEFT JOIN pg_roles ON pg_roles.oid = typowner
 GROUP BY name HAVING bool_or(type >= 16384 AND rolsuper IS NOT TRUE);
 
--- our_triggers: every trigger that bears our marker, with its function's text; a disabled one, or one for replicas, sleeps
+-- our_triggers: every trigger that bears our marker, with its function's text; a disabled one, or one for replicas, sleeps, and so
+-- does for replicas one that was to fire always and does not any more
 SELECT tgname AS trigger_name, nspname AS table_schema, relname AS table_name, description AS marker, prosrc AS source,
-  CASE WHEN tgenabled IN ('O', 'A') THEN 1 ELSE 0 END AS enabled
+  CASE WHEN tgenabled = 'A' OR (tgenabled = 'O' AND position('"always"\:true' IN description) = 0) THEN 1 ELSE 0 END AS enabled
 FROM pg_trigger
 JOIN pg_class ON pg_class.oid = tgrelid
 JOIN pg_namespace ON pg_namespace.oid = relnamespace
@@ -108,3 +109,19 @@ PERFORM COUNT(*) FROM (SELECT /* columns */n.idu FROM (SELECT (NULL::/* target *
 WHERE /* condition */(1 = 1) AND 1 = 0;
 END
 $eventlog$;
+
+-- table_stamp: changes whenever a table with our triggers does, or one of them: columns, keys, references, triggers and what
+-- they run. One number a table, so that asking costs little.
+WITH ours (oid) AS (
+    SELECT DISTINCT tgrelid FROM pg_trigger
+    JOIN pg_description ON objoid = pg_trigger.oid AND classoid = 'pg_trigger'::regclass
+    WHERE description LIKE 'eventlog {%' AND tgparentid = 0
+)
+SELECT ours.oid::text, relname::text, pg_class.xmin::text,
+  (SELECT md5(string_agg(concat_ws(' ', attnum, attname, atttypid, atttypmod, attcollation, attnotnull, attisdropped, attgenerated), ','
+    ORDER BY attnum)) FROM pg_attribute WHERE attrelid = ours.oid AND attnum > 0),
+  (SELECT md5(string_agg(concat_ws(' ', pg_trigger.oid, tgenabled, pg_proc.xmin), ',' ORDER BY pg_trigger.oid))
+    FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid WHERE tgrelid = ours.oid AND NOT tgisinternal),
+  (SELECT md5(string_agg(concat_ws(' ', pg_constraint.oid, conrelid, conkey), ',' ORDER BY pg_constraint.oid))
+    FROM pg_constraint WHERE contype IN ('p', 'f') AND ours.oid IN (conrelid, confrelid))
+FROM ours JOIN pg_class ON pg_class.oid = ours.oid ORDER BY ours.oid;

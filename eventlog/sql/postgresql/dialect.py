@@ -34,6 +34,7 @@ POSTGRESQL = Dialect(
     lone_statements=True,
     denied_codes=frozenset({"42501"}),
     now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
+    later="({now} + INTERVAL '{seconds} seconds')",
     user="SESSION_USER",
     backslash=("E'", r"\\"),
     plain_types=_EXACT | {"bytea", "time", "money"},

@@ -60,6 +60,9 @@ THEN '"' || replace(replace(/* text */n.idu, E'\\', E'\\\\'), '"', E'\\"') || '"
 -- differs_as_text: the same, for types and collations whose equality is not that of their texts
 (/* before */o.fname) COLLATE "C" IS DISTINCT FROM (/* after */n.fname) COLLATE "C";
 
+-- row_differs: whether anything in a row changed, byte by byte: it names no column, so it stays true when columns come and go
+/* before */o *<> /* after */n;
+
 -- same_key: how rows before and after are paired
 /* before */o.idu = /* after */n.idu;
 
@@ -250,6 +253,9 @@ FOR EACH STATEMENT EXECUTE FUNCTION /* function */event_log_usr_truncate();
 
 -- mark_trigger: what the trigger was planned from
 COMMENT ON TRIGGER /* trigger */event_log_usr_insert ON /* target */usr IS /* marker */'eventlog {}';
+
+-- always_trigger: also for sessions that replay what another server has logged already
+ALTER TABLE /* target */usr ENABLE ALWAYS TRIGGER /* trigger */event_log_usr_insert;
 
 -- drop_trigger: takes a trigger off
 DROP TRIGGER IF EXISTS /* trigger */event_log_usr_insert ON /* target */usr;

@@ -36,7 +36,7 @@ SET status = 'N', reason = CASE WHEN kept.attempts > 0 THEN kept.reason ELSE 'he
     held = 1;
 
 -- cutoff: the time before which rows are old
-SELECT strftime('%Y-%m-%d %H:%M:%f', /* clock */CURRENT_TIMESTAMP, '-' || :age || ' seconds');
+SELECT strftime('%Y-%m-%d %H:%M:%f', /* local */CURRENT_TIMESTAMP, '-' || :age || ' seconds');
 
 -- stretch_begin: where the first stretch of the log begins
 SELECT coalesce(min(rowid), 1) - 1 FROM /* log */event_log;

@@ -20,3 +20,6 @@ WHERE t.type = 'table' AND p.pk > 0 ORDER BY t.name, p.pk;
 SELECT t.name AS table_name, f.id, f."table" AS referred_table, f."from" AS column_name, f."to" AS referred_column
 FROM sqlite_master AS t JOIN pragma_foreign_key_list(t.name, 'main') AS f
 WHERE t.type = 'table' ORDER BY t.name, f.id DESC, f.seq;
+
+-- table_stamp: changes with every statement that changes a schema
+SELECT schema_version FROM pragma_schema_version;

@@ -9,3 +9,6 @@ CREATE INDEX /* index */event_log_new ON /* log */event_log (/* record_id */reco
 
 -- clock: the database's own time, in the form that event_time has
 SELECT strftime('%Y-%m-%d %H:%M:%f', 'now');
+
+-- database_zone: the offset of the machine's clock now; it has no name here
+SELECT NULL, CAST(ROUND((julianday('now', 'localtime') - julianday('now')) * 86400) AS INTEGER);

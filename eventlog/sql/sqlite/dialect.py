@@ -24,4 +24,5 @@ SQLITE = Dialect(
     passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),  # busy, locked, interrupted; no memory, disk, space or file
     locked_errors=frozenset([5, 6]),
     now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
+    later="strftime('%Y-%m-%d %H:%M:%f', {now}, '{seconds} seconds')",
 )

@@ -49,7 +49,7 @@ WHERE waiting./* record_id */record_id IN (SELECT value FROM json_each(:ids))
 
 -- among_due: condition: rows whose time has come; rows without a readable time are for the rules to judge
 (julianday(waiting./* event_time */event_time) IS NULL
- OR julianday(waiting./* event_time */event_time) <= julianday(/* clock */CURRENT_TIMESTAMP));
+ OR julianday(waiting./* event_time */event_time) <= julianday(/* local */CURRENT_TIMESTAMP));
 
 -- among_noted: condition: the rows of the batch in hand
 (waiting./* record_id */record_id IN (SELECT value FROM json_each(:ids)));

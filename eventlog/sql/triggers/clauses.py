@@ -11,7 +11,7 @@ from eventlog.core.model import Kind
 from eventlog.core.schema import Column
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import statement
+from eventlog.sql.queries import offers, statement
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import Fact, Fate, Side, Test
 from eventlog.sql.triggers.plan import ChildPlan, TriggerPlan
@@ -90,7 +90,14 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return absent(self.dialect, self.row(side).value(self.key_columns[0]))
 
     def changed(self, fact: Fact) -> str:
+        if self.compares_rows:
+            return statement(self.dialect, "row_differs", before=self.old.alias, after=self.new.alias)
         return any_of([self._differs(watched.column) for watched in fact.watched])
+
+    @property
+    def compares_rows(self) -> bool:
+        """Whether rows are compared as a whole, where the database can: such a trigger does not age with its columns."""
+        return self.child is None and self.plan.whole_rows and offers(self.dialect, "row_differs")
 
     def holds(self, side: Side) -> str:
         """What `when` says about one side of the class's own row; nothing where there is no condition."""

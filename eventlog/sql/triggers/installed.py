@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.schema import Table
@@ -46,7 +48,10 @@ class Installed(Struct, frozen=True, kw_only=True):
 
 
 class TriggerState(Struct, frozen=True, kw_only=True):
-    """One line of `eventlog triggers`: the trigger, the table it stands on, the class it belongs to, and how it is."""
+    """One line of `eventlog triggers`: the trigger, the table it stands on, the class it belongs to, and how it is.
+
+    `fails` says that it names a column which is gone: whoever writes to the table meets an error.
+    """
 
     name: str
     table: str
@@ -54,6 +59,7 @@ class TriggerState(Struct, frozen=True, kw_only=True):
     state: TriggerCondition
     style: Style | None = None
     note: str | None = None
+    fails: bool = False
 
 
 def installed(connection: Connection, names: LogNames) -> list[Installed]:
@@ -131,8 +137,41 @@ def _class_states(
         table = classes.one(owner, options.children)
         wanted = render(plan(table, needs.needed(table, options)), dialect, names)
     except EventlogError as error:
-        return [_told(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
-    return compare(wanted, standing, owner)
+        found = [_told(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
+    else:
+        found = compare(wanted, standing, owner)
+    texts = {trigger.name: trigger.source for trigger in standing if trigger.enabled}
+    return [_with_failure(one, texts.get(one.name, ""), table, dialect) for one in found]
+
+
+def _with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect) -> TriggerState:
+    """The state, with the columns that the trigger's text reads and the table no longer has."""
+    if state.state is not TriggerCondition.OUTDATED:
+        return state
+    columns = {child.name: child.columns for child in table.children} | {table.name: table.columns}
+    if state.table not in columns:
+        return state
+    gone = gone_columns(text, [column.name for column in columns[state.table]], dialect)
+    if not gone:
+        return state
+    said = f"every write fails, for the column {', '.join(gone)} is gone"
+    return replace(state, fails=True, note=said if state.note is None else f"{said}. {state.note}")
+
+
+def gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> list[str]:
+    """The columns of its own row that a trigger's text reads, and that are not among these."""
+    exact = set(columns)
+    known = {name.casefold() for name in exact}
+    rows = "|".join((*dialect.row_names, "o", "n"))
+    read = re.findall(rf"""(?<![\w"`.])(?:{rows})\.("(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d][\w$#]*)""", text)
+    names = dict.fromkeys((name[0] in '"`', _bare(name)) for name in read)
+    return [name for quoted, name in names if not (name in exact or (not quoted and name.casefold() in known))]
+
+
+def _bare(name: str) -> str:
+    """A name without its quotes."""
+    quote = name[0]
+    return name[1:-1].replace(quote * 2, quote) if quote in '"`' else name
 
 
 def _state(trigger: Trigger, standing: Installed | None, owner: str) -> TriggerState:

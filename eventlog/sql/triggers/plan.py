@@ -26,6 +26,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `when` is a SQL condition on the class's columns by their bare names: a row for which it never held is not logged.
     `rows` asks for row triggers where the database also has statement triggers that see all rows at once.
+    `always` asks for triggers that also fire for sessions which replicate from elsewhere.
     `foreign` says that a table belongs to somebody who must not get the rights of who installs.
     `deferred` says that two rows may have one key until their transaction ends.
     """
@@ -36,6 +37,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     children: tuple[str, ...] = ()
     when: str | None = None
     rows: bool = False
+    always: bool = False
     foreign: bool = False
     deferred: bool = False
 
@@ -65,6 +67,12 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> tuple[Column, ...]:
         return self.table.key_columns
+
+    @property
+    def whole_rows(self) -> bool:
+        """Whether any change of a row counts, and nothing but the key is told of it."""
+        asked = self.options
+        return asked.style == Style.ROW_BACK and not (asked.columns or asked.exclude or asked.when or self.table.view)
 
 
 def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:

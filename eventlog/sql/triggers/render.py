@@ -12,7 +12,7 @@ from eventlog.core.errors import InstallError
 from eventlog.core.schema import Column
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes, number_holes, statement
+from eventlog.sql.queries import log_holes, number_holes, offers, statement
 from eventlog.sql.triggers.bodies import RowBodies, StatementBodies
 from eventlog.sql.triggers.clauses import logged_name, qualified
 from eventlog.sql.triggers.constants import common_holes, declarations
@@ -93,7 +93,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
         form = self._form(events[0])
         digest = hash_of(self._statement(query, **holes, marker="") for query in (function, form))
         mark = self._mark(digest)
-        queries = ("before_trigger", function, "guard_function", form, "mark_trigger", "after_trigger")
+        always = ("always_trigger",) if self.plan.options.always else ()
+        queries = ("before_trigger", function, "guard_function", form, "mark_trigger", *always, "after_trigger")
         texts = {query: self._statement(query, **holes, marker=mark) for query in queries}
         self._check_length(table, texts[form])
         return Trigger(
@@ -144,6 +145,11 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if when is When.DELETE or (back and when is When.INSERT):
             return self.plan.key
         return self._read(None)
+
+    @property
+    def _compares_rows(self) -> bool:
+        """Whether an update is told by the row as a whole, and no column but the key is spoken of."""
+        return self.plan.whole_rows and offers(self.dialect, "row_differs")
 
     def _settling(self, name: str) -> dict[str, str]:
         """What fills the holes of a look at the trigger once it stands."""
@@ -218,7 +224,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
     def _read(self, child: ChildPlan | None) -> tuple[Column, ...]:
         if child:
             return child.child.columns
-        return self.plan.key + tuple(watched.column for watched in self.plan.watched)
+        watched = () if self._compares_rows else tuple(one.column for one in self.plan.watched)
+        return self.plan.key + watched
 
     def _mark(self, digest: str) -> str:
         log = self.names.whole

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.sql.access import verbatim
+from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
@@ -43,6 +44,7 @@ def track(
     """Makes or replaces the triggers of these classes, all or none; what is current is left alone."""
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
+        _refuse_other_clocks(log)
         try_triggers(connection)
         try_log(connection, log)
         try:
@@ -114,6 +116,14 @@ def located(connection: Connection, names: LogNames | None) -> LogNames:
     return log_columns(connection, log, "auto" if log.columns == STANDARD else log.columns)
 
 
+def _refuse_other_clocks(names: LogNames) -> None:
+    """Our triggers write UTC: in a log of another clock, rows of two clocks could not be told apart."""
+    zone = zone_of(names.clock)
+    if zone is not None:
+        message = f"The times in {names.whole} are those of {names.clock}, and triggers of eventlog write UTC."
+        raise InstallError(message, hint="Give these tables a log of their own: `eventlog install --log NAME`.")
+
+
 def with_schema(connection: Connection, names: LogNames) -> LogNames:
     """The log with the schema that its bare name means, because a trigger runs in another search path."""
     return replace(names, schema=Schema(connection, names.schema).name)
@@ -181,6 +191,11 @@ def _check(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None
     if table.view and not _is_written(connection, table):
         message = f"The view {table.name} has no INSTEAD OF trigger that writes; ours would swallow every change."
         raise InstallError(message, hint="Make that trigger first, or track the tables beneath the view.")
+    if wanted.options.always and not offers(dialect_of(connection), "always_trigger"):
+        message = f"{dialect_of(connection).name} has no triggers that are told to fire for replicated changes too."
+        raise UsageError(message, hint="Leave out --always, and track the tables on the server where they are written.")
+    if wanted.options.always and table.view:
+        raise UsageError(f"{table.name} is a view; --always is for tables.", hint="Track the tables beneath it.")
     if wanted.options.when is not None:
         _try_condition(connection, table, wanted.options.when)
     if (table.schema, table.name) == (names.schema, names.table):

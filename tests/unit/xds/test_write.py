@@ -221,3 +221,24 @@ def test_changes_are_written_one_by_one_as_they_stand_in_a_document() -> None:
         [written] = xds.writer(Catalog([T]))([change((7,))])
         assert isinstance(written, Written)
         assert written.text in document.body.decode()
+
+
+@pytest.mark.parametrize(
+    "number, after, wanted",
+    [
+        (7, "", f"{7:020d}"),
+        (7, f"{6:020d}", f"{7:020d}"),
+        (5, f"{7:020d}", f"{7:020d}_000000000001"),
+        (7, f"{7:020d}", f"{7:020d}_000000000001"),
+        (7, f"{7:020d}_000000000009", f"{7:020d}_000000000010"),
+        (8, f"{7:020d}_000000000009", f"{8:020d}"),
+        (5, "somebody's", f"{5:020d}"),
+        (5, "0-heartbeat", f"{5:020d}"),
+    ],
+)
+def test_ids_that_are_to_rise_go_on_from_the_last_one(number: int, after: str, wanted: str) -> None:
+    written = [Written("e", ((number,),), "x")]
+    [document] = XdsFormat(rising=True).bind(written, after)
+    assert document.id == wanted
+    [other] = XdsFormat().bind(written, after)
+    assert other.id == f"{number:020d}"

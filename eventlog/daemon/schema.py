@@ -1,0 +1,152 @@
+"""Watches the tables under the triggers: says when one has changed, and makes its triggers anew where it may.
+
+A trigger is the text of one day. A column that is added later goes by unseen; one that is renamed or dropped makes the
+trigger fail, and with it every write of the application. So the catalog is asked once a poll, with one query.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from time import monotonic
+from typing import Any
+
+import msgspec
+from structlog.stdlib import BoundLogger
+
+from eventlog.config.settings import PublisherConfig
+from eventlog.core.errors import EventlogError, SourceError
+from eventlog.daemon.vitals import PublisherHealth
+from eventlog.sources.marks import NOT_FOLLOWED, Marks
+from eventlog.sql.access import verbatim
+from eventlog.sql.history import Shape, ShapeVersion, add_version, differing, latest, read_history, shape_of
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import statement
+from eventlog.sql.triggers import TriggerCondition, TriggerState, located, tracked
+from eventlog.sql.triggers.follow import Followed, behind, follow
+from eventlog.sql.triggers.installed import states
+
+
+class SchemaWatch:
+    """What one publisher knows of the tables that are tracked for its log, and when it looked last."""
+
+    def __init__(self, log: Log, settings: PublisherConfig) -> None:
+        self._log = log
+        self._follow = settings.follow
+        self._every = float(settings.polling_interval)
+        self._next = float("-inf")
+        self._since: str | None = None
+        self._stamp: list[tuple[Any, ...]] | None = None
+        self._shapes: dict[str, Shape] = {}
+        self._told: dict[str, str] = {}
+        self._said = ""
+        self._kept_apart = False
+
+    def look(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+        """Looks once a poll. What the catalog does not tell is said once, and keeps nobody from publishing."""
+        from sqlalchemy.exc import SQLAlchemyError
+
+        if monotonic() < self._next:
+            return
+        now = _now()
+        try:
+            self._look(vitals, journal)
+            self._said = ""
+        except (EventlogError, SQLAlchemyError) as error:
+            said = str(getattr(error, "orig", error)).partition("\n")[0]
+            if said != self._said:
+                journal.warning("tables_not_seen", error=said)
+            self._said = said
+        self._since, self._next = now, monotonic() + self._every
+
+    def _look(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+        with self._log.engine.connect() as connection:
+            names = located(connection, self._log.names)
+            stamp = self._log.rows(connection, verbatim(statement(self._log.dialect, "table_stamp")))
+            if stamp == self._stamp:
+                return
+            found = states(connection, names)
+            shapes = {table.whole: shape_of(table) for table in tracked(connection, names)}
+        changes = self._changes(shapes, names, journal)
+        followed = follow(self._log.engine, names, behind(found)) if self._follow else []
+        if any(one.error is None for one in followed):
+            with self._log.engine.connect() as connection:
+                found = states(connection, names)
+        again = {one.owner for one in followed if one.again}
+        for owner, change in changes.items():
+            journal.info("table_changed", table=owner, since=self._since, **change)
+        self._tell(found, followed, journal)
+        self._note(followed)
+        vitals.looked(_counted(found), sum(one.fails for one in found))
+        self._stamp = None if again else stamp
+
+    def _changes(
+        self, shapes: Mapping[str, Shape], names: LogNames, journal: BoundLogger
+    ) -> dict[str, dict[str, list[str]]]:
+        """What has changed in each class since somebody looked last, entered into the history where there is one."""
+        try:
+            with self._log.transaction() as connection:
+                known = latest(read_history(connection, names))
+                for version in newer(shapes, known, _now()):
+                    add_version(connection, names, version)
+            former = {owner: one.columns for owner, one in known.items()}
+        except SourceError as error:
+            if not self._kept_apart:
+                journal.warning("history_not_kept", error=str(error), hint="`eventlog upgrade` makes its table.")
+            self._kept_apart, former = True, self._shapes
+        self._shapes = dict(shapes)
+        return {
+            owner: differing(former[owner], shape)
+            for owner, shape in shapes.items()
+            if owner in former and former[owner] != shape
+        }
+
+    def _tell(self, found: Iterable[TriggerState], followed: Iterable[Followed], journal: BoundLogger) -> None:
+        """Says what was followed, and once what could not be."""
+        errors = {one.owner: one.error for one in followed if one.error is not None}
+        for one in followed:
+            if one.error is None:
+                journal.warning("triggers_followed", table=one.owner, since=self._since)
+        waiting = {one.owner: one.note for one in found if one.state is TriggerCondition.OUTDATED or one.fails}
+        failing = {one.owner for one in found if one.fails}
+        told = {owner: errors.get(owner) or note or "" for owner, note in waiting.items()} | errors
+        for owner, why in told.items():
+            if self._told.get(owner) == why:
+                continue
+            say = journal.error if owner in failing else journal.warning
+            say(
+                "triggers_behind", table=owner, why=why or "The table has changed since.", writers_fail=owner in failing
+            )
+        self._told = told
+
+    def _note(self, followed: Iterable[Followed]) -> None:
+        """Leaves word for `eventlog check` of what could not be followed."""
+        errors = {one.owner: one.error for one in followed if one.error is not None}
+        marks = Marks(self._log)
+        with self._log.transaction() as connection:
+            if errors:
+                marks.set(connection, NOT_FOLLOWED, msgspec.json.encode(errors).decode())
+            elif marks.get(connection, NOT_FOLLOWED) is not None:
+                marks.clear(connection, NOT_FOLLOWED)
+
+
+def newer(shapes: Mapping[str, Shape], known: Mapping[str, ShapeVersion], now: str) -> Iterator[ShapeVersion]:
+    """The versions that are to be entered: of tables that are new here, and of those that look otherwise than before."""
+    for owner, shape in shapes.items():
+        former = known.get(owner)
+        if former is None:
+            yield ShapeVersion(table=owner, version=1, seen_at=now, columns=shape)
+        elif former.columns != shape:
+            changed = differing(former.columns, shape)
+            yield ShapeVersion(table=owner, version=former.version + 1, seen_at=now, changed=changed, columns=shape)
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+
+
+def _counted(found: Iterable[TriggerState]) -> dict[str, int]:
+    states_found = Counter(one.state.value for one in found)
+    return {state.value: states_found[state.value] for state in TriggerCondition}

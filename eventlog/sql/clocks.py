@@ -1,0 +1,78 @@
+"""Whose time a log's event_time is: UTC in logs of our own, the time of some place in a log that others' triggers fill.
+
+A time of a place that occurs twice, when clocks are set back, is taken for the first of the two; one that never occurs,
+when they are set forward, for as long after the change as it says.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo, available_timezones
+
+from eventlog.core.errors import ConfigError
+from eventlog.core.suggest import did_you_mean
+from eventlog.sql.access import verbatim
+from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.queries import statement
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+UTC: Final = "utc"
+DATABASE: Final = "database"
+"""The zone of the database's own clock."""
+
+SET_BACK: Final = dt.timedelta(hours=2)
+"""For so long after clocks were set back there may be rows with the time of before; no place sets them back by more."""
+
+_offset: Final = re.compile(r"([+-])(\d\d):(\d\d)").fullmatch
+
+
+def zone_of(clock: str) -> dt.tzinfo | None:
+    """The zone that a setting names, None for UTC; ConfigError for one that nobody knows."""
+    if clock.casefold() in ("", UTC, "gmt", "+00:00", "etc/utc"):
+        return None
+    found = _offset(clock)
+    if found is not None:
+        sign, hours, minutes = found.groups()
+        span = dt.timedelta(hours=int(hours), minutes=int(minutes))
+        if span < dt.timedelta(days=1):
+            return dt.timezone(-span if sign == "-" else span)
+    try:
+        return ZoneInfo(clock)
+    except (KeyError, ValueError, OSError):
+        hint = did_you_mean(clock, available_timezones())
+        usual = "It is utc, database, or a zone such as Europe/Berlin"
+        raise ConfigError(f"source.clock = {clock!r} names no time zone. {usual}.", hint=hint) from None
+
+
+def clock_of(connection: Connection, clock: str) -> str:
+    """The setting with the zone that the database's clock has: by its name where it tells one, for a name knows of
+    daylight saving time and an offset does not.
+    """
+    if clock != DATABASE:
+        return clock
+    name, seconds = connection.execute(verbatim(statement(dialect_of(connection), "database_zone"))).one()
+    try:
+        if name and "/" in str(name):
+            zone_of(str(name))
+            return str(name)
+    except ConfigError:
+        pass
+    return offset_name(int(seconds))
+
+
+def offset_name(seconds: float) -> str:
+    """An offset as it is written, to the minute: +09:00."""
+    minutes = round(abs(seconds) / 60)
+    return f"{'-' if seconds < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+
+
+def due_clock(dialect: Dialect, now: str, zone: dt.tzinfo | None, at: dt.datetime) -> str:
+    """SQL for the latest time of the zone at which something may be due: `now`, which is SQL for UTC, moved by an offset."""
+    if zone is None:
+        return now
+    offsets = [zone.utcoffset(moment.astimezone(zone)) or dt.timedelta() for moment in (at, at - SET_BACK)]
+    return dialect.later.format(now=now, seconds=int(max(offsets).total_seconds()))

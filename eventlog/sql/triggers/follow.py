@@ -1,0 +1,76 @@
+"""Follows the schema: tracks classes anew whose tables have changed, with the options that their triggers have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.errors import EventlogError, SourceError
+from eventlog.sql.connect import in_words
+from eventlog.sql.names import LogNames
+from eventlog.sql.reflect import Classes
+from eventlog.sql.triggers.installed import Installed, TriggerCondition, TriggerState, installed
+from eventlog.sql.triggers.plan import TriggerOptions
+from eventlog.sql.triggers.track import located, track
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+BEHIND = frozenset({TriggerCondition.OUTDATED, TriggerCondition.MISSING})
+"""States that tracking anew mends; who disabled a trigger had a reason for it, and a stray one has no table."""
+
+
+class Followed(Struct, frozen=True, kw_only=True):
+    """What became of a class whose triggers were behind: `error` says why they still are, `again` that waiting may help."""
+
+    owner: str
+    error: str | None = None
+    again: bool = False
+
+
+def behind(found: Iterable[TriggerState]) -> list[str]:
+    """The classes that tracking anew would mend."""
+    disabled = {one.owner for one in found if one.state is TriggerCondition.DISABLED}
+    return list(dict.fromkeys(one.owner for one in found if one.state in BEHIND and one.owner not in disabled))
+
+
+def follow(engine: Engine, names: LogNames, owners: Sequence[str]) -> list[Followed]:
+    """Tracks these classes anew, each by itself: what one of them meets is no reason to leave another one behind."""
+    return [_followed(engine, names, owner) for owner in owners]
+
+
+def _followed(engine: Engine, names: LogNames, owner: str) -> Followed:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        retrack(engine, names, owner)
+    except EventlogError as error:
+        return Followed(owner=owner, error=str(error), again=isinstance(error, SourceError) and error.may_pass)
+    except SQLAlchemyError as error:
+        told = in_words(error, f"The triggers of {owner} cannot be made anew")
+        return Followed(owner=owner, error=str(told), again=isinstance(told, SourceError) and told.may_pass)
+    return Followed(owner=owner)
+
+
+def retrack(engine: Engine, names: LogNames, owner: str) -> list[TriggerState]:
+    """Makes the triggers of one class current, with what it was tracked with: never with a column that was excluded."""
+    with engine.connect() as connection:
+        log = located(connection, names)
+        standing = [one for one in installed(connection, log) if one.marker.table == owner]
+        options = _fitting_today(connection, owner, standing)
+    return track(engine, [owner], options, log)
+
+
+def _fitting_today(connection: Connection, owner: str, standing: Sequence[Installed]) -> TriggerOptions:
+    """The options that the triggers stand with. Of columns that were chosen, those that are gone are left out, for a trigger
+    that names one fails every writer. One that was excluded and is gone may have another name now, so nothing is guessed.
+    """
+    options = standing[0].marker.options
+    table = Classes(connection).one(owner, options.children)
+    known = {name.casefold() for name in table.attributes}
+    known |= {found.column.name.casefold() for found in table.attributes.values() if found.child is None}
+    kept = tuple(name for name in options.columns if name.casefold() in known)
+    return replace(options, columns=kept or options.columns)

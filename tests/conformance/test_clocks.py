@@ -1,0 +1,122 @@
+"""Logs whose triggers write the time of a place: due, told, purged and measured by that place's clock."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Final
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from eventlog.admin.check.clocks import time_points
+from eventlog.admin.check.point import PointLevel
+from eventlog.admin.purge import Purge, purge
+from eventlog.admin.status import facts
+from eventlog.core.errors import InstallError
+from eventlog.core.model import Event
+from eventlog.core.rules.times import in_zone
+from eventlog.sources.log.source import LogSettings, LogSource
+from eventlog.sql.clocks import DATABASE, zone_of
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.install import install
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+from eventlog.sql.triggers import track
+from tests.support.logged import USR, run
+
+ZONES: Final = ("Asia/Tokyo", "America/New_York", "Europe/Berlin", "+05:45")
+FUTURE: Final = LogSettings(handle_future_events=True)
+
+
+def written(engine: Engine, key: str, zone: str, ahead: dt.timedelta) -> dt.datetime:
+    """A row that takes effect so much later than now, by the clock of the zone; tells that moment in UTC."""
+    utc = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0) + ahead
+    local = in_zone(utc, zone_of(zone))
+    columns = "table_key, event_type, event_time, table_name, column_name, new_value"
+    run(engine, f"INSERT INTO event_log ({columns}) VALUES ('idu={key}', 1, '{local}', 'usr', 'fname', 'x')")
+    return utc
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_rows_are_due_by_the_clock_of_their_place_and_told_in_utc(engine: Engine, zone: str) -> None:
+    install(engine)
+    due = written(engine, "1", zone, -dt.timedelta(minutes=1))
+    written(engine, "2", zone, dt.timedelta(hours=3))
+    names = log_columns(engine, LogNames(clock=zone))
+    source = LogSource(engine, names, settings=FUTURE)
+    batch = source.read(10)
+    assert [event.key for event in batch.events if isinstance(event, Event) and str(event.time)[:19] == str(due)] == [
+        "idu=1"
+    ]
+    now = batch.now
+    assert now is not None
+    assert abs((now - due).total_seconds() - 60) < 50
+    events = [event for event in batch.events if isinstance(event, Event)]
+    ready = [event for event in events if dt.datetime.fromisoformat(str(event.time)) <= now]
+    assert [event.key for event in ready] == ["idu=1"]
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
+def test_lag_and_purge_go_by_that_clock(engine: Engine, zone: str) -> None:
+    install(engine)
+    names = log_columns(engine, LogNames(clock=zone))
+    written(engine, "1", zone, -dt.timedelta(minutes=10))
+    found = facts(engine, names)
+    assert found.lag_seconds is not None
+    assert 550 < found.lag_seconds < 900
+    run(engine, "UPDATE event_log SET status = 'S'")
+    *_, kept = purge(Log(engine, names), Purge(age=3600))
+    assert kept.rows == 0
+    *_, gone = purge(Log(engine, names), Purge(age=300))
+    assert gone.rows == 1
+
+
+def test_check_names_the_offset_that_the_newest_rows_have(engine: Engine) -> None:
+    install(engine)
+    names = log_columns(engine, LogNames())
+    assert [point.level for point in time_points(engine, names, future=False)] == [PointLevel.OK]
+    written(engine, "1", "Asia/Tokyo", dt.timedelta())
+    [point] = time_points(engine, names, future=True)
+    assert point.level is PointLevel.WARNING
+    assert "+09:00" in point.said
+    [point] = time_points(engine, replace(names, clock="Asia/Tokyo"), future=True)
+    assert point.level is PointLevel.OK
+
+
+def test_the_database_says_its_zone(engine: Engine) -> None:
+    install(engine)
+    found = log_columns(engine, LogNames(clock=DATABASE))
+    zone = zone_of(found.clock)
+    offset = dt.timedelta() if zone is None else zone.utcoffset(dt.datetime.now(dt.UTC).astimezone(zone))
+    assert offset is not None
+    assert abs(offset) < dt.timedelta(hours=15)
+
+
+def test_a_zone_of_postgresql_is_taken_by_its_name(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, f"ALTER DATABASE {postgresql.url.database} SET TimeZone = 'America/New_York'")
+    postgresql.dispose()
+    assert log_columns(postgresql, LogNames(clock=DATABASE)).clock == "America/New_York"
+
+
+def test_a_column_with_a_zone_needs_no_clock(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, "ALTER TABLE event_log ALTER event_time TYPE timestamptz")
+    assert log_columns(postgresql, LogNames(clock="Asia/Tokyo")).clock == "utc"
+
+
+def test_an_offset_of_mariadb_is_taken_where_it_tells_no_place(mariadb: Engine) -> None:
+    install(mariadb)
+    with mariadb.connect() as connection:
+        connection.exec_driver_sql("SET time_zone = '+09:00'")
+        assert log_columns(connection, LogNames(clock=DATABASE)).clock == "+09:00"
+
+
+def test_triggers_of_ours_do_not_mix_clocks_in_one_log(engine: Engine) -> None:
+    install(engine)
+    run(engine, *USR)
+    with pytest.raises(InstallError, match="are those of Asia/Tokyo"):
+        track(engine, ["usr"], names=LogNames(clock="Asia/Tokyo"))
+    assert dialect_of(engine).later

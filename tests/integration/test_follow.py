@@ -1,0 +1,207 @@
+"""A publisher follows tables that change: no column goes unseen for longer than a poll, and no writer goes on failing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.exc import DBAPIError
+
+from eventlog.admin.check.point import PointLevel
+from eventlog.admin.check.triggers import trigger_points
+from eventlog.core.errors import EventlogError, InstallError
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.history import history
+from eventlog.sql.install import install, upgrade
+from eventlog.sql.names import LogNames
+from eventlog.sql.rights import Roles, give_rights
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from tests.support.following import Site
+from tests.support.logged import USR, left_by, logged, run
+
+FIELDS = TriggerOptions(style=Style.FIELD, exclude=("age",))
+
+
+@pytest.fixture
+def usr(engine: Engine) -> Engine:
+    install(engine)
+    run(engine, *USR)
+    run(engine, "INSERT INTO usr VALUES (1, 'Jack', 'Frost', 30)")
+    return engine
+
+
+@pytest.fixture
+def follower(usr: Engine) -> Iterator[Site]:
+    track(usr, ["usr"], FIELDS)
+    site = Site(usr, follow=True)
+    with site.publisher:
+        site.poll()
+        yield site
+
+
+def test_what_may_not_be_tracked_anew_is_said_once_and_check_knows_why(
+    usr: Engine, follower: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> list[str]:
+        raise InstallError("must be owner of table usr.", hint="Let its owner do it.")
+
+    monkeypatch.setattr("eventlog.sql.triggers.follow.track", refuse)
+    run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
+    said = [one for one in follower.poll() if one["event"] == "triggers_behind"]
+    assert ["must be owner" in one["why"] for one in said] == [True]
+    assert [one for one in follower.poll() if one["event"] == "triggers_behind"] == []
+    points = list(trigger_points(usr, LogNames()))
+    assert any("must be owner of table usr" in point.said for point in points)
+    monkeypatch.undo()
+    track(usr, ["usr"], FIELDS)
+    follower.poll()
+    assert {point.level for point in trigger_points(usr, LogNames())} == {PointLevel.OK}
+
+
+def states(engine: Engine) -> set[TriggerCondition]:
+    return {one.state for one in trigger_states(engine)}
+
+
+def test_a_column_that_is_added_is_captured_from_the_next_poll_on(usr: Engine, follower: Site) -> None:
+    run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
+    said = {one["event"]: one for one in follower.poll()}
+    assert said["table_changed"]["added"] == ["mail"]
+    assert said["table_changed"]["since"]
+    assert "triggers_followed" in said
+    assert states(usr) == {TriggerCondition.CURRENT}
+    assert left_by(usr, "UPDATE usr SET mail = 'm', age = 31 WHERE idu = 1") == [(2, "idu=1", "mail", None, "m")]
+    assert follower.poll() == []
+
+
+def test_writers_fail_after_a_rename_and_write_again_from_the_next_poll_on(usr: Engine, follower: Site) -> None:
+    run(usr, "ALTER TABLE usr RENAME COLUMN fname TO given")
+    if not dialect_of(usr).embedded:  # SQLite writes the new name into its triggers
+        with pytest.raises(DBAPIError):
+            run(usr, "UPDATE usr SET lname = 'F' WHERE idu = 1")
+        assert any(one.fails and "fname" in str(one.note) for one in trigger_states(usr))
+        assert PointLevel.FAILURE in {point.level for point in trigger_points(usr, LogNames())}
+    said = {one["event"]: one for one in follower.poll()}
+    assert said["table_changed"] | {"level": "", "since": ""} == {
+        "event": "table_changed",
+        "level": "",
+        "since": "",
+        "table": said["table_changed"]["table"],
+        "added": ["given"],
+        "gone": ["fname"],
+    }
+    assert states(usr) == {TriggerCondition.CURRENT}
+    assert left_by(usr, "UPDATE usr SET given = 'J' WHERE idu = 1") == [(2, "idu=1", "given", "Jack", "J")]
+
+
+def test_an_excluded_column_with_another_name_is_not_guessed(usr: Engine, follower: Site) -> None:
+    run(usr, "ALTER TABLE usr RENAME COLUMN age TO years")
+    said = [one for one in follower.poll() if one["event"] == "triggers_behind"]
+    assert len(said) == 1
+    assert "age" in said[0]["why"]
+    assert TriggerCondition.CURRENT not in states(usr)
+    assert left_by(usr, "UPDATE usr SET years = 40 WHERE idu = 1") == []
+    assert follower.poll() == [], "it says so once"
+
+
+def test_without_follow_the_journal_and_the_figures_say_that_writers_fail(usr: Engine) -> None:
+    track(usr, ["usr"], FIELDS)
+    site = Site(usr, follow=False)
+    with site.publisher:
+        assert site.poll() == []
+        run(usr, "ALTER TABLE usr RENAME COLUMN fname TO given")
+        said = {one["event"]: one for one in site.poll()}
+        reading = site.vitals.reading()
+    assert TriggerCondition.OUTDATED in states(usr)
+    assert said["triggers_behind"]["writers_fail"] is not dialect_of(usr).embedded
+    assert bool(reading.failing_triggers) is not dialect_of(usr).embedded
+    assert reading.triggers is not None
+    assert reading.triggers["OUTDATED"] > 0
+
+
+def test_the_history_has_every_version_that_was_seen_also_over_a_restart(usr: Engine, follower: Site) -> None:
+    run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
+    follower.poll()
+    follower.publisher.close()
+    run(usr, "ALTER TABLE usr RENAME COLUMN mail TO post")
+    site = Site(usr, follow=True)
+    with site.publisher:
+        said = {one["event"]: one for one in site.poll()}
+    assert said["table_changed"]["gone"] == ["mail"]
+    versions = history(usr, LogNames(), ["usr"])
+    assert [(one.version, one.changed) for one in versions] == [
+        (1, {}),
+        (2, {"added": ["mail"]}),
+        (3, {"added": ["post"], "gone": ["mail"]}),
+    ]
+    assert "usr_phone.phoneno" in versions[0].columns
+    assert "post" in versions[2].columns
+    with pytest.raises(EventlogError, match="No history of grp"):
+        history(usr, LogNames(), ["grp"])
+
+
+def test_a_log_without_a_history_is_followed_as_well(usr: Engine) -> None:
+    upgrade(usr, to="0001")
+    track(usr, ["usr"], FIELDS)
+    site = Site(usr, follow=True)
+    with site.publisher:
+        site.poll()
+        assert [one["level"] for one in site.said if one["event"] == "history_not_kept"] == ["warning"]
+        run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
+        said = {one["event"]: one for one in site.poll()}
+        assert said["table_changed"]["added"] == ["mail"]
+        assert not [one for one in site.said if one["event"] == "history_not_kept"]
+    assert states(usr) == {TriggerCondition.CURRENT}
+
+
+def test_a_publisher_with_least_rights_says_what_it_may_not_do(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, *USR)
+    track(postgresql, ["usr"], FIELDS)
+    name = f"reads_{postgresql.url.database}"
+    run(postgresql, f"CREATE ROLE {name} LOGIN")
+    try:
+        give_rights(postgresql, Roles(publisher=name))
+        publisher = create_engine(postgresql.url.set(username=name))
+        site = Site(publisher, follow=True)
+        with site.publisher:
+            site.poll()
+            run(postgresql, "ALTER TABLE usr RENAME COLUMN fname TO given")
+            said = {one["event"]: one for one in site.poll()}
+            assert "permission denied" in said["triggers_behind"]["why"]
+            assert said["triggers_behind"]["level"] == "error"
+            assert [one for one in site.poll() if one["event"] == "triggers_behind"] == []
+        publisher.dispose()
+        assert any("permission denied" in point.said for point in trigger_points(postgresql, LogNames()))
+        assert [one.version for one in history(postgresql, LogNames())] == [1, 2]
+    finally:
+        run(postgresql, f"DROP OWNED BY {name}", f"DROP ROLE {name}")
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_row_back_trigger_of_postgresql_does_not_age(postgresql: Engine, rows: bool) -> None:
+    """Columns come, go, and change their name and type in sessions that have fired the trigger before."""
+    install(postgresql)
+    run(postgresql, *USR)
+    track(postgresql, ["usr"], TriggerOptions(rows=rows))
+    run(postgresql, "INSERT INTO usr VALUES (1, 'Jack', 'Frost', 30)", "UPDATE usr SET age = 31")
+    update = [(6, "idu=1", None, None, None)]
+    changes = (
+        "ALTER TABLE usr ADD COLUMN mail VARCHAR(64) DEFAULT 'none'",
+        "ALTER TABLE usr ADD COLUMN tags json",
+        "ALTER TABLE usr RENAME COLUMN fname TO given",
+        "ALTER TABLE usr ALTER COLUMN age TYPE text",
+        "ALTER TABLE usr DROP COLUMN lname",
+    )
+    with postgresql.connect() as connection:
+        for number, change in enumerate(changes):
+            connection.exec_driver_sql(change)
+            connection.exec_driver_sql("DELETE FROM event_log")
+            connection.exec_driver_sql(f"UPDATE usr SET mail = 'm{number}'")
+            connection.commit()
+            assert logged(postgresql) == update, change
+    assert left_by(postgresql, "UPDATE usr SET tags = '{}'") == update
+    assert left_by(postgresql, "UPDATE usr SET tags = '{}', given = given") == []
+    assert left_by(postgresql, "UPDATE usr SET age = NULL") == update
+    assert states(postgresql) == {TriggerCondition.CURRENT}
+    assert left_by(postgresql, "UPDATE usr SET idu = 2") == [(4, "idu=1", *[None] * 3), (5, "idu=2", *[None] * 3)]
