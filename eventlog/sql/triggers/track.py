@@ -17,7 +17,7 @@ from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
-from eventlog.sql.queries import statement
+from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import Classes, reflect
 from eventlog.sql.shapes import Schema
 from eventlog.sql.trial import try_log, try_triggers
