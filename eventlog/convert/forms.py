@@ -70,10 +70,14 @@ class SentForm(Form, Protocol):
 
 
 class Rendering:
-    """Has a format write changes, and keeps each as a row: its place, `cells` of what was written, and what it covers."""
+    """Has a format write changes, and keeps each as a row: its place, `cells` of what was written, and what it covers.
+
+    `changes` are those of the rows that `rendered` gives out next.
+    """
 
     def __init__(self, schema: pa.Schema, write: Writer, cells: Callable[[Any], tuple[object, ...]]) -> None:
         self.refused: list[Refusal] = []
+        self.changes: list[Change] = []
         self._schema = schema
         self._write = write
         self._cells = cells
@@ -91,13 +95,14 @@ class Rendering:
             if self._covering:
                 row = (*row, [position[0] for position in positions] if place is None else [place])
             self._rows.append(row)
+            self.changes.append(change)
         return None
 
     def rendered(self) -> pa.RecordBatch:
         """What was written since this was last asked."""
         columns: Sequence[Sequence[object]] = list(zip(*self._rows, strict=True)) or [()] * len(self._schema)
         found = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
-        self._rows = []
+        self._rows, self.changes = [], []
         return pa.RecordBatch.from_arrays(found, schema=self._schema)
 
 

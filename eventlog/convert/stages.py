@@ -14,10 +14,8 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from eventlog.convert.chosen import form_of
-from eventlog.convert.chunks import keep_in_file
-from eventlog.convert.columns import OBJECT, OUTCOMES
+from eventlog.convert.columns import OBJECT, OUTCOMES, PLACED
 from eventlog.convert.conflicts import conflicts_of
-from eventlog.convert.decide import ConversionRules
 from eventlog.convert.events import one_batch
 from eventlog.convert.forms import STAMP, FileForm, Parts
 from eventlog.convert.order import by_range
@@ -26,9 +24,10 @@ from eventlog.convert.place import bucket_of
 from eventlog.convert.readback import PlacedTable, reader_of
 from eventlog.convert.scatter import write_by
 from eventlog.convert.settings import Conversion
-from eventlog.convert.sheaf import Sheaf, SheafWriter, read_label, sheaf
+from eventlog.convert.sheaf import PACKED, Sheaf, SheafWriter, read_label, sheaf
 from eventlog.convert.snapshot import SnapshotFile, placed_rows
 from eventlog.convert.sorting import BY_OBJECT, BY_PLACE, BY_POSITION, OUTCOME_ORDER, in_order
+from eventlog.convert.step import CHANGE, DUPLICATE, Keep, Reread, kind_of, step
 from eventlog.convert.work import advance
 from eventlog.core.model import Reason, Status
 from eventlog.core.schema import Table
@@ -124,19 +123,24 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
     spill, spool = (folder / f"{task.name}.{use}" for use in ("spill", "spool"))
     conflicts = conflicts_of(task.conflicts, task.bucket)
     ordered = in_order(read_label(task.rows, task.bucket) if rows is None else rows, BY_OBJECT, spill)
-    counted: Counter[str] = Counter()
-    duplicates = 0
+    schema, counted, duplicates = form_of(task.conversion).schema, Counter[str](), 0
     with (
         reader_of(task.conversion, task.snapshot, task.bucket) as reader,
-        _by_ranges(folder / f"{task.name}-changes.arrow", form_of(task.conversion).schema, task.boundaries) as rendered,
+        _by_ranges(folder / f"{task.name}-changes.arrow", schema, task.boundaries) as rendered,
         _by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.boundaries) as ended,
     ):
-        for decided in ConversionRules(task.conversion, reader).results(ordered, keep_in_file(spool), conflicts):
-            rendered.take(decided.rendered)
-            ended.take(decided.outcomes)
-            duplicates += decided.duplicates
-            counted.update(_counted(decided.outcomes))
-            advance(len(decided.outcomes) + decided.duplicates)
+        for results in step(ordered, task.conversion, keep_in_file(spool), reader=reader, conflicts=conflicts):
+            kind = kind_of(results)
+            if kind == CHANGE:
+                rendered.take(results.select(schema.names))
+                continue
+            if kind == DUPLICATE:
+                duplicates += len(results)
+            else:
+                outcomes = results.select(OUTCOMES.names)
+                ended.take(outcomes)
+                counted.update(_counted(outcomes))
+            advance(len(results))
     return DecidedBucket(
         rendered=rendered.finished(),
         ended=ended.finished(),
@@ -144,6 +148,25 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
         duplicates=duplicates,
         stamps=rendered.stamps,
     )
+
+
+def keep_in_file(path: Path) -> Keep:
+    """Keeps batches in this file, which is removed afterwards."""
+
+    @contextmanager
+    def kept(batches: Iterable[pa.RecordBatch]) -> Iterator[Reread]:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, PLACED, options=PACKED) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        yield lambda: _batches_of(path)
+        path.unlink(missing_ok=True)
+
+    return kept
+
+
+def _batches_of(path: Path) -> Iterator[pa.RecordBatch]:
+    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
+        yield from reader
 
 
 def produce(task: Write | WriteOutcomes) -> int:
