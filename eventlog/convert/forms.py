@@ -15,9 +15,10 @@ from typing import Any, Final, Protocol, runtime_checkable
 import pyarrow as pa
 from msgspec import Struct
 
+from eventlog.convert.settings import Conversion, MessageFiles, SentMessages, SentTables, TableFiles
 from eventlog.core.model import Change, Document, Outcome, Position, Refusal
 from eventlog.core.rules.meaning import ended
-from eventlog.core.schema import Catalog
+from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Writer
 from eventlog.qlik.change_seq import START
 
@@ -133,3 +134,29 @@ def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[t
             yield begins, run
             start += len(run)
             room -= len(run)
+
+
+def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -> Form:
+    """The form that was ordered. `tables` are by number, where a stream named them."""
+    target = conversion.format
+    if tables is None:
+        tables = dict(enumerate(conversion.catalog or ()))
+    if isinstance(target, TableFiles):
+        from eventlog.convert.to_change_tables import TableForm
+
+        return TableForm(target, tables)
+    if isinstance(target, MessageFiles):
+        from eventlog.convert.to_messages import MessageForm
+
+        return MessageForm(target, tables)
+    if isinstance(target, SentTables):
+        from eventlog.convert.to_change_tables import TableDocuments
+
+        return TableDocuments(target, tables)
+    if isinstance(target, SentMessages):
+        from eventlog.convert.to_messages import MessageDocuments
+
+        return MessageDocuments(target, tables)
+    from eventlog.convert.to_xds import TextForm
+
+    return TextForm(target)

@@ -20,10 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from eventlog.convert.chosen import form_of
-from eventlog.convert.columns import OBJECT, OUTCOMES, PLACED, PROBLEM
-from eventlog.convert.events import events_of, integers, one_batch, uncut
-from eventlog.convert.forms import Form, Rendering, outcomes_of
+from eventlog.convert.forms import Form, Rendering, form_of, outcomes_of
+from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, PROBLEM, events_of, integers, one_batch, uncut
 from eventlog.convert.settings import Conversion
 from eventlog.core.model import Outcome, Position, Reason, RowId
 from eventlog.core.rules import Round
@@ -52,7 +50,6 @@ RESULT: Final = pa.schema(
 )
 """What results have in every form. A batch holds changes, or duplicates, or outcomes and refusals."""
 
-NO_CONFLICTS: Final = frozenset[int]()
 BOOKKEEPING: Final = frozenset({"status"})
 """What may differ between two copies of a row: one was written before it was published, the other after."""
 
@@ -69,12 +66,12 @@ def step(
     keep: Keep,
     *,
     reader: RowReader | None = None,
-    conflicts: frozenset[int] = NO_CONFLICTS,
+    conflicts: Sequence[int] = (),
 ) -> Iterator[pa.RecordBatch]:
     """The results of rows (PLACED) that come in the order of (object, record_id), rows without record_id last.
 
     `keep` is used for an object that does not fit into a chunk. Without a `reader` nobody can answer read-backs.
-    `conflicts` are record_ids that stand at several objects.
+    `conflicts` are record_ids that stand at several objects, in their order.
     """
     deciding = _Deciding(conversion, reader, conflicts)
     for chunk in chunks(batches):
@@ -103,7 +100,7 @@ def object_text(row: RowId) -> str:
 class _Deciding:
     """The rules and the writer of one conversion."""
 
-    def __init__(self, conversion: Conversion, reader: RowReader | None, conflicts: frozenset[int]) -> None:
+    def __init__(self, conversion: Conversion, reader: RowReader | None, conflicts: Sequence[int]) -> None:
         self._round = Round(catalog=conversion.catalog, reader=reader, options=conversion.options)
         self._form = form_of(conversion)
         self._schema = result_schema(self._form)
@@ -252,7 +249,7 @@ class UniqueRows(Struct, frozen=True, kw_only=True):
     duplicates: Sequence[int] = ()
 
 
-def deduplicated(rows: pa.RecordBatch, conflicts: frozenset[int] = NO_CONFLICTS) -> UniqueRows:
+def deduplicated(rows: pa.RecordBatch, conflicts: Sequence[int] = ()) -> UniqueRows:
     """Takes out of rows, in the order of object and record_id, what ends before the rules: doubled or unreadable ones."""
     invalid: list[tuple[int | None, str]] = []
     rows, unnumbered = _parted(rows, "record_id")
@@ -275,10 +272,10 @@ def _parted(rows: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa.Recor
     return rows.filter(rows.column(column).is_valid()), rows.filter(rows.column(column).is_null())
 
 
-def _doubled(rows: pa.RecordBatch, conflicts: frozenset[int]) -> tuple[list[int] | None, list[int], list[int]]:
+def _doubled(rows: pa.RecordBatch, conflicts: Sequence[int]) -> tuple[list[int] | None, list[int], list[int]]:
     """The places to keep (None: all), the record_ids of rows that contradict another, and of those that repeat another."""
-    numbers = integers(rows.column("record_id"))
-    if not _has_doubles(rows) and (not conflicts or conflicts.isdisjoint(numbers)):
+    contested = _among(integers(rows.column("record_id")), conflicts)
+    if not contested and not _has_doubles(rows):
         return None, [], []
     keep: list[int] = []
     contradicted: list[int] = []
@@ -286,11 +283,22 @@ def _doubled(rows: pa.RecordBatch, conflicts: frozenset[int]) -> tuple[list[int]
     for number, places in _by_number(rows):
         distinct = _distinct(rows, places) if len(places) > 1 else places
         duplicates += [number] * (len(places) - len(distinct))
-        if len(distinct) > 1 or number in conflicts:
+        if len(distinct) > 1 or number in contested:
             contradicted += [number] * len(distinct)
         else:
             keep += distinct
     return keep, contradicted, duplicates
+
+
+def _among(numbers: Iterable[int], conflicts: Sequence[int]) -> frozenset[int]:
+    """Which of the numbers stand among the conflicts."""
+    found = set[int]()
+    if len(conflicts):
+        for number in numbers:
+            there = bisect_left(conflicts, number)
+            if there < len(conflicts) and conflicts[there] == number:
+                found.add(number)
+    return frozenset(found)
 
 
 def _has_doubles(rows: pa.RecordBatch) -> bool:

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.convert import step as stepping
-from eventlog.convert.columns import OUTCOMES, PLACED, ROWS
-from eventlog.convert.place import Placing
+from eventlog.convert.rows import OUTCOMES, PLACED, ROWS, Placing
 from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.convert.step import CHANGE, DUPLICATE, OUTCOME, REFUSAL, Reread, object_text, step
 from eventlog.core.model import Event, RowId
@@ -31,7 +30,7 @@ def in_memory(batches: Iterable[pa.RecordBatch]) -> Iterator[Reread]:
     yield lambda: kept
 
 
-def results(rows: list[LogRow], size: int = 1000, conflicts: frozenset[int] = frozenset()) -> list[pa.RecordBatch]:
+def results(rows: list[LogRow], size: int = 1000, conflicts: tuple[int, ...] = ()) -> list[pa.RecordBatch]:
     """The results of rows that come in the order of their objects, in batches of this size."""
     told = [{"problem": None} | row for row in rows]
     placed = Placing(CATALOG).place(pa.RecordBatch.from_pylist(told, schema=ROWS))
@@ -57,7 +56,7 @@ def test_every_row_has_a_result_that_says_what_it_is() -> None:
         log_row(5, table_key="idu=5"),
         log_row(None, problem="record_id is NULL; it must be a number."),
     ]
-    assert told(results(rows, conflicts=frozenset({5}))) == [
+    assert told(results(rows, conflicts=(5,))) == [
         (1, CHANGE, "usr idu=1", "add", None, None),
         (1, DUPLICATE, None, None, None, None),
         (1, OUTCOME, None, None, "S", "published"),
