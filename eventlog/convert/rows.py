@@ -35,9 +35,6 @@ ROWS: Final = pa.schema(
 PLACED: Final = ROWS.append(pa.field(OBJECT, pa.int64()))
 """Rows with their objects."""
 
-RENDERED: Final = pa.schema([("position", pa.int64()), ("text", pa.large_string())])
-"""Changes as the format writes them, each at the record_id of its last event; no two have the same position."""
-
 OUTCOMES: Final = pa.schema(
     [("position", pa.int64()), ("status", pa.string()), ("reason", pa.string()), ("note", pa.string())]
 )

@@ -75,10 +75,8 @@ def step(
     """
     deciding = _Deciding(conversion, reader, conflicts)
     for chunk in chunks(batches):
-        if chunk.rows is not None:
-            yield from deciding.whole(chunk.rows)
-        elif chunk.pieces is not None:
-            yield from deciding.large(chunk.pieces, keep)
+        found = deciding.whole(chunk) if isinstance(chunk, pa.RecordBatch) else deciding.large(chunk, keep)
+        yield from found
 
 
 def result_schema(form: Form) -> pa.Schema:
@@ -199,15 +197,11 @@ def _all(word: str, positions: pa.Array) -> pa.Array:
     return pa.repeat(pa.scalar(word, pa.string()), len(positions))
 
 
-class RowChunk(Struct, frozen=True, kw_only=True):
-    """Rows of whole objects; or, of one object that is too large, the pieces, to be taken before the next chunk."""
+def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | Iterator[pa.RecordBatch]]:
+    """Cuts rows (PLACED, in the order of their objects) into chunks of whole objects.
 
-    rows: pa.RecordBatch | None = None
-    pieces: Iterator[pa.RecordBatch] | None = None
-
-
-def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[RowChunk]:
-    """Cuts rows (PLACED, in the order of their objects) into chunks of whole objects."""
+    An object that is too large for a chunk comes in pieces, to be taken before the next chunk.
+    """
     source = iter(batches)
     held: list[pa.RecordBatch] = []
     for batch in source:
@@ -216,15 +210,15 @@ def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[RowChunk]:
             continue
         rows = one_batch(held, PLACED)
         objects = integers(rows.column(OBJECT))
-        last = bisect_left(objects, objects[-1]) if len(rows) else 0
+        last = bisect_left(objects, objects[-1])
         if last:
-            yield RowChunk(rows=rows.slice(0, last))
+            yield rows.slice(0, last)
             held = [rows.slice(last)]
-        elif len(rows):
+        else:
             held = []
-            yield RowChunk(pieces=_pieces(rows, objects[-1], source, held))
+            yield _pieces(rows, objects[-1], source, held)
     if held:
-        yield RowChunk(rows=one_batch(held, PLACED))
+        yield one_batch(held, PLACED)
 
 
 def _pieces(

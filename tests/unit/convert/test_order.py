@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from eventlog.cli.watching import told
 from eventlog.convert import partitions, writing
+from eventlog.convert.forms import Parts
 from eventlog.convert.inputs import Unit
 from eventlog.convert.partitions import BY_OBJECT, OUTCOME_ORDER, by_range, in_order, partition_file, ranges, sample
 from eventlog.convert.plan import bucket_count, part_spans, range_count
-from eventlog.convert.rows import OUTCOMES, RENDERED, ROWS, Placing, bucket_of, object_number
+from eventlog.convert.rows import OUTCOMES, ROWS, Placing, bucket_of, object_number
 from eventlog.convert.tasks import Compare, contested
-from eventlog.convert.to_xds import write_parts
+from eventlog.convert.to_xds import TextForm
 from eventlog.convert.writing import write_outcomes
 from eventlog.core.errors import DataError
 from eventlog.core.model import Event, RowId
@@ -158,8 +159,10 @@ def test_parts_hold_their_events_however_the_texts_come(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], part_events: int, size: int
 ) -> None:
     folder = tmp_path_factory.mktemp("parts")
-    whole = pa.array(["before", *texts], pa.large_string()).slice(1)
-    written = write_parts(folder, _pieces(whole, size), first_part=2, part_events=part_events, form=XdsFormat())
+    rows = [{"position": number, "text": text} for number, text in enumerate(["before", *texts])]
+    whole = pa.RecordBatch.from_pylist(rows, schema=TextForm.schema).slice(1)
+    parts = Parts(first=2 * part_events, part_events=part_events)
+    written = TextForm(XdsFormat()).write(folder, _pieces(whole, size), parts)
     opening, closing = XdsFormat().wrapping()
     runs = [texts[start : start + part_events] for start in range(0, len(texts), part_events)]
     found = {file.name: file.read_bytes().decode() for file in folder.iterdir()}
@@ -167,9 +170,9 @@ def test_parts_hold_their_events_however_the_texts_come(
     assert written == len(runs)
 
 
-def _pieces(texts: pa.Array, size: int) -> Iterator[pa.Array]:
-    for start in range(0, len(texts), size):
-        yield texts.slice(start, size)
+def _pieces(rows: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(rows), size):
+        yield rows.slice(start, size)
 
 
 def test_the_outcomes_have_the_same_bytes_however_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +184,6 @@ def test_the_outcomes_have_the_same_bytes_however_they_come(tmp_path: Path, monk
         assert write_outcomes(tmp_path / f"{size}", table.to_batches(max_chunksize=size)) == 37
         written.append((tmp_path / f"{size}").read_bytes())
     assert written[0] == written[1] == written[2]
-    assert RENDERED.names == ["position", "text"]
 
 
 def test_small_inputs_have_one_bucket_and_none_has_too_many() -> None:

@@ -54,6 +54,7 @@ def test_every_row_has_a_result_that_says_what_it_is() -> None:
         log_row(3, table_key="idu=3", new_value="\u0001"),
         log_row(4, table_key="idu=4", event_type=4, column_name=None, new_value=None),
         log_row(5, table_key="idu=5"),
+        log_row(6, table_key="idu=6", event_type=None, problem="event_type is 'x'."),
         log_row(None, problem="record_id is NULL; it must be a number."),
     ]
     assert told(results(rows, conflicts=(5,))) == [
@@ -65,6 +66,7 @@ def test_every_row_has_a_result_that_says_what_it_is() -> None:
         (4, CHANGE, "usr idu=4", "delete", None, None),
         (4, OUTCOME, None, None, "S", "published"),
         (5, OUTCOME, None, None, "E", "invalid"),
+        (6, OUTCOME, None, None, "E", "invalid"),
         (None, OUTCOME, None, None, "E", "invalid"),
     ]
 
@@ -88,3 +90,12 @@ def test_results_do_not_depend_on_how_rows_are_cut(events: list[Event], size: in
         assert told(results(rows, size)) == whole
     kinds = Counter(row[1] for row in whole)
     assert kinds[OUTCOME] + kinds[REFUSAL] + kinds[DUPLICATE] == len(rows)
+
+
+def test_a_large_object_is_followed_by_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = ["idu=1"] * 9 + ["idu=2", "idu=3"] * 2
+    rows = [log_row(number, table_key=key, new_value=str(number)) for number, key in enumerate(keys)]
+    whole = told(results(rows))
+    monkeypatch.setattr(stepping, "CHUNK_ROWS", 4)
+    for size in (3, 4, 5, 20):
+        assert told(results(rows, size)) == whole
