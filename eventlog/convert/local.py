@@ -18,7 +18,7 @@ from eventlog.convert.forms import SentForm, form_of
 from eventlog.convert.inputs import Unit, units
 from eventlog.convert.mark import order_of
 from eventlog.convert.partitions import PartitionFile, ranges
-from eventlog.convert.pipeline import ConversionWatch, DecidedRows, Pipeline, Unwatched
+from eventlog.convert.pipeline import ConversionRun, ConversionWatch, DecidedRows, Unwatched
 from eventlog.convert.plan import bucket_count, fingerprint, range_count
 from eventlog.convert.sending import Sent, is_sending, reach, refuse_other, send
 from eventlog.convert.settings import Conversion, FilesInput, SentMessages, SentTables, SnapshotRows
@@ -67,7 +67,7 @@ def _converted(conversion: Conversion, destination: Destination, jobs: int, watc
     tally = SharedTally()
     with workers(jobs, kept, tally) as crew:
         engine = LocalEngine(conversion, cut, crew, kept, watch, tally)
-        return Pipeline(conversion, engine, str(kept), str(destination.staged)).converted()
+        return ConversionRun(conversion, engine, str(kept), str(destination.staged)).converted()
 
 
 class LocalEngine:

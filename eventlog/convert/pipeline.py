@@ -76,7 +76,7 @@ class Engine(Protocol):
         """Sends all changes to where the conversion says."""
 
 
-class Pipeline:
+class ConversionRun:
     """One conversion on its way. `folder` is for what is only needed meanwhile, `staged` for the output."""
 
     def __init__(self, conversion: Conversion, engine: Engine, folder: str, staged: str) -> None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.abc import MetaPathFinder
 from multiprocessing import connection, forkserver, get_context, parent_process
 from pathlib import Path
@@ -114,10 +114,13 @@ class Workers:
 
     def _former(self, tasks: Sequence[Task], kind: type[Result]) -> dict[str, Result]:
         """What tasks gave in a run that was interrupted."""
-        files = {task.name: self._kept / f"{task.name}.json" for task in tasks}
-        return {
-            name: msgspec.json.decode(file.read_bytes(), type=kind) for name, file in files.items() if file.exists()
-        }
+        found: dict[str, Result] = {}
+        for task in tasks:
+            file = self._kept / f"{task.name}.json"
+            # Another version of eventlog may have left it; then the task is done anew.
+            with suppress(FileNotFoundError, msgspec.DecodeError):
+                found[task.name] = msgspec.json.decode(file.read_bytes(), type=kind)
+        return found
 
 
 def foresee_workers() -> None:

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.mark import order_of
 from eventlog.convert.partitions import PartitionFile
-from eventlog.convert.pipeline import ConversionWatch, DecidedRows, Pipeline, Unwatched
+from eventlog.convert.pipeline import ConversionRun, ConversionWatch, DecidedRows, Unwatched
 from eventlog.convert.sending import SENDING, Sent, is_sending, reach, refuse_other
 from eventlog.convert.settings import Conversion, FilesInput, SentTables, SnapshotRows
 from eventlog.convert.work import Task
@@ -60,8 +60,8 @@ def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Co
             with _cut(conversion, resumed=resumed) as found, session(cluster or Cluster()) as spark:
                 folder = destination.begun(order)
                 engine = SparkEngine(conversion, str(folder), spark, found, watch or Unwatched())
-                pipeline = Pipeline(conversion, engine, str(folder), str(destination.staged))
-                summary = engine.taken_up(pipeline) if resumed else pipeline.converted()
+                run = ConversionRun(conversion, engine, str(folder), str(destination.staged))
+                summary = engine.taken_up(run) if resumed else run.converted()
         except BaseException:
             if not is_sending(destination.work):  # nothing of it can be gone on with
                 destination.discard()
@@ -81,7 +81,6 @@ class SparkEngine:
         self._spark = spark
         self._cut = found
         self._watch = watch
-        self._sending = Sending(conversion, Path(folder), self._collected)
 
     def run(
         self,
@@ -124,10 +123,14 @@ class SparkEngine:
         """Sends all changes from executors."""
         return self._sending.sent(self._sending.planned(summary, tasks))
 
-    def taken_up(self, pipeline: Pipeline) -> Summary:
+    def taken_up(self, run: ConversionRun) -> Summary:
         """Sends what is not sent yet, by the plan of the run that was interrupted."""
         plan = self._sending.taken_up()
-        return pipeline.finished(plan.summary, plan.ended, self._sending.sent(plan))
+        return run.finished(plan.summary, plan.ended, self._sending.sent(plan))
+
+    @property
+    def _sending(self) -> Sending:
+        return Sending(self._conversion, Path(self._folder), self._collected)
 
     @cached_property
     def _boundaries(self) -> tuple[int, ...]:
