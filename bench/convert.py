@@ -24,7 +24,7 @@ from eventlog.sql.names import NEW_ORDER
 
 PROMISED: Final = 200_000
 SECOND_PROCESS: Final = 1.7
-MEMORY: Final = 400_000_000
+MEMORY: Final = 300_000_000
 GROUP_ROWS: Final = 20_000
 LOOK: Final = 0.05
 """Seconds between two looks at the memory of the processes."""

@@ -17,7 +17,7 @@ from eventlog.core.packages import is_there, require
 if TYPE_CHECKING:
     from eventlog.cli.order import ConversionOrder
     from eventlog.convert.commit import Summary
-    from eventlog.convert.local import ConversionWatch
+    from eventlog.convert.pipeline import ConversionWatch
     from eventlog.convert.settings import Conversion, LogInput
 
 PART_EVENTS = 100_000
@@ -128,17 +128,16 @@ def last_line(summary: Summary) -> str:
 def _converted(order: ConversionOrder) -> Summary:
     """Converts by the engine that was chosen, and marks what is to be marked."""
     from eventlog.cli.ordering import conversion_of
-    from eventlog.convert.frugal import be_frugal
+    from eventlog.convert.work import save_memory
 
     conversion = conversion_of(order)
     by_spark = _by_spark(order)
     if not by_spark:
         _foresee_workers(order)
-        be_frugal()  # before anything loads pyarrow
+        save_memory()  # before anything loads pyarrow
     from eventlog.cli.watching import watching
-    from eventlog.convert.mark import can_be_marked, mark
+    from eventlog.convert.mark import can_be_marked, mark, waits_for_marks
     from eventlog.convert.settings import LogInput
-    from eventlog.convert.unmarked import waits_for_marks
 
     source = conversion.input
     marked = source if isinstance(source, LogInput) and source.mark else None

@@ -13,17 +13,22 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.convert.parts import OUTCOMES_FILE, cannot_write
-from eventlog.convert.unmarked import MARKING, UNMARKED
 from eventlog.core.durable_files import flush_folder, make_folder, protect, write_file
 from eventlog.core.errors import SinkError, UsageError
+from eventlog.sinks.files import PERMANENT
 
 SUCCESS = "_SUCCESS"
+OUTCOMES_FILE: Final = "outcomes.parquet"
+UNMARKED: Final = "_UNMARKED"
+MARKING: Final = "_MARKING"
+"""Stand there until the rows of a log are marked, see `mark`."""
+
 WORK = "_temporary-eventlog"
 STAGED = "output"
 MOVING = "moving"
@@ -209,3 +214,11 @@ def _flush(entry: Path, folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def cannot_write(folder: Path, error: OSError) -> SinkError:
+    """What to tell when the disk refuses."""
+    said = error.strerror or str(error)
+    may_pass = error.errno not in PERMANENT
+    hint = "The output is not complete; run it again." if may_pass else "Choose another folder, or mend that."
+    return SinkError(f"{folder} cannot be written: {said}.", hint=hint, may_pass=may_pass)

@@ -15,9 +15,10 @@ from typing import Any, Final, Protocol, runtime_checkable
 import pyarrow as pa
 from msgspec import Struct
 
+from eventlog.convert.settings import Conversion, MessageFiles, SentMessages, SentTables, TableFiles
 from eventlog.core.model import Change, Document, Outcome, Position, Refusal
 from eventlog.core.rules.meaning import ended
-from eventlog.core.schema import Catalog
+from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Writer
 from eventlog.qlik.change_seq import START
 
@@ -70,10 +71,14 @@ class SentForm(Form, Protocol):
 
 
 class Rendering:
-    """Has a format write changes, and keeps each as a row: its place, `cells` of what was written, and what it covers."""
+    """Has a format write changes, and keeps each as a row: its place, `cells` of what was written, and what it covers.
+
+    `changes` are those of the rows that `rendered` gives out next.
+    """
 
     def __init__(self, schema: pa.Schema, write: Writer, cells: Callable[[Any], tuple[object, ...]]) -> None:
         self.refused: list[Refusal] = []
+        self.changes: list[Change] = []
         self._schema = schema
         self._write = write
         self._cells = cells
@@ -95,13 +100,14 @@ class Rendering:
             if self._covering:
                 row = (*row, [position[0] for position in positions] if place is None else [place])
             self._rows.append(row)
+            self.changes.append(change)
         return refusal
 
     def rendered(self) -> pa.RecordBatch:
         """What was written since this was last asked."""
         columns: Sequence[Sequence[object]] = list(zip(*self._rows, strict=True)) or [()] * len(self._schema)
         found = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
-        self._rows = []
+        self._rows, self.changes = [], []
         return pa.RecordBatch.from_arrays(found, schema=self._schema)
 
 
@@ -132,3 +138,29 @@ def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[t
             yield begins, run
             start += len(run)
             room -= len(run)
+
+
+def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -> Form:
+    """The form that was ordered. `tables` are by number, where a stream named them."""
+    target = conversion.format
+    if tables is None:
+        tables = dict(enumerate(conversion.catalog or ()))
+    if isinstance(target, TableFiles):
+        from eventlog.convert.to_change_tables import TableForm
+
+        return TableForm(target, tables)
+    if isinstance(target, MessageFiles):
+        from eventlog.convert.to_messages import MessageForm
+
+        return MessageForm(target, tables)
+    if isinstance(target, SentTables):
+        from eventlog.convert.to_change_tables import TableDocuments
+
+        return TableDocuments(target, tables)
+    if isinstance(target, SentMessages):
+        from eventlog.convert.to_messages import MessageDocuments
+
+        return MessageDocuments(target, tables)
+    from eventlog.convert.to_xds import TextForm
+
+    return TextForm(target)

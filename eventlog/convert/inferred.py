@@ -37,7 +37,7 @@ def catalog_of_files(files: FilesInput) -> Catalog:
 def seen_in(files: FilesInput) -> list[SeenColumn]:
     """What the rows name, a few words for each batch of them."""
     from eventlog.convert.inputs import units
-    from eventlog.convert.readfiles import read
+    from eventlog.convert.reading import read
 
     return [one for unit in units(files) for batch in read(unit, files.statuses) for one in _seen(batch)]
 

@@ -24,12 +24,11 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import Summary
 from eventlog.convert.forms import STAMP
-from eventlog.convert.messageform import LAID, MessageDocuments, writer_of
-from eventlog.convert.scatter import gathered, write_by
+from eventlog.convert.partitions import PartitionFile, gathered, labels_of, partition_file, read_label, write_by
 from eventlog.convert.sending import SENDING, Begun, Sent, noted, something_else
 from eventlog.convert.settings import Conversion, SentMessages
-from eventlog.convert.sheaf import Sheaf, read_label, sheaf
-from eventlog.convert.stages import InTheirOrder, Write, labels_of
+from eventlog.convert.to_messages import LAID, MessageDocuments, writer_of
+from eventlog.convert.writing import InTheirOrder, Write
 from eventlog.core.durable_files import write_file
 from eventlog.core.schema import Table
 from eventlog.core.seams import Sink
@@ -55,7 +54,7 @@ class Lay(Struct, frozen=True, kw_only=True):
 class LaidStretch(Struct, frozen=True, kw_only=True):
     """A stretch in lanes, and the places of the tables that occur in it."""
 
-    sheaf: Sheaf
+    file: PartitionFile
     tables: tuple[int, ...]
 
 
@@ -64,8 +63,8 @@ class LanePlan(Struct, frozen=True, kw_only=True):
 
     after: str
     last: str
-    laid: tuple[Sheaf, ...]
-    ended: tuple[Sheaf, ...]
+    laid: tuple[PartitionFile, ...]
+    ended: tuple[PartitionFile, ...]
     summary: Summary
     tables: dict[int, Table] | None = None
 
@@ -88,11 +87,11 @@ def lane_count(changes: int) -> int:
 def lay(task: Lay) -> LaidStretch:
     """Numbers a stretch and lays it into lanes."""
     tables = set[int]()
-    with sheaf(Path(task.folder) / f"{task.name}.arrow", LAID) as writer:
+    with partition_file(Path(task.folder) / f"{task.name}.arrow", LAID) as writer:
         for rows in gathered(_numbered(task), LAID):
             tables.update(pc.unique(rows.column("table")).to_pylist())
             write_by(writer, rows, _lanes_of(rows, task.lanes))
-    return LaidStretch(sheaf=writer.finished(), tables=tuple(sorted(tables)))
+    return LaidStretch(file=writer.finished(), tables=tuple(sorted(tables)))
 
 
 def reserve(sink: Sink, target: SentMessages, last: str, tables: Iterable[Table]) -> None:
@@ -169,10 +168,10 @@ def _tables_of(conversion: Conversion, plan: LanePlan) -> Mapping[int, Table]:
 
 def _numbered(task: Lay) -> Iterator[pa.RecordBatch]:
     """The changes of a stretch, each with its change_seq in place of its position and its time."""
-    found = InTheirOrder(task.stretch)
+    found = InTheirOrder(replace(task.stretch, name=task.name))  # each attempt spills into a file of its own
     before = ChangeSeq.parse(task.after).later(task.stretch.first, found.stamp)
     numbers = Sequencer(before.text)
-    for batch in found.batches():
+    for batch in found.batches:
         sequences = pa.array(map(numbers.step, batch.column(STAMP).to_pylist()), pa.string())
         yield pa.RecordBatch.from_arrays([sequences, *batch.columns[2:]], schema=LAID)
 

@@ -16,7 +16,9 @@ from eventlog.convert.settings import Conversion, StreamInput
 from eventlog.core.schema import Catalog, catalog_to_json
 
 BUCKET_ROWS: Final = 100_000
+BUCKET_BYTES: Final = 20_000_000
 RANGE_ROWS: Final = 60_000
+RANGE_BYTES: Final = 20_000_000
 ROW_BYTES: Final = 150
 """What a row of an input file is taken to need, where nobody has counted the rows."""
 
@@ -38,13 +40,13 @@ class PartSpan(Struct, frozen=True, kw_only=True):
 def bucket_count(units: Sequence[Unit]) -> int:
     """A power of two; as many buckets as let each be sorted in memory, unless that were too many files."""
     rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in units)
-    wanted = max(rows, 1 if units else BUCKET_ROWS * 32) // BUCKET_ROWS
+    wanted = max(rows // BUCKET_ROWS, sum(unit.size for unit in units) // BUCKET_BYTES) if units else 32
     return min(MOST_BUCKETS, 1 << wanted.bit_length())
 
 
-def range_count(rows: int) -> int:
-    """As many ranges as let each be sorted in memory."""
-    return min(MOST_RANGES, 1 + rows // RANGE_ROWS)
+def range_count(rows: int, size: int = 0) -> int:
+    """As many ranges as let each be sorted in memory; `size` are the bytes of all rows."""
+    return min(MOST_RANGES, 1 + max(rows // RANGE_ROWS, size // RANGE_BYTES))
 
 
 def part_spans(counted: Mapping[int, int], part_events: int) -> Iterator[PartSpan]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from eventlog.convert.frugal import be_frugal
+from eventlog.convert.work import save_memory
 
-be_frugal()
+save_memory()
 
 from eventlog.convert import local  # noqa: E402  # only after the process was made frugal
 

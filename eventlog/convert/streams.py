@@ -16,12 +16,11 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
-from eventlog.convert.chosen import form_of
-from eventlog.convert.columns import STREAM_OUTCOMES
-from eventlog.convert.forms import STAMP, Form, Rendering, outcomes_of
+from eventlog.convert.forms import STAMP, Form, Rendering, form_of, outcomes_of
+from eventlog.convert.partitions import PartitionWriter, partition_file
+from eventlog.convert.rows import STREAM_OUTCOMES
 from eventlog.convert.settings import Conversion, StreamInput
-from eventlog.convert.sheaf import SheafWriter, sheaf
-from eventlog.convert.stages import DecidedBucket, latest
+from eventlog.convert.tasks import DecidedBucket, latest
 from eventlog.convert.work import advance
 from eventlog.core.errors import DamageError, DataError, SourceError
 from eventlog.core.model import Image, Outcome, Position, written
@@ -77,8 +76,8 @@ def read_piece(task: ReadPiece) -> StreamResult:
     """Reads a piece to its end, or to where it is damaged."""
     folder, form = Path(task.folder), form_of(task.conversion, {})
     with (
-        sheaf(folder / f"{task.name}-changes.arrow", form.schema) as rendered,
-        sheaf(folder / f"{task.name}-outcomes.arrow", STREAM_OUTCOMES) as ended,
+        partition_file(folder / f"{task.name}-changes.arrow", form.schema) as rendered,
+        partition_file(folder / f"{task.name}-outcomes.arrow", STREAM_OUTCOMES) as ended,
     ):
         reading = _Reading(task, form, rendered, ended)
         reading.run()
@@ -96,7 +95,7 @@ def read_piece(task: ReadPiece) -> StreamResult:
 class _Reading:
     """A piece on its way."""
 
-    def __init__(self, task: ReadPiece, form: Form, rendered: SheafWriter, ended: SheafWriter) -> None:
+    def __init__(self, task: ReadPiece, form: Form, rendered: PartitionWriter, ended: PartitionWriter) -> None:
         self.counted = Counter[str]()
         self.stamps: dict[int, str] = {}
         self.tables: dict[int, Table] = {}

@@ -1,9 +1,9 @@
-"""Bulk conversion on Spark: the local engine's steps, one shuffle between them, and equal bytes in the end.
+"""Bulk conversion on Spark: the local engine's tasks and its step, a shuffle of Spark's, and equal bytes in the end.
 
-    scattering   pieces of the input to blobs of rows, each for the bucket of its objects        mapInArrow
-    the shuffle  every bucket's blobs to one task                                                repartitionById
-    deciding     whole objects through the rules and the writer, into files by ranges            mapInArrow
-    writing      ranges to parts and outcomes                                                    mapInArrow
+    exchange   pieces of the input to blobs of rows, each for the bucket of its objects      mapInArrow
+    shuffle    every bucket's blobs to one task                                              repartitionById
+    deciding   whole objects through the step, into files by ranges                          mapInArrow
+    tasks      ranges to parts and outcomes, and whatever else the pipeline has done         mapInArrow
 
 Law: only counts and names of files come to the driver, never rows. Where ranges begin is known before anything runs,
 because Spark's own range partitioning would run the conversion twice to find out.
@@ -11,61 +11,37 @@ because Spark's own range partitioning would run the conversion twice to find ou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.convert.commit import Destination, Summary
-from eventlog.convert.conflicts import may_conflict
-from eventlog.convert.lanes import LanePlan
-from eventlog.convert.local import ConversionWatch, Unwatched
-from eventlog.convert.parttasks import PartTasks
-from eventlog.convert.scatter import Scattered
-from eventlog.convert.sending import SENDING, is_sending, reach, refuse_other
-from eventlog.convert.settings import Conversion, FilesInput, SentMessages, SentTables, SnapshotRows, StreamInput
-from eventlog.convert.sheaf import Sheaf
-from eventlog.convert.stages import DecidedBucket, Write, WriteOutcomes
-from eventlog.convert.streams import StreamResult, pieces_of
-from eventlog.convert.summaries import (
-    stream_summary,
-    summary_of,
-    tables_of,
-    until_damage,
-    with_refused,
-)
-from eventlog.convert.unmarked import order_of
+from eventlog.convert.mark import order_of
+from eventlog.convert.partitions import PartitionFile
+from eventlog.convert.pipeline import ConversionRun, ConversionWatch, DecidedRows, Unwatched
+from eventlog.convert.sending import SENDING, Sent, is_sending, reach, refuse_other
+from eventlog.convert.settings import Conversion, FilesInput, SentTables, SnapshotRows
+from eventlog.convert.work import Task
+from eventlog.convert.writing import PartTasks
 from eventlog.core.errors import UsageError
-from eventlog.core.schema import Table
-from eventlog_spark.blobs import SCHEMA
-from eventlog_spark.cutting import Cut, RowSpan, boundaries, cut
-from eventlog_spark.deciding import (
-    ANSWERS,
-    BucketResult,
-    BucketRules,
-    Compare,
-    compared,
-    decided,
-    produced,
-    read_pieces,
-)
+from eventlog_spark.cutting import Cut, RowSpan, boundaries, cut, sampled
+from eventlog_spark.deciding import ANSWERS, BucketResult, BucketRules, decided, done
+from eventlog_spark.exchange import SCHEMA, Scattering, scattered
 from eventlog_spark.faults import arriving
 from eventlog_spark.progress import watched
-from eventlog_spark.sampling import sampled
-from eventlog_spark.scattering import Noted, Scattering, scattered
 from eventlog_spark.sending import Sending, Step, order_name
 from eventlog_spark.session import Cluster, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Result = TypeVar("Result")
 MOST_TASKS: Final = 10_000
-EMPTY: Final[Mapping[int, str]] = {}
 
 
 def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: ConversionWatch | None = None) -> Summary:
@@ -82,9 +58,10 @@ def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Co
     with destination.occupied(overwrite=conversion.overwrite, resume=resumed):
         try:
             with _cut(conversion, resumed=resumed) as found, session(cluster or Cluster()) as spark:
-                folders = Folders(work=str(destination.begun(order)), staged=str(destination.staged))
-                run = Run(conversion, folders, spark, found, watch or Unwatched())
-                summary = run.resumed() if resumed else run.converted()
+                folder = destination.begun(order)
+                engine = SparkEngine(conversion, str(folder), spark, found, watch or Unwatched())
+                run = ConversionRun(conversion, engine, str(folder), str(destination.staged))
+                summary = engine.taken_up(run) if resumed else run.converted()
         except BaseException:
             if not is_sending(destination.work):  # nothing of it can be gone on with
                 destination.discard()
@@ -93,62 +70,33 @@ def convert(conversion: Conversion, *, cluster: Cluster | None = None, watch: Co
     return summary
 
 
-class Folders(Struct, frozen=True, kw_only=True):
-    """Where steps leave what the next ones need, and where the output is made."""
-
-    work: str
-    staged: str
-
-
-class Run:
-    """One conversion on its way through the steps."""
+class SparkEngine:
+    """Brings rows together by Spark's shuffle, and runs tasks on executors."""
 
     def __init__(
-        self, conversion: Conversion, folders: Folders, spark: SparkSession, found: Cut, watch: ConversionWatch
+        self, conversion: Conversion, folder: str, spark: SparkSession, found: Cut, watch: ConversionWatch
     ) -> None:
         self._conversion = conversion
-        self._staged = folders.staged
-        self._folder = folders.work
+        self._folder = folder
         self._spark = spark
         self._cut = found
         self._watch = watch
 
-    def converted(self) -> Summary:
-        """Goes through all steps; the summary counts what they did."""
-        return self._streamed() if isinstance(self._conversion.input, StreamInput) else self._decided_rows()
+    def run(
+        self,
+        stage: str,
+        function: Callable[[Any], Result],
+        tasks: Sequence[Task],
+        kind: type[Result],
+        *,
+        rows: int | None = None,
+        keep: bool = True,
+    ) -> list[Result]:
+        """Nothing is kept: a run that was interrupted begins anew, unless it was sending."""
+        answers = self._collected(stage, len(tasks), partial(done, function, list(tasks)), rows)
+        return [msgspec.json.decode(answer, type=kind) for answer in answers]
 
-    def resumed(self) -> Summary:
-        """Sends what is not sent yet."""
-        return self._sent(self._sending().taken_up())
-
-    def _decided_rows(self) -> Summary:
-        """Brings rows together by their objects, and decides those."""
-        spans = [*self._cut.spans, *self._sampled()]
-        places = boundaries(spans)
-        answers = self._decided(places, ())
-        noted = [one for answer in answers for one in answer.noted]
-        if _may_conflict(noted):
-            contested = self._contested(answers, places)
-            if contested:
-                answers = self._decided(places, contested)
-        rows = sum(one.rows for one in noted)
-        buckets = [answer.decided for answer in answers]
-        return self._written(summary_of(rows, buckets), buckets)
-
-    def _streamed(self) -> Summary:
-        """Reads the pieces of a captured stream side by side, and writes what they hold in their order."""
-        tasks = pieces_of(self._conversion, self._folder)
-        answers = self._collected("reading", len(tasks), partial(read_pieces, tasks))
-        pieces = until_damage([msgspec.json.decode(answer, type=StreamResult) for answer in answers])
-        return self._written(stream_summary(pieces), pieces, tables_of(pieces))
-
-    def _sampled(self) -> list[RowSpan]:
-        """Where record_ids lie in the pieces that do not say so."""
-        found = self._cut.unknown
-        answers = self._collected("looking", len(found), partial(sampled, self._conversion, found))
-        return [span for answer in answers for span in msgspec.json.decode(answer, type=list[RowSpan])]
-
-    def _decided(self, places: tuple[int, ...], conflicts: tuple[int, ...]) -> list[BucketResult]:
+    def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
         """Scatters, shuffles and decides, in one job of Spark's."""
         work = Scattering(
             conversion=self._conversion, pieces=self._cut.pieces, buckets=self._cut.buckets, held=self._cut.held
@@ -156,62 +104,41 @@ class Run:
         deciding = BucketRules(
             conversion=self._conversion,
             tables=work.tables,
-            boundaries=places,
-            conflicts=conflicts,
+            boundaries=self._boundaries,
+            conflicts=tuple(conflicts),
             folder=self._folder,
         )
         blobs = self._numbered(len(work.pieces)).mapInArrow(partial(scattered, work), SCHEMA)
         whole = blobs.repartitionById(work.buckets, "bucket")
         answers = whole.mapInArrow(partial(decided, deciding), ANSWERS)
         with watched(self._spark, self._watch, "deciding", self._cut.rows), arriving():
-            return [msgspec.json.decode(row.content, type=BucketResult) for row in answers.collect()]
+            found = [msgspec.json.decode(row.content, type=BucketResult) for row in answers.collect()]
+        numbers = [one for answer in found for one in answer.noted]
+        return DecidedRows(numbers=numbers, buckets=[answer.decided for answer in found])
 
-    def _contested(self, answers: Sequence[BucketResult], places: tuple[int, ...]) -> tuple[int, ...]:
-        """The record_ids that have several outcomes: those of several objects, and of one that contradicts itself."""
-        ended = tuple(answer.decided.ended for answer in answers)
-        tasks = [Compare(name=f"compare-{label}", ended=ended, label=label) for label in range(len(places) + 1)]
-        found = self._collected("comparing numbers", len(tasks), partial(compared, tasks))
-        return tuple(number for answer in found for number in msgspec.json.decode(answer, type=list[int]))
+    def release(self) -> None:
+        """Spark clears its shuffle files away itself."""
 
-    def _written(
-        self, summary: Summary, buckets: Sequence[DecidedBucket], tables: dict[int, Table] | None = None
-    ) -> Summary:
-        """Writes everything, or sends it; the summary knows then how many parts there are, or documents."""
-        tasks = PartTasks(
-            conversion=self._conversion,
-            decided=tuple(buckets),
-            tables=tables,
-            folder=self._folder,
-            staged=self._staged,
-        )
-        parts = list(tasks.each())
-        if isinstance(self._conversion.format, SentMessages):
-            return self._sent(self._sending().planned(summary, buckets, parts, tables))
-        return replace(summary, parts=self._produced(tuple(one.ended for one in buckets), parts))
+    def sent(self, tasks: PartTasks, summary: Summary) -> Sent:
+        """Sends all changes from executors."""
+        return self._sending.sent(self._sending.planned(summary, tasks))
 
+    def taken_up(self, run: ConversionRun) -> Summary:
+        """Sends what is not sent yet, by the plan of the run that was interrupted."""
+        plan = self._sending.taken_up()
+        return run.finished(plan.summary, plan.ended, self._sending.sent(plan))
+
+    @property
     def _sending(self) -> Sending:
         return Sending(self._conversion, Path(self._folder), self._collected)
 
-    def _sent(self, plan: LanePlan) -> Summary:
-        """Sends all changes, and writes what became of the events."""
-        sent = self._sending().sent(plan)
-        self._produced(plan.ended, [], sent.refused)
-        return with_refused(replace(plan.summary, parts=sent.documents), len(sent.refused))
-
-    def _produced(self, ended: tuple[Sheaf, ...], parts: Sequence[Write], refused: Mapping[int, str] = EMPTY) -> int:
-        """Writes parts, and outcomes; says how many parts."""
-        outcomes = WriteOutcomes(
-            name="outcomes",
-            ended=ended,
-            folder=self._folder,
-            staged=self._staged,
-            streamed=isinstance(self._conversion.input, StreamInput),
-            refused=dict(refused),
-        )
-        tasks: list[Write | WriteOutcomes] = [outcomes, *parts]
-        found = self._collected("writing", len(tasks), partial(produced, tasks))
-        counts = [msgspec.json.decode(answer, type=int) for answer in found]
-        return sum(counts) - sum(sum(sheaf.rows) for sheaf in ended)
+    @cached_property
+    def _boundaries(self) -> tuple[int, ...]:
+        """Where ranges begin; pieces that do not say where their record_ids lie are looked at."""
+        found = self._cut.unknown
+        answers = self._collected("looking", len(found), partial(sampled, self._conversion, found))
+        looked = [span for answer in answers for span in msgspec.json.decode(answer, type=list[RowSpan])]
+        return boundaries([*self._cut.spans, *looked])
 
     def _collected(self, stage: str, count: int, step: Step, rows: int | None = None) -> list[bytes]:
         """What the tasks of a step answer, a few bytes each."""
@@ -246,13 +173,3 @@ def _absolute(conversion: Conversion) -> Conversion:
     if isinstance(back, SnapshotRows):
         back = SnapshotRows(folder=back.folder.absolute())
     return replace(conversion, input=source, destination=conversion.destination.absolute(), read_back=back)
-
-
-def _may_conflict(noted: Sequence[Noted]) -> bool:
-    nothing = Sheaf(path="", labels=(), rows=())
-    return may_conflict(
-        [
-            Scattered(sheaf=nothing, rows=one.rows, ascending=one.ascending, lowest=one.lowest, highest=one.highest)
-            for one in noted
-        ]
-    )

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Final
 
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 from pyarrow import parquet
 
-from eventlog.convert.inputs import Unit, units
-from eventlog.convert.order import ranges
+from eventlog.convert.inputs import UNIT_BYTES, Unit, units
+from eventlog.convert.partitions import ranges
 from eventlog.convert.plan import BUCKET_ROWS, RANGE_ROWS, ROW_BYTES
-from eventlog.convert.readlog import held_rows
+from eventlog.convert.reading import held_rows
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, SnapshotRows, StreamInput
 from eventlog.convert.snapshot import SnapshotFile, snapshot_files
-from eventlog_spark.bulk import BulkLog, NumberRange, stretches
-from eventlog_spark.scattering import Piece, WholeLog, log_options
+from eventlog_spark.deciding import answered
+from eventlog_spark.exchange import Piece, WholeLog, log_options, rows_of
+from eventlog_spark.faults import travelling
+from eventlog_spark.log import BulkLog, NumberRange, stretches
 from eventlog_spark.snapshot import EXPORT
 
 MOST_BUCKETS: Final = 1_024
@@ -120,3 +126,27 @@ def _span(group: Any) -> RowSpan | None:
                 return None
             return RowSpan(rows=group.num_rows, lowest=known.min, highest=known.max)
     return None
+
+
+GLANCE_BATCHES: Final = 2
+"""Batches that stand for a unit which is not larger than others; a whole file of CSV is looked through."""
+
+
+def sampled(
+    conversion: Conversion, units: Sequence[Unit], places: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The spans of record_ids in the units at these places."""
+    with travelling():
+        for batch in places:
+            for place in batch.column(0).to_pylist():
+                yield answered(msgspec.json.encode(list(_looked_at(conversion, units[place]))))
+
+
+def _looked_at(conversion: Conversion, unit: Unit) -> Iterator[RowSpan]:
+    rows = rows_of(conversion, unit)
+    large = unit.size > UNIT_BYTES
+    for batch in rows if large else islice(rows, GLANCE_BATCHES):
+        numbers = batch.column("record_id").drop_null()
+        if len(numbers):
+            weight = len(numbers) if large else max(1, unit.size // ROW_BYTES // GLANCE_BATCHES)
+            yield RowSpan(rows=weight, lowest=pc.min(numbers).as_py(), highest=pc.max(numbers).as_py())

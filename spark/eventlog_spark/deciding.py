@@ -1,7 +1,7 @@
-"""The steps on Spark after the shuffle: a bucket is decided, record_ids are compared, parts and outcomes are written.
+"""What executors do after the shuffle: they decide a bucket, and do the pipeline's tasks.
 
-The work is the local engine's own. What each step leaves is a file that every node can see, in the destination's work
-folder; it is called after its attempt, so that an attempt which Spark repeats meets nothing of the one that failed.
+The work is the local engine's own. What it leaves are files that every node can see, in the destination's work folder;
+they are called after their attempt, so that an attempt which Spark repeats meets nothing of the one that failed.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryDirectory
 from typing import IO, Any, Final
@@ -16,22 +17,18 @@ from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.convert.commit import merge
-from eventlog.convert.conflicts import NUMBERS
-from eventlog.convert.readback import PlacedTable
+from eventlog.convert.partitions import PartitionFile, PartitionWriter, partition_file
 from eventlog.convert.settings import Conversion
-from eventlog.convert.sheaf import Sheaf, SheafWriter, read_label, sheaf
-from eventlog.convert.snapshot import SnapshotFile
-from eventlog.convert.stages import Decide, DecidedBucket, Write, WriteOutcomes, decide, produce
-from eventlog.convert.streams import ReadPiece, StreamResult, read_piece
+from eventlog.convert.snapshot import PlacedTable, SnapshotFile
+from eventlog.convert.tasks import Decide, DecidedBucket, UnitNumbers, decide
 from eventlog.convert.work import guarded
-from eventlog_spark.blobs import NOTES, ROWS, TABLES, Blob, unbundled, unpacked
+from eventlog.convert.writing import Write, WriteOutcomes
+from eventlog_spark.exchange import NOTES, ROWS, TABLES, Blob, unbundled, unpacked
 from eventlog_spark.faults import travelling
-from eventlog_spark.scattering import Noted
 
 HELD_BYTES: Final = 64_000_000
 """Packed rows of a bucket that are held in memory; more go to the disk."""
@@ -41,12 +38,12 @@ _arrow: Final = pa.schema([("content", pa.binary())])
 
 
 class BucketRules(Struct, frozen=True, kw_only=True):
-    """How buckets are decided. `conflicts` are record_ids that stand at several objects."""
+    """How buckets are decided. `conflicts` are files of record_ids that stand at several objects."""
 
     conversion: Conversion
     tables: tuple[SnapshotFile, ...]
     boundaries: tuple[int, ...]
-    conflicts: tuple[int, ...]
+    conflicts: tuple[PartitionFile, ...]
     folder: str
 
 
@@ -54,15 +51,7 @@ class BucketResult(Struct, frozen=True, kw_only=True):
     """What came of one bucket, and the notes that came along to it."""
 
     decided: DecidedBucket
-    noted: tuple[Noted, ...] = ()
-
-
-class Compare(Struct, frozen=True, kw_only=True):
-    """The outcomes in one range, to be looked through for record_ids that have several."""
-
-    name: str
-    ended: tuple[Sheaf, ...]
-    label: int
+    noted: tuple[UnitNumbers, ...] = ()
 
 
 def decided(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -73,40 +62,25 @@ def decided(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
             yield answered(msgspec.json.encode(guarded(bucket.answer, work)))
 
 
-def compared(tasks: Sequence[Compare], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The record_ids that have several outcomes, of the tasks at these places."""
-    yield from done(_contested, tasks, places)
-
-
-def produced(tasks: Sequence[Write | WriteOutcomes], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Writes what the tasks at these places say; how many parts, or outcomes."""
-    yield from done(_produce, tasks, places)
-
-
-def read_pieces(tasks: Sequence[ReadPiece], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Reads the pieces of a captured stream at these places."""
-    yield from done(_read, tasks, places)
-
-
 class _Bucket:
     """Takes in a bucket's blobs, all of them before the first row is decided."""
 
     def __init__(self, work: BucketRules, folder: Path, rows: IO[bytes]) -> None:
         self._work = work
         self._folder = folder
-        self._noted: list[Noted] = []
+        self._noted: list[UnitNumbers] = []
         self._number = 0
         self._rows = rows
-        self._tables: dict[int, Sheaf] = {}
+        self._tables: dict[int, PartitionFile] = {}
 
     def drained(self, batches: Iterator[pa.RecordBatch]) -> bool:
         """Says whether anything came."""
-        writers: dict[int, SheafWriter] = {}
+        writers: dict[int, PartitionWriter] = {}
         with ExitStack() as files:
             for blob in (blob for batch in batches for blob in unbundled(batch)):
                 self._number = blob.bucket
                 if blob.kind == NOTES:
-                    self._noted.append(msgspec.json.decode(blob.content, type=Noted))
+                    self._noted.append(msgspec.json.decode(blob.content, type=UnitNumbers))
                 elif blob.kind == ROWS:
                     self._rows.write(len(blob.content).to_bytes(8, "little"))
                     self._rows.write(blob.content)
@@ -122,18 +96,20 @@ class _Bucket:
             conversion=work.conversion,
             bucket=self._number,
             rows=(),
-            conflicts=(self._conflicts(),) if work.conflicts else (),
+            conflicts=work.conflicts,
             snapshot=tuple(self._placed()),
             boundaries=work.boundaries,
             folder=work.folder,
         )
         return BucketResult(decided=decide(task, self._unpacked()), noted=tuple(self._noted))
 
-    def _take_table(self, blob: Blob, writers: dict[int, SheafWriter], files: ExitStack) -> None:
+    def _take_table(self, blob: Blob, writers: dict[int, PartitionWriter], files: ExitStack) -> None:
         """Keeps rows of the snapshot where the local engine looks for them."""
         for rows in unpacked(blob.content):
             if blob.kind not in writers:
-                writers[blob.kind] = files.enter_context(sheaf(self._folder / f"{blob.kind}.arrow", rows.schema))
+                writers[blob.kind] = files.enter_context(
+                    partition_file(self._folder / f"{blob.kind}.arrow", rows.schema)
+                )
             writers[blob.kind].write(blob.bucket, rows)
 
     def _unpacked(self) -> Iterator[pa.RecordBatch]:
@@ -144,43 +120,28 @@ class _Bucket:
 
     def _placed(self) -> Iterator[PlacedTable]:
         for place, file in enumerate(self._work.tables):
-            yield PlacedTable(table=file.table, child=file.child, sheaf=self._tables.get(TABLES + place))
-
-    def _conflicts(self) -> Sheaf:
-        numbers = self._work.conflicts
-        with sheaf(self._folder / "conflicts.arrow", NUMBERS) as writer:
-            columns = [pa.array(numbers, pa.int64()), pa.nulls(len(numbers), pa.int64())]
-            writer.write(self._number, pa.RecordBatch.from_arrays(columns, schema=NUMBERS))
-        return writer.finished()
+            yield PlacedTable(table=file.table, child=file.child, file=self._tables.get(TABLES + place))
 
 
 def done(
     function: Callable[[Any], Any], tasks: Sequence[Any], places: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """What the function answers of the tasks at these places."""
+    """What the function answers of the tasks at these places, each under a name of its attempt's own."""
     with travelling():
         for batch in places:
             for place in batch.column(0).to_pylist():
-                yield answered(msgspec.json.encode(guarded(function, tasks[place])))
+                task = replace(tasks[place], name=f"{tasks[place].name}-{uuid4().hex}")
+                yield answered(msgspec.json.encode(guarded(partial(_attempt, function), task)))
 
 
-def _contested(task: Compare) -> list[int]:
-    positions = [batch.column(0) for batch in read_label(task.ended, task.label)]
-    counted = pc.value_counts(pa.chunked_array(positions, pa.int64()))
-    several = counted.filter(pc.greater(counted.field("counts"), 1)).field("values")
-    return [number for number in several.to_pylist() if number is not None]
-
-
-def _read(task: ReadPiece) -> StreamResult:
-    return read_piece(replace(task, name=f"{task.name}-{uuid4().hex}"))
-
-
-def _produce(task: Write | WriteOutcomes) -> int:
-    """Writes into a folder of the attempt's own, and moves what is complete to where it is expected."""
+def _attempt(function: Callable[[Any], Any], task: Any) -> Any:
+    """Writes output into a folder of the attempt's own, and moves what is complete to where it is expected."""
+    if not isinstance(task, Write | WriteOutcomes):
+        return function(task)
     staged = Path(task.staged)
-    attempt = staged.with_name(f"{staged.name}-{task.name}-{uuid4().hex}")
+    attempt = staged.with_name(f"{staged.name}-{task.name}")
     attempt.mkdir()
-    count = produce(replace(task, name=f"{task.name}-{attempt.name}", staged=str(attempt)))
+    count = function(replace(task, staged=str(attempt)))
     merge(attempt, staged)
     return count
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
-from eventlog.convert.local import ConversionWatch, Unwatched
+from eventlog.convert.pipeline import ConversionWatch, Unwatched
 from eventlog.convert.work import SharedTally
 
 if TYPE_CHECKING:

@@ -11,11 +11,9 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Final
-from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
-from msgspec.structs import replace
 
 from eventlog.convert.commit import Summary
 from eventlog.convert.inputs import units
@@ -33,14 +31,16 @@ from eventlog.convert.lanes import (
     reserve,
     send_lane,
 )
+from eventlog.convert.partitions import labels_of
 from eventlog.convert.plan import fingerprint
 from eventlog.convert.sending import NOTHING_YET, ONCE_MORE, Sent, our_words, sink_of, something_else
 from eventlog.convert.settings import Conversion, FilesInput, SentMessages
-from eventlog.convert.stages import DecidedBucket, Write, labels_of
-from eventlog.convert.summaries import latest_before
-from eventlog.core.schema import Table
+from eventlog.convert.tasks import DecidedBucket
+from eventlog.convert.work import guarded
+from eventlog.convert.writing import PartTasks, Write, latest_before
 from eventlog.qlik.change_seq import ChangeSeq
-from eventlog_spark.deciding import done
+from eventlog_spark.deciding import answered, done
+from eventlog_spark.faults import travelling
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Collected = Callable[[str, int, Step, int], list[bytes]]
@@ -58,14 +58,12 @@ def order_name(conversion: Conversion) -> str:
     return f"{UNNUMBERED}-{fingerprint(conversion, cut)}"
 
 
-def laid(tasks: Sequence[Lay], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Numbers the stretches at these places and lays them into lanes."""
-    yield from done(_lay, tasks, places)
-
-
 def lanes_sent(tasks: Sequence[SendLane], places: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Sends the lanes at these places."""
-    yield from done(send_lane, tasks, places)
+    """Sends the lanes at these places; every attempt of a lane is the same to the brokers."""
+    with travelling():
+        for batch in places:
+            for place in batch.column(0).to_pylist():
+                yield answered(msgspec.json.encode(guarded(send_lane, tasks[place])))
 
 
 class Sending:
@@ -78,28 +76,22 @@ class Sending:
         self._folder = folder
         self._collected = collected
 
-    def planned(
-        self,
-        summary: Summary,
-        buckets: Sequence[DecidedBucket],
-        stretches: Sequence[Write],
-        tables: dict[int, Table] | None,
-    ) -> LanePlan:
+    def planned(self, summary: Summary, tasks: PartTasks) -> LanePlan:
         """Numbers all changes and takes the numbers; from then on the conversion can be gone on with."""
-        known = dict(enumerate(self._conversion.catalog or ())) if tables is None else tables
+        known = dict(enumerate(self._conversion.catalog or ())) if tasks.tables is None else tasks.tables
         with our_words(NOTHING_YET), closing(sink_of(self._target)) as sink:
             after = sink.last()
-            found = self._laid(stretches, after, summary.changes)
-            last = _last(after, summary.changes, buckets)
+            found = self._laid(list(tasks.each()), after, summary.changes)
+            last = _last(after, summary.changes, tasks.decided)
             places = sorted({place for one in found for place in one.tables})
             reserve(sink, self._target, last, [known[place] for place in places])
         plan = LanePlan(
             after=after,
             last=last,
-            laid=tuple(one.sheaf for one in found),
-            ended=tuple(one.ended for one in buckets),
+            laid=tuple(one.file for one in found),
+            ended=tuple(one.ended for one in tasks.decided),
             summary=summary,
-            tables=tables,
+            tables=tasks.tables,
         )
         keep_plan(self._folder, plan)
         return plan
@@ -128,14 +120,8 @@ class Sending:
         tasks = [
             Lay(name=f"laid-{one.name}", stretch=one, after=after, lanes=lanes, folder=one.folder) for one in stretches
         ]
-        answers = self._collected("numbering", len(tasks), partial(laid, tasks), changes)
+        answers = self._collected("numbering", len(tasks), partial(done, lay, tasks), changes)
         return [msgspec.json.decode(answer, type=LaidStretch) for answer in answers]
-
-
-def _lay(task: Lay) -> LaidStretch:
-    """Writes under a name of the attempt's own."""
-    name = f"{task.name}-{uuid4().hex}"
-    return lay(replace(task, name=name, stretch=replace(task.stretch, name=name)))
 
 
 def _last(after: str, changes: int, buckets: Sequence[DecidedBucket]) -> str:

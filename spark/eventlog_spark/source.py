@@ -10,16 +10,23 @@ reads), and for streams `rows` (of one batch at most), `start` (a record_id to b
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.datasource import DataSource
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from eventlog.sql.names import STANDARD
+from eventlog_spark.faults import travelling
+from eventlog_spark.log import BulkLog, NumberRange, batches, stretches
 from eventlog_spark.options import read_options
+from eventlog_spark.snapshot import hold
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.datasource import DataSourceStreamReader
     from pyspark.sql.types import StructType
+
+    from eventlog_spark.options import LogOptions
 
 SCHEMA: Final = ", ".join(
     f"{name} {'bigint' if name in ('record_id', 'event_type') else 'string'}" for name in STANDARD
@@ -38,11 +45,38 @@ class EventLogSource(DataSource):
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from eventlog_spark.reader import LogReader
-
         return LogReader(read_options(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark calls it so
         from eventlog_spark.stream import LogStream
 
         return LogStream(read_options(self.options))
+
+
+class LogReader(DataSourceReader):
+    """The data source at rest."""
+
+    def __init__(self, options: LogOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        with travelling():
+            return [InputPartition(stretch) for stretch in planned(self._options)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with travelling():
+            stretch: NumberRange = partition.value
+            yield from batches(BulkLog(self._options), stretch)
+
+
+def planned(options: LogOptions) -> list[NumberRange]:
+    """The stretches to read; an empty log has one without rows, because Spark takes no empty list."""
+    log = BulkLog(options)
+    snapshot = options.snapshot
+    if snapshot is None and log.copies:
+        snapshot = hold(log.engine, options.patience)
+    with log.connection(snapshot) as connection:
+        ((first, last),) = log.rows(connection, "extent")
+    if first is None:
+        return [NumberRange(first=1, last=0, snapshot=snapshot)]
+    return stretches(int(first), int(last), options.partitions, snapshot)

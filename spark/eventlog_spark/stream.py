@@ -11,10 +11,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from eventlog.core.errors import ConfigError
 from eventlog.sql.queries import offers
-from eventlog_spark.bulk import BulkLog, stretches
 from eventlog_spark.faults import travelling
 from eventlog_spark.gaps import GapLook, Offset, Step, advanced, left_out, read_offset, steps
-from eventlog_spark.reading import batches
+from eventlog_spark.log import BulkLog, batches, stretches
 
 if TYPE_CHECKING:
     from eventlog_spark.options import LogOptions

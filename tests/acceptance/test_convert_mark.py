@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eventlog.convert.unmarked import MARKING, UNMARKED
+from eventlog.convert.commit import MARKING, UNMARKED
 from tests.acceptance.command import eventlog, ok
 from tests.acceptance.test_convert_command import HERE, database, run, statuses
 from tests.support.converting import files_of

@@ -114,7 +114,7 @@ def test_a_hot_object_with_doubles_ends_as_a_small_one(tmp_path: Path, monkeypat
     rows = [log_row(number // 2, new_value=str(number // 4)) for number in range(400)] + [log_row("x")]
     file = write_csv(tmp_path / "a.csv", rows)
     first = converted(file, tmp_path / "whole", catalog=CATALOG)
-    monkeypatch.setattr("eventlog.convert.chunks.CHUNK_ROWS", 10)
+    monkeypatch.setattr("eventlog.convert.step.CHUNK_ROWS", 10)
     assert converted(file, tmp_path / "pieces", catalog=CATALOG) == first
     assert (first.duplicates, first.bad, first.changes) == (200, 1, 200)
     assert files_of(tmp_path / "pieces") == files_of(tmp_path / "whole")

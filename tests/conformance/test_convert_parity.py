@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.convert import chunks, plan, scatter, sorting
+from eventlog.convert import partitions, plan, step
 from eventlog.core.model import Event, Row, RowId
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
@@ -42,10 +42,11 @@ options = st.builds(Options, user=st.sampled_from([None, "idm"]), allow_loopback
 def _small_steps() -> Iterator[None]:
     """A few rows are many: several buckets and ranges, runs on the disk, and objects that are too large for a chunk."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunks, "CHUNK_ROWS", 3)
-        patch.setattr(sorting, "RUN_ROWS", 4)
-        patch.setattr(sorting, "HEAD_ROWS", 2)
-        patch.setattr(scatter, "GATHERED_ROWS", 2)
+        patch.setattr(step, "CHUNK_ROWS", 3)
+        patch.setattr(partitions, "RUN_ROWS", 4)
+        patch.setattr(partitions, "HEAD_ROWS", 2)
+        patch.setattr(partitions, "MERGED_BYTES", 1)
+        patch.setattr(partitions, "GATHERED_ROWS", 2)
         patch.setattr(plan, "BUCKET_ROWS", 4)
         patch.setattr(plan, "RANGE_ROWS", 4)
         patch.setattr(plan, "SPAN_EVENTS", 2)

@@ -19,15 +19,15 @@ def test_another_process_reads_the_files_for_their_tables(tmp_path: Path) -> Non
     assert [column.name for column in table.columns] == ["idu", "fname", "lname"]
 
 
-@pytest.mark.parametrize("frugal", ["", "be_frugal()"])
+@pytest.mark.parametrize("frugal", ["", "save_memory()"])
 def test_a_frugal_process_converts_without_pandas(tmp_path: Path, frugal: str) -> None:
     source = write_parquet(tmp_path / "a.parquet", [log_row(1)])
     script = (
-        f"from eventlog.convert.frugal import be_frugal\n{frugal}\n"
+        f"from eventlog.convert.work import save_memory\n{frugal}\n"
         "from pathlib import Path\nimport sys\nfrom eventlog.convert.settings import Conversion, FilesInput\n"
         "from eventlog.convert.local import convert\n"
         f"ordered = Conversion(input=FilesInput(places=({str(source)!r},)), destination=Path({str(tmp_path / 'out')!r}))\n"
-        "print(convert(ordered, jobs=1).changes, 'pandas' in sys.modules and bool(be_frugal))\n"
+        "print(convert(ordered, jobs=1).changes, 'pandas' in sys.modules and bool(save_memory))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     changes, loaded = done.stdout.split()

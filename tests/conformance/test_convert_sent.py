@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.convert import plan, rowform
+from eventlog.convert import plan, to_change_tables
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SentMessages, SentTables, StreamInput
@@ -40,7 +40,7 @@ PLAIN = MessageSettings(topic="{table}", batch_size=5, tombstones=True)
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "BUCKET_ROWS", 4)
     monkeypatch.setattr(plan, "RANGE_ROWS", 4)
-    monkeypatch.setattr(rowform, "DOCUMENT_ROWS", 5)
+    monkeypatch.setattr(to_change_tables, "DOCUMENT_ROWS", 5)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import fastavro
 import pytest
 from pyarrow import parquet
 
-from eventlog.convert import local, streams
+from eventlog.convert import pipeline, streams
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
@@ -208,7 +208,7 @@ def test_who_resumes_reads_a_file_anew_that_was_written_meanwhile(
         raise SinkError("The disk is full.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(local, "produce", fails)
+        patch.setattr(pipeline, "produce", fails)
         with pytest.raises(SinkError):
             convert(ordered, jobs=1)
     former = stream.stat().st_mtime_ns

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eventlog.convert import plan
-from eventlog.convert.chosen import form_of
+from eventlog.convert.forms import form_of
 from eventlog.convert.forms import outcomes_of as refusals_of
 from eventlog.convert.settings import Conversion, FilesInput, TableFiles
 from eventlog.core.model import Op

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.convert import commit, local
+from eventlog.convert import commit, local, pipeline
 from eventlog.convert.commit import WORK
 from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.core.errors import MachineError, SinkError, UsageError
@@ -113,7 +113,7 @@ def test_who_resumes_does_not_do_again_what_is_done(
         raise AssertionError("this was done before")
 
     with monkeypatch.context() as patch:
-        patch.setattr(local, "produce", fails)
+        patch.setattr(pipeline, "produce", fails)
         with pytest.raises(SinkError):
             local.convert(ordered, jobs=1)
     with monkeypatch.context() as patch:

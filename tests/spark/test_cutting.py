@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.convert.inputs import Unit
-from eventlog_spark.blobs import ROWS, Bundle, unbundled, unpacked
-from eventlog_spark.cutting import Cut, RowSpan, boundaries, cut
-from eventlog_spark.sampling import sampled
+from eventlog_spark.cutting import Cut, RowSpan, boundaries, cut, sampled
+from eventlog_spark.exchange import ROWS, Bundle, unbundled, unpacked
 from tests.spark.inputs import Row, order, write_rows
 
 spans = st.builds(

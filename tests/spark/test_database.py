@@ -12,10 +12,10 @@ from eventlog.cli.main import exit_code
 from eventlog.convert import local
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput
 from eventlog.sql.reflect import reflect
-from eventlog_spark.bulk import NumberRange
 from eventlog_spark.convert import convert
 from eventlog_spark.cutting import cut
-from eventlog_spark.scattering import WholeLog
+from eventlog_spark.exchange import WholeLog
+from eventlog_spark.log import NumberRange
 from tests.conformance.event_logs import LogTable, installed
 from tests.spark.inputs import output
 

@@ -13,11 +13,10 @@ from sqlalchemy import Engine, text
 
 from eventlog.core.errors import ConfigError, DataError, InstallError, SourceError
 from eventlog.sql.names import STANDARD
-from eventlog_spark.bulk import BulkLog, NumberRange, stretches
+from eventlog_spark.log import ROWS, BulkLog, NumberRange, batches, stretches
 from eventlog_spark.options import LogOptions, read_options
-from eventlog_spark.reader import planned
-from eventlog_spark.reading import ROWS, batches
 from eventlog_spark.snapshot import hold
+from eventlog_spark.source import planned
 from tests.conformance.event_logs import LogTable, installed
 
 EVERYTHING = NumberRange(first=1, last=10**9)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eventlog.convert import inputs
-from eventlog.convert.columns import ROWS
 from eventlog.convert.inputs import input_files, units
-from eventlog.convert.readfiles import read
+from eventlog.convert.reading import read
+from eventlog.convert.rows import ROWS
 from eventlog.convert.settings import FilesInput
 from eventlog.core.errors import DataError, UsageError
 from eventlog.sql.names import NEW_ORDER, STANDARD
@@ -88,8 +88,7 @@ def test_csv_tells_null_from_empty_and_reads_quotes(
 
 @pytest.mark.parametrize("block", [1, 50, 1 << 20])
 def test_records_may_lie_across_blocks(tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.convert.csvtext.BLOCK_BYTES", block)
-    monkeypatch.setattr("eventlog.convert.jsonlines.BLOCK_BYTES", block)
+    monkeypatch.setattr("eventlog.convert.lines.BLOCK_BYTES", block)
     rows = [log_row(number, new_value=f'é "{number}"\n,', old_value="x" * number) for number in range(40)]
     assert without_problem(rows_of(write_csv(tmp_path / "a.csv", rows))) == rows
     assert without_problem(rows_of(write_lines(tmp_path / "b.jsonl", rows))) == rows

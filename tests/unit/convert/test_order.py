@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.cli.watching import told
-from eventlog.convert import parts, sorting
-from eventlog.convert.columns import OUTCOMES, RENDERED, ROWS
-from eventlog.convert.conflicts import conflicting
+from eventlog.convert import partitions, writing
+from eventlog.convert.forms import Parts
 from eventlog.convert.inputs import Unit
-from eventlog.convert.order import by_range, ranges, sample
-from eventlog.convert.parts import write_outcomes, write_parts
-from eventlog.convert.place import Placing, bucket_of, object_number
-from eventlog.convert.plan import bucket_count, part_spans
-from eventlog.convert.sorting import BY_OBJECT, OUTCOME_ORDER, in_order
+from eventlog.convert.partitions import BY_OBJECT, OUTCOME_ORDER, by_range, in_order, partition_file, ranges, sample
+from eventlog.convert.plan import bucket_count, part_spans, range_count
+from eventlog.convert.rows import OUTCOMES, ROWS, Placing, bucket_of, object_number
+from eventlog.convert.tasks import Compare, contested
+from eventlog.convert.to_xds import TextForm
+from eventlog.convert.writing import write_outcomes
 from eventlog.core.errors import DataError
 from eventlog.core.model import Event, RowId
 from eventlog.core.rules.identity import Identities
@@ -60,19 +60,43 @@ def test_an_object_has_its_number_for_ever() -> None:
     assert bucket_of(pa.array([877279564576353862, -1, 0]), 16).to_pylist() == [6, 15, 0]
 
 
-@given(st.lists(st.tuples(numbers, st.none() | numbers), max_size=40), st.integers(1, 6), st.integers(1, 4))
+@given(
+    st.lists(st.tuples(numbers, st.none() | numbers), max_size=40),
+    st.integers(1, 6),
+    st.integers(1, 4),
+    st.sampled_from([1, 1 << 20]),
+)
 def test_sorting_on_the_disk_is_sorting(
-    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[int, int | None]], run: int, head: int
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[int, int | None]], run: int, head: int, merged: int
 ) -> None:
     schema = pa.schema([("object", pa.int64()), ("record_id", pa.int64())])
     batches = _cut(pa.Table.from_pylist([dict(zip(schema.names, pair, strict=True)) for pair in pairs], schema=schema))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorting, "RUN_ROWS", run)
-        patch.setattr(sorting, "HEAD_ROWS", head)
-        spill = tmp_path_factory.getbasetemp() / "spill"
+        patch.setattr(partitions, "RUN_ROWS", run)
+        patch.setattr(partitions, "HEAD_ROWS", head)
+        patch.setattr(partitions, "MERGED_BYTES", merged)
+        spill = tmp_path_factory.mktemp("sorted") / "spill"
         found = [tuple(row.values()) for batch in in_order(batches, BY_OBJECT, spill) for row in batch.to_pylist()]
     assert found == sorted(pairs, key=lambda pair: (pair[0], pair[1] is None, pair[1] or 0))
-    assert not spill.exists()
+    assert not list(spill.parent.iterdir())
+
+
+def test_rows_of_a_megabyte_are_sorted_in_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "RUN_BYTES", 2_000_000)
+    monkeypatch.setattr(partitions, "MERGED_BYTES", 4_000_000)
+    names = ("object", "record_id", "value")
+    rows = (
+        pa.RecordBatch.from_arrays(
+            [pa.array([number * 7 % 60]), pa.array([number]), pa.array(["x" * 1_000_000])], names
+        )
+        for number in range(60)
+    )
+    before, most, found = pa.total_allocated_bytes(), 0, []
+    for batch in in_order(rows, BY_OBJECT, tmp_path / "spill"):
+        most = max(most, pa.total_allocated_bytes() - before)
+        found += batch.column("object").to_pylist()
+    assert found == list(range(60))
+    assert most < 20_000_000
 
 
 @given(st.lists(st.tuples(st.none() | st.integers(0, 3), st.none() | st.sampled_from("ab")), max_size=20))
@@ -105,14 +129,18 @@ def test_ranges_part_all_positions_and_keep_their_order(positions: list[int], co
         assert all(number < boundaries[label] for number in part if label < len(boundaries))
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=30))
-def test_numbers_at_several_objects_are_found(pairs: list[tuple[int, int]]) -> None:
-    names = ("record_id", "object")
-    schema = pa.schema([(name, pa.int64()) for name in names])
-    table = pa.Table.from_pylist([dict(zip(names, pair, strict=True)) for pair in pairs], schema=schema)
-    found = {tuple(row.values()) for row in conflicting(table).to_pylist()}
-    objects = {number: {other for same, other in pairs if same == number} for number, _ in pairs}
-    assert found == {pair for pair in pairs if len(objects[pair[0]]) > 1}
+@given(st.lists(st.none() | st.integers(0, 5), max_size=30))
+def test_numbers_that_have_several_outcomes_are_found(
+    tmp_path_factory: pytest.TempPathFactory, positions: list[int | None]
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    rows = [{"position": number, "status": "S", "reason": "x", "note": None} for number in positions]
+    with partition_file(folder / "ended.arrow", OUTCOMES) as writer:
+        for batch in _cut(pa.Table.from_pylist(rows, schema=OUTCOMES)):
+            writer.write(7, batch)
+    file = contested(Compare(name="compare", ended=(writer.finished(),), label=7, folder=str(folder)))
+    found = [number for batch in file.read() for number in batch.column(0).to_pylist()]
+    assert found == sorted({number for number in positions if number is not None and positions.count(number) > 1})
 
 
 @given(st.dictionaries(st.integers(0, 5), st.integers(1, 9), max_size=4), st.integers(1, 5))
@@ -131,8 +159,10 @@ def test_parts_hold_their_events_however_the_texts_come(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], part_events: int, size: int
 ) -> None:
     folder = tmp_path_factory.mktemp("parts")
-    whole = pa.array(["before", *texts], pa.large_string()).slice(1)
-    written = write_parts(folder, _pieces(whole, size), first_part=2, part_events=part_events, form=XdsFormat())
+    rows = [{"position": number, "text": text} for number, text in enumerate(["before", *texts])]
+    whole = pa.RecordBatch.from_pylist(rows, schema=TextForm.schema).slice(1)
+    parts = Parts(first=2 * part_events, part_events=part_events)
+    written = TextForm(XdsFormat()).write(folder, _pieces(whole, size), parts)
     opening, closing = XdsFormat().wrapping()
     runs = [texts[start : start + part_events] for start in range(0, len(texts), part_events)]
     found = {file.name: file.read_bytes().decode() for file in folder.iterdir()}
@@ -140,13 +170,13 @@ def test_parts_hold_their_events_however_the_texts_come(
     assert written == len(runs)
 
 
-def _pieces(texts: pa.Array, size: int) -> Iterator[pa.Array]:
-    for start in range(0, len(texts), size):
-        yield texts.slice(start, size)
+def _pieces(rows: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(rows), size):
+        yield rows.slice(start, size)
 
 
 def test_the_outcomes_have_the_same_bytes_however_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "GROUP_ROWS", 10)
+    monkeypatch.setattr(writing, "GROUP_ROWS", 10)
     rows = [{"position": n, "status": "S", "reason": "published", "note": None if n % 3 else "x"} for n in range(37)]
     table = pa.Table.from_pylist(rows, schema=OUTCOMES)
     written = []
@@ -154,7 +184,6 @@ def test_the_outcomes_have_the_same_bytes_however_they_come(tmp_path: Path, monk
         assert write_outcomes(tmp_path / f"{size}", table.to_batches(max_chunksize=size)) == 37
         written.append((tmp_path / f"{size}").read_bytes())
     assert written[0] == written[1] == written[2]
-    assert RENDERED.names == ["position", "text"]
 
 
 def test_small_inputs_have_one_bucket_and_none_has_too_many() -> None:
@@ -162,6 +191,8 @@ def test_small_inputs_have_one_bucket_and_none_has_too_many() -> None:
         return bucket_count([Unit(path="x", kind="parquet", rows=number, size=size) for number in rows])
 
     assert [count(10), count(1_000_000), count(None, size=300), count(10**10)] == [1, 16, 1, 256]
+    assert count(10, size=10**9) == 64, "few rows that are long"
+    assert (range_count(10), range_count(10, 10**9)) == (1, 51)
 
 
 @pytest.mark.parametrize(

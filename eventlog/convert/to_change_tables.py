@@ -9,8 +9,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from eventlog.convert.commit import cannot_write
 from eventlog.convert.forms import COVERS, STAMP, Parts, Rendering, covered, in_parts, table_numbers
-from eventlog.convert.parts import cannot_write
 from eventlog.convert.settings import SentTables, TableFiles
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Refusal

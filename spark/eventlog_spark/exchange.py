@@ -1,4 +1,9 @@
-"""The first step on Spark: pieces of the input are read and their rows sent to the buckets of their objects."""
+"""The first step on Spark: pieces of the input are read, and their rows go through the shuffle to the bucket of their objects.
+
+What passes through Spark's shuffle are record batches packed whole, so that Spark moves hundreds of rows as one. Spark
+turns each row that comes from Python into one of its own and back; for rows of a log that alone costs more than the
+rules do (decision 26 has the figures). A blob has the number of its bucket, which says where it goes, and its kind.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +14,102 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from eventlog.convert.columns import OBJECT
-from eventlog.convert.columns import ROWS as ROWS_SCHEMA
 from eventlog.convert.inputs import Unit
-from eventlog.convert.place import Placing, bucket_of
-from eventlog.convert.readfiles import read
-from eventlog.convert.readlog import read_log, without_held
-from eventlog.convert.scatter import UnitNumbers, gathered, write_by
+from eventlog.convert.partitions import PACKED, gathered, write_by
+from eventlog.convert.reading import read, read_log, without_held
+from eventlog.convert.rows import OBJECT, Placing, bucket_of, shaped
+from eventlog.convert.rows import ROWS as ROWS_SCHEMA
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
-from eventlog.convert.shape import shaped
 from eventlog.convert.snapshot import SnapshotFile, placed_rows
-from eventlog_spark.blobs import NOTES, ROWS, TABLES, Blob, Bundle
-from eventlog_spark.bulk import NumberRange
+from eventlog.convert.tasks import UnitNumbers
 from eventlog_spark.faults import travelling
+from eventlog_spark.log import NumberRange
 from eventlog_spark.options import LogOptions
 
 if TYPE_CHECKING:
-    from eventlog.convert.sheaf import SheafWriter
+    from eventlog.convert.partitions import PartitionWriter
+
+ROWS: Final = 0
+"""Rows of the log, with the numbers of their objects."""
+
+NOTES: Final = 1
+"""What was noted about the rows of a unit, in JSON."""
+
+TABLES: Final = 2
+"""Rows of the first table of a snapshot; the next table's number is one higher."""
+
+SCHEMA: Final = "bucket int, kind int, content binary"
+_arrow: Final = pa.schema([("bucket", pa.int32()), ("kind", pa.int32()), ("content", pa.binary())])
+FULL_BYTES: Final = 16_000_000
+"""Bytes that go to Spark together."""
+
+
+class Blob(Struct, frozen=True, kw_only=True):
+    """Something on its way to a bucket."""
+
+    bucket: int
+    kind: int
+    content: bytes
+
+
+class Bundle:
+    """Collects blobs for Spark. It is written to like a file, where a label is a bucket."""
+
+    def __init__(self, kind: int) -> None:
+        self._kind = kind
+        self._blobs: list[Blob] = []
+        self._size = 0
+
+    def write(self, label: int, batch: pa.RecordBatch) -> None:
+        """Adds rows for a bucket."""
+        self.add(Blob(bucket=label, kind=self._kind, content=packed(batch)))
+
+    def add(self, blob: Blob) -> None:
+        """Adds a blob."""
+        self._blobs.append(blob)
+        self._size += len(blob.content)
+
+    def full(self) -> Iterator[pa.RecordBatch]:
+        """What has come together, when it is worth a way of its own."""
+        if self._size >= FULL_BYTES:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """What has come together."""
+        if self._blobs:
+            yield bundled(self._blobs)
+        self._blobs, self._size = [], 0
+
+
+def bundled(blobs: list[Blob]) -> pa.RecordBatch:
+    """Blobs as Spark takes them."""
+    columns = [
+        pa.array([blob.bucket for blob in blobs], pa.int32()),
+        pa.array([blob.kind for blob in blobs], pa.int32()),
+        pa.array([blob.content for blob in blobs], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_arrow)
+
+
+def unbundled(batch: pa.RecordBatch) -> Iterator[Blob]:
+    """The blobs in a batch of Spark's."""
+    for place in range(len(batch)):
+        bucket, kind, content = (batch.column(name)[place].as_py() for name in _arrow.names)
+        yield Blob(bucket=bucket, kind=kind, content=content)
+
+
+def packed(batch: pa.RecordBatch) -> bytes:
+    """The rows as bytes, compressed."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=PACKED) as writer:
+        writer.write_batch(batch)
+    return bytes(memoryview(sink.getvalue()))
+
+
+def unpacked(content: bytes) -> Iterator[pa.RecordBatch]:
+    """The rows that were packed."""
+    with pa.ipc.open_stream(pa.py_buffer(content)) as reader:
+        yield from reader
 
 
 GATHERED_ROWS: Final = 250_000
@@ -38,15 +122,6 @@ class WholeLog(Struct, frozen=True, kw_only=True):
 
 
 Piece = Unit | NumberRange | WholeLog | SnapshotFile
-
-
-class Noted(Struct, frozen=True, kw_only=True):
-    """What was noted about a piece: how many rows, and whether a record_id can stand in it twice."""
-
-    rows: int
-    ascending: bool
-    lowest: int | None = None
-    highest: int | None = None
 
 
 class Scattering(Struct, frozen=True, kw_only=True):
@@ -85,8 +160,8 @@ def _rows(work: Scattering, piece: Unit | NumberRange | WholeLog) -> Iterator[pa
         numbers.take(placed.column("record_id"))
         _write(bundle, placed, work.buckets)
         yield from bundle.full()
-    noted = Noted(rows=numbers.rows, ascending=numbers.ascending, lowest=numbers.lowest, highest=numbers.highest)
-    bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(noted)))
+    numbers.sampled = []  # ranges are known already
+    bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(numbers)))
     yield from bundle.rest()
 
 
@@ -122,8 +197,7 @@ def log_options(source: LogInput) -> LogOptions:
 
 
 def _copied(source: LogInput, stretch: NumberRange, held: frozenset[int]) -> Iterator[pa.RecordBatch]:
-    from eventlog_spark.bulk import BulkLog
-    from eventlog_spark.reading import TEXTS, batches
+    from eventlog_spark.log import TEXTS, BulkLog, batches
 
     for batch in batches(BulkLog(log_options(source)), stretch, TEXTS):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -131,4 +205,4 @@ def _copied(source: LogInput, stretch: NumberRange, held: frozenset[int]) -> Ite
 
 
 def _write(bundle: Bundle, rows: pa.RecordBatch, buckets: int) -> None:
-    write_by(cast("SheafWriter", bundle), rows, bucket_of(rows.column(OBJECT), buckets))
+    write_by(cast("PartitionWriter", bundle), rows, bucket_of(rows.column(OBJECT), buckets))

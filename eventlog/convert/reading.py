@@ -1,23 +1,70 @@
-"""Reads an event log table into batches of rows: one statement, hence one moment, and never more than a batch at once."""
+"""Reads files and log tables into record batches of rows (ROWS); what cannot be a number becomes the row's problem."""
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import parquet
 
-from eventlog.convert.columns import NUMBERS
-from eventlog.convert.jsonlines import column_of
+from eventlog.convert.inputs import BUFFER_BYTES, Unit, damaged, opened
+from eventlog.convert.lines import column_of, csv_columns, line_columns
+from eventlog.convert.partitions import BATCH_ROWS
+from eventlog.convert.rows import NUMBERS, places_of, shaped
 from eventlog.convert.settings import LogInput
-from eventlog.convert.shape import shaped
+from eventlog.core.errors import SourceError
 from eventlog.sql.names import STANDARD, read_log_name
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from eventlog.sql.names import LogNames
+
+BATCH_BYTES: Final = 8_000_000
+
+
+def read(unit: Unit, statuses: str = "") -> Iterator[pa.RecordBatch]:
+    """The rows (ROWS) of a unit; DataError names the file and the place that is damaged."""
+    try:
+        columns = _parquet(unit) if unit.kind == "parquet" else _text(unit)
+        for found in columns:
+            yield shaped(found, statuses)
+    except (pa.ArrowInvalid, EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
+        raise damaged(unit.path, error) from error
+    except FileNotFoundError as error:
+        hint = "Somebody took it away meanwhile; begin again with what is there."
+        raise SourceError(f"{unit.path} is gone.", hint=hint, may_pass=False) from error
+    except OSError as error:  # Arrow tells damaged pages and what a disk refuses alike
+        raise damaged(unit.path, error) from error
+
+
+def _parquet(unit: Unit) -> Iterator[dict[str, pa.Array]]:
+    with parquet.ParquetFile(unit.path, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
+        names = file.schema_arrow.names
+        places = places_of(names, unit.path)
+        wanted = {name: names[place] for name, place in places.items()}
+        groups = list(range(unit.start, unit.end or 0))
+        rows = _batch_rows(file, groups)
+        for batch in file.iter_batches(rows, row_groups=groups, columns=list(wanted.values()), use_threads=False):
+            yield {name: batch.column(found) for name, found in wanted.items()}
+
+
+def _batch_rows(file: Any, groups: list[int]) -> int:
+    """Fewer rows at once where they are long."""
+    described = [file.metadata.row_group(group) for group in groups]
+    rows = sum(group.num_rows for group in described) or 1
+    each = sum(group.total_byte_size for group in described) / rows
+    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(each, 1))))
+
+
+def _text(unit: Unit) -> Iterator[dict[str, pa.Array]]:
+    with opened(unit) as file:
+        yield from csv_columns(file, unit.path) if unit.kind == "csv" else line_columns(file, unit)
+
 
 FETCHED_ROWS: Final = 10_000
 EVERYTHING: Final = {"first": str(-(2**63)), "last": str(2**63 - 1)}

@@ -1,0 +1,313 @@
+"""Partitions on the local disk: files of labelled record batches, ranges of positions, and sorting in bounded memory.
+
+Rows are sorted in memory when they fit, else in runs on the disk that are merged. DuckDB was tried in its place
+(decision 26): it takes more time and memory, and gives up on rows that are long.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, count
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from eventlog.convert.rows import integers, one_batch
+
+PACKED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
+"""For what goes to other machines."""
+
+PLAIN: Final = pa.ipc.IpcWriteOptions()
+"""For what is read again soon and here: to pack and to unpack it costs nearly a tenth of a conversion."""
+
+BATCH_ROWS: Final = 16_384
+"""Rows that pass from one step to the next together."""
+
+GATHERED_ROWS: Final = 32_768
+GATHERED_BYTES: Final = 8_000_000
+"""Rows are written together, so that a label gets some hundreds of them at a time."""
+
+BY_OBJECT: Final = ("object", "record_id")
+BY_POSITION: Final = ("position",)
+BY_PLACE: Final = ("place",)
+"""Of a stream's outcomes, whose positions are texts."""
+
+OUTCOME_ORDER: Final = ("position", "note", "status", "reason")
+"""Rows without a position, and those that share one, come in the order of their notes."""
+
+RUN_ROWS: Final = 150_000
+RUN_BYTES: Final = 20_000_000
+"""What is sorted in memory at once."""
+
+GIVEN_ROWS: Final = 4_096
+"""Rows that are handed on together."""
+
+HEAD_ROWS: Final = 2_048
+HEAD_BYTES: Final = 400_000
+"""Rows of a run that are in memory while runs are merged."""
+
+MERGED_BYTES: Final = 40_000_000
+"""What the heads of all runs may take; where rows are so long that they would take more, runs are merged in groups."""
+
+SAMPLED_CHANGES: Final = 1_000
+"""Of so many rows one is looked at to find the ranges."""
+
+
+class PartitionFile(Struct, frozen=True, kw_only=True):
+    """A finished file: which label each of its batches has, and how many rows.
+
+    Batch number n stands between the places n and n + 1 of the file. They are kept here, because a file that describes
+    itself is described to its reader each time that it is opened, as often as there are labels.
+    """
+
+    path: str
+    labels: tuple[int, ...]
+    rows: tuple[int, ...]
+    places: tuple[int, ...] = ()
+
+    @property
+    def longest(self) -> int:
+        """The bytes of the largest batch."""
+        return max((end - start for start, end in zip(self.places, self.places[1:], strict=False)), default=0)
+
+    def counted(self) -> dict[int, int]:
+        """Rows by label."""
+        found: dict[int, int] = {}
+        for label, rows in zip(self.labels, self.rows, strict=True):
+            found[label] = found.get(label, 0) + rows
+        return found
+
+    def read(self, label: int | None = None, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The batches with this label, or all of them."""
+        wanted = [number for number, found in enumerate(self.labels) if label is None or found == label]
+        if not wanted:
+            return
+        with pa.OSFile(self.path, "rb") as file:
+            schema = pa.ipc.read_schema(file)
+            for number in wanted:
+                file.seek(self.places[number])
+                message = file.read_buffer(self.places[number + 1] - self.places[number])
+                batch = pa.ipc.read_record_batch(message, schema)
+                yield batch if columns is None else batch.select(columns)
+
+
+class PartitionWriter:
+    """A file in the making."""
+
+    def __init__(self, path: Path, file: Any, writer: Any, start: int) -> None:
+        self._path = path
+        self._file = file
+        self._writer = writer
+        self._labels: list[int] = []
+        self._rows: list[int] = []
+        self._places = [start]
+
+    def write(self, label: int, batch: pa.RecordBatch) -> None:
+        """Adds rows under a label."""
+        self._writer.write_batch(batch)
+        self._labels.append(label)
+        self._rows.append(len(batch))
+        self._places.append(self._file.tell())
+
+    def finished(self) -> PartitionFile:
+        """What was written."""
+        return PartitionFile(
+            path=str(self._path), labels=tuple(self._labels), rows=tuple(self._rows), places=tuple(self._places)
+        )
+
+
+@contextmanager
+def partition_file(path: Path, schema: pa.Schema) -> Iterator[PartitionWriter]:
+    """A new file, to be read when the block is left."""
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema, options=PLAIN) as writer:
+        yield PartitionWriter(path, file, writer, start=schema.serialize().size)
+
+
+def read_label(files: Sequence[PartitionFile], label: int) -> Iterator[pa.RecordBatch]:
+    """The batches with a label in all of the files."""
+    for one in files:
+        yield from one.read(label)
+
+
+def labels_of(files: Iterable[PartitionFile]) -> list[int]:
+    """The labels that any of the files has, in their order."""
+    return sorted({label for file in files for label in file.labels})
+
+
+def gathered(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, *, most_rows: int | None = None, most_bytes: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows in larger batches, each of so many rows or bytes or a few more."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    most_rows, most_bytes = most_rows or GATHERED_ROWS, most_bytes or GATHERED_BYTES
+    for batch in batches:
+        held.append(batch)
+        rows, size = rows + len(batch), size + batch.nbytes
+        if rows >= most_rows or size >= most_bytes:
+            yield one_batch(held, schema)
+            held, rows, size = [], 0, 0
+    if rows:
+        yield one_batch(held, schema)
+
+
+def write_by(writer: PartitionWriter, rows: pa.RecordBatch, labels: pa.Array) -> None:
+    """Writes the rows under their labels."""
+    order = pc.array_sort_indices(labels)
+    ordered, labelled = rows.take(order), integers(labels.take(order))
+    start = 0
+    while start < len(ordered):
+        end = bisect_right(labelled, labelled[start], start)
+        writer.write(labelled[start], ordered.slice(start, end - start))
+        start = end
+
+
+def sample(positions: pa.Array) -> list[int]:
+    """A few of the positions of a batch, which stand for all of them."""
+    known = positions.drop_null()
+    # Older pyarrow asks for NumPy where known[::n] stands.
+    some = range(0, len(known), max(1, min(SAMPLED_CHANGES, len(known))))
+    return [value.as_py() for value in known.take(pa.array(some, pa.int64()))]
+
+
+def ranges(sampled: Iterable[int], count: int) -> tuple[int, ...]:
+    """The boundaries of up to `count` ranges with about as many rows each: range k holds what is below boundary k.
+
+    Positions at or above the last boundary are in the range after it. What is written does not depend on boundaries.
+    """
+    ordered = sorted(sampled)
+    wanted = {ordered[len(ordered) * place // count] for place in range(1, count)} if ordered else set[int]()
+    return tuple(sorted(wanted - set(ordered[:1])))
+
+
+def by_range(batch: pa.RecordBatch, boundaries: Sequence[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The batch sorted by its first column, a position without NULLs, and cut into the ranges that it has rows in."""
+    ordered = batch.take(pc.sort_indices(batch.column(0)))
+    positions = integers(ordered.column(0))
+    start = 0
+    for number, boundary in enumerate(boundaries):
+        end = bisect_left(positions, boundary, start)
+        if end > start:
+            yield number, ordered.slice(start, end - start)
+        start = end
+    if start < len(ordered):
+        yield len(boundaries), ordered.slice(start)
+
+
+def in_order(batches: Iterable[pa.RecordBatch], keys: Sequence[str], spill: Path) -> Iterator[pa.RecordBatch]:
+    """The rows in the order of the keys, NULLs last; `spill` is a file that is written when they do not fit."""
+    source = iter(batches)
+    run = _run(source)
+    if not run:
+        return
+    following = next(source, None)
+    if following is None:
+        ordered = sorted_batch(run, keys)
+        for start in range(0, len(ordered), GIVEN_ROWS):
+            yield ordered.slice(start, GIVEN_ROWS)
+        return
+    runs = _write_runs(run, chain([following], source), keys, spill)
+    runs = _fewer_runs(runs, keys, spill)
+    yield from _merged([runs.read(label) for label in labels_of([runs])], keys)
+    Path(runs.path).unlink()
+
+
+def sorted_batch(batches: list[pa.RecordBatch], keys: Sequence[str]) -> pa.RecordBatch:
+    """The rows of a few batches as one, in the order of the keys, NULLs last; the list is emptied, to save their memory."""
+    rows = one_batch(batches, batches[0].schema)
+    batches.clear()
+    if keys[0] == BY_POSITION[0]:
+        by_position = pc.array_sort_indices(rows.column(keys[0]))
+        if len(keys) == 1 or _all_different(rows.column(keys[0]).take(by_position)):
+            return rows.take(by_position)
+    return rows.take(pc.sort_indices(rows, sort_keys=[(key, "ascending") for key in keys]))
+
+
+def _all_different(ordered: pa.Array) -> bool:
+    """Whether one key is enough, as nearly always for positions: several keys take three times as long."""
+    same = pc.equal(ordered.slice(1), ordered.slice(0, max(0, len(ordered) - 1)))
+    return not ordered.null_count and not pc.any(same).as_py()
+
+
+def _run(source: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """As many of the next batches as are sorted at once."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in source:
+        held.append(batch)
+        rows, size = rows + len(batch), size + batch.nbytes
+        if rows >= RUN_ROWS or size >= RUN_BYTES:
+            break
+    return held
+
+
+def _write_runs(
+    run: list[pa.RecordBatch], source: Iterator[pa.RecordBatch], keys: Sequence[str], spill: Path
+) -> PartitionFile:
+    """Writes sorted runs, each under its number."""
+    with partition_file(spill, run[0].schema) as writer:
+        for number in count():
+            ordered = sorted_batch(run, keys)
+            _write_run(writer, number, [ordered])
+            del ordered
+            run = _run(source)
+            if not run:
+                break
+    return writer.finished()
+
+
+def _write_run(writer: PartitionWriter, number: int, ordered: Iterable[pa.RecordBatch]) -> None:
+    """Writes rows that are in order, fewer at once where they are long."""
+    for batch in ordered:
+        rows = max(1, min(HEAD_ROWS, len(batch) * HEAD_BYTES // max(1, batch.nbytes)))
+        for start in range(0, len(batch), rows):
+            writer.write(number, batch.slice(start, rows))
+
+
+def _fewer_runs(runs: PartitionFile, keys: Sequence[str], spill: Path) -> PartitionFile:
+    """As many runs as may have their heads in memory together."""
+    turn = 0
+    while len(labels := labels_of([runs])) > (together := max(2, MERGED_BYTES // max(1, runs.longest))):
+        groups = [labels[start : start + together] for start in range(0, len(labels), together)]
+        with pa.OSFile(runs.path, "rb") as file:
+            schema = pa.ipc.read_schema(file)
+        with partition_file(spill.with_name(f"{spill.name}-{turn}"), schema) as writer:
+            for number, group in enumerate(groups):
+                _write_run(writer, number, _merged([runs.read(label) for label in group], keys))
+        Path(runs.path).unlink()
+        runs, turn = writer.finished(), turn + 1
+    return runs
+
+
+def _merged(runs: Sequence[Iterator[pa.RecordBatch]], keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Merges sorted runs: whatever is not above the lowest last row of all heads can be given out."""
+    heads = {number: head for number, run in enumerate(runs) if (head := next(run, None)) is not None}
+    while heads:
+        least = min(_key(head, len(head) - 1, keys) for head in heads.values())
+        ready = []
+        for number, head in list(heads.items()):
+            end = _end(head, least, keys)
+            if end:
+                ready.append(head.slice(0, end))
+            rest = head.slice(end) if end < len(head) else next(runs[number], None)
+            if rest is None:
+                del heads[number]
+            else:
+                heads[number] = rest
+        yield sorted_batch(ready, keys)
+
+
+def _end(head: pa.RecordBatch, least: tuple[Any, ...], keys: Sequence[str]) -> int:
+    """Where the rows end that are not above the key."""
+    return bisect_right(range(len(head)), least, key=lambda place: _key(head, place, keys))
+
+
+def _key(batch: pa.RecordBatch, place: int, keys: Sequence[str]) -> tuple[tuple[bool, Any], ...]:
+    """A row's place in the order, for comparing; NULLs are last."""
+    values = [batch.column(key)[place].as_py() for key in keys]
+    return tuple((value is None, "" if value is None else value) for value in values)

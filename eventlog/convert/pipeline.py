@@ -1,0 +1,204 @@
+"""The one way of a conversion, on every engine; an engine brings rows together by their objects and runs the tasks.
+
+    decided    rows by objects through the step, into files by ranges of positions        the engine's
+    contested  only where a record_id may stand twice; then all is decided once more
+    written    ranges to parts and outcomes; or sent, and then only outcomes
+
+Captured streams take a shorter way: their images are whole and in their order, so pieces are read and written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.convert.commit import Summary
+from eventlog.convert.partitions import PartitionFile, labels_of
+from eventlog.convert.sending import Sent
+from eventlog.convert.settings import Conversion, SentMessages, SentTables, StreamInput
+from eventlog.convert.streams import StreamResult, pieces_of, read_piece
+from eventlog.convert.tasks import Compare, DecidedBucket, UnitNumbers, contested, may_conflict
+from eventlog.convert.work import SharedTally, Task
+from eventlog.convert.writing import PartTasks, Write, WriteOutcomes, produce
+from eventlog.core.schema import Table
+
+Result = TypeVar("Result")
+PUBLISHED = "S published"
+REFUSED = "E refused"
+
+
+class ConversionWatch(Protocol):
+    """Shows how far a conversion is."""
+
+    def begin(self, stage: str, rows: int | None, tally: SharedTally) -> None:
+        """A stage begins that gets through so many rows, if that is known; the tally counts on."""
+
+
+class Unwatched:
+    """Nobody looks."""
+
+    def begin(self, stage: str, rows: int | None, tally: SharedTally) -> None: ...
+
+
+class DecidedRows(Struct, frozen=True, kw_only=True):
+    """What came of all rows, and what was noted about the record_ids of the units that they were read from."""
+
+    numbers: Sequence[UnitNumbers]
+    buckets: Sequence[DecidedBucket]
+
+
+class Engine(Protocol):
+    """Who does the work of a conversion."""
+
+    def run(
+        self,
+        stage: str,
+        function: Callable[[Any], Result],
+        tasks: Sequence[Task],
+        kind: type[Result],
+        *,
+        rows: int | None = None,
+        keep: bool = True,
+    ) -> list[Result]:
+        """The results of tasks, in their order. Without `keep`, they are done anew by a run that resumes."""
+
+    def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
+        """Brings rows together by their objects and runs the step; `conflicts` are files of record_ids."""
+
+    def release(self) -> None:
+        """Gives back the disk that rows took on their way; they are decided."""
+
+    def sent(self, tasks: PartTasks, summary: Summary) -> Sent:
+        """Sends all changes to where the conversion says."""
+
+
+class ConversionRun:
+    """One conversion on its way. `folder` is for what is only needed meanwhile, `staged` for the output."""
+
+    def __init__(self, conversion: Conversion, engine: Engine, folder: str, staged: str) -> None:
+        self._conversion = conversion
+        self._engine = engine
+        self._folder = folder
+        self._staged = staged
+
+    def converted(self) -> Summary:
+        """Goes all the way; the summary counts what was done."""
+        return self._streamed() if isinstance(self._conversion.input, StreamInput) else self._decided()
+
+    def finished(self, summary: Summary, ended: Sequence[PartitionFile], sent: Sent) -> Summary:
+        """Writes the outcomes of changes that were sent."""
+        self._produced(ended, [], summary.rows, sent.refused)
+        return with_refused(replace(summary, parts=sent.documents), len(sent.refused))
+
+    def _decided(self) -> Summary:
+        found = self._engine.decided(())
+        if may_conflict(found.numbers):
+            conflicts = self._contested(found.buckets)
+            if conflicts:
+                found = self._engine.decided(conflicts)
+        self._engine.release()
+        rows = sum(one.rows for one in found.numbers)
+        return self._written(summary_of(rows, found.buckets), found.buckets)
+
+    def _contested(self, buckets: Sequence[DecidedBucket]) -> list[PartitionFile]:
+        """The record_ids that have several outcomes, in their order."""
+        ended = tuple(one.ended for one in buckets)
+        tasks = [
+            Compare(name=f"compare-{label:04d}", ended=ended, label=label, folder=self._folder)
+            for label in labels_of(ended)
+        ]
+        found = self._engine.run("comparing numbers", contested, tasks, PartitionFile)
+        return [file for file in found if file.labels]
+
+    def _streamed(self) -> Summary:
+        """Reads the pieces of a stream side by side, and writes what they hold in their order."""
+        tasks = pieces_of(self._conversion, self._folder)
+        pieces = until_damage(self._engine.run("reading", read_piece, tasks, StreamResult))
+        return self._written(stream_summary(pieces), pieces, tables_of(pieces))
+
+    def _written(
+        self, summary: Summary, buckets: Sequence[DecidedBucket], tables: dict[int, Table] | None = None
+    ) -> Summary:
+        """Writes everything, or sends it; the summary knows then how many parts there are, or documents."""
+        ended = [one.ended for one in buckets]
+        tasks = PartTasks(
+            conversion=self._conversion,
+            decided=tuple(buckets),
+            tables=tables,
+            folder=self._folder,
+            staged=self._staged,
+        )
+        if isinstance(self._conversion.format, SentTables | SentMessages):
+            return self.finished(summary, ended, self._engine.sent(tasks, summary))
+        return replace(summary, parts=self._produced(ended, list(tasks.each()), summary.rows))
+
+    def _produced(
+        self,
+        ended: Sequence[PartitionFile],
+        parts: Sequence[Write],
+        rows: int,
+        refused: Mapping[int, str] | None = None,
+    ) -> int:
+        """Writes the outcomes, and parts; says how many parts."""
+        outcomes = WriteOutcomes(
+            name="outcomes",
+            ended=tuple(ended),
+            folder=self._folder,
+            staged=self._staged,
+            streamed=isinstance(self._conversion.input, StreamInput),
+            refused=dict(refused or {}),
+        )
+        # The staged files go with an interrupted run, so their tasks are none that could be taken as done.
+        return sum(self._engine.run("writing", produce, [outcomes, *parts], int, rows=rows, keep=False)[1:])
+
+
+def summary_of(rows: int, decided: Sequence[DecidedBucket]) -> Summary:
+    """What the steps of a conversion amount to."""
+    outcomes = Counter[str]()
+    for one in decided:
+        outcomes.update(one.outcomes)
+    summary = Summary(
+        rows=rows,
+        duplicates=sum(one.duplicates for one in decided),
+        changes=sum(sum(one.rendered.rows) for one in decided),
+    )
+    return _with_outcomes(summary, outcomes)
+
+
+def stream_summary(pieces: Sequence[StreamResult]) -> Summary:
+    """What the pieces of a stream amount to."""
+    rows = sum(sum(piece.ended.rows) for piece in pieces)
+    notes = tuple(dict.fromkeys(note for piece in pieces for note in piece.notes))
+    damage = next((piece.damage for piece in pieces if piece.damage is not None), None)
+    return replace(summary_of(rows, pieces), notes=notes, damage=damage)
+
+
+def with_refused(summary: Summary, refused: int) -> Summary:
+    """The same, but so many rows were told and not taken."""
+    moved = Counter(summary.outcomes)
+    moved[PUBLISHED] -= refused
+    moved[REFUSED] += refused
+    return _with_outcomes(summary, moved)
+
+
+def until_damage(pieces: Sequence[StreamResult]) -> list[StreamResult]:
+    """The pieces to the first that is damaged: what lies behind it is not converted, however a stream was cut."""
+    damaged = [number for number, piece in enumerate(pieces, 1) if piece.damage is not None]
+    return list(pieces[: damaged[0]] if damaged else pieces)
+
+
+def tables_of(pieces: Sequence[StreamResult]) -> dict[int, Table]:
+    """What the tables of all pieces look like, by their numbers."""
+    return {number: table for piece in pieces for number, table in piece.tables.items()}
+
+
+def _with_outcomes(summary: Summary, outcomes: Mapping[str, int]) -> Summary:
+    statuses = Counter[str]()
+    for ended, count in outcomes.items():
+        statuses[ended.partition(" ")[0]] += count
+    told = {word: count for word, count in sorted(outcomes.items()) if count}
+    return replace(summary, statuses={word: count for word, count in sorted(statuses.items()) if count}, outcomes=told)

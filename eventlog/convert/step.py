@@ -1,0 +1,316 @@
+"""The step that every engine runs: ordered rows of whole objects in, what became of them out; it touches no file.
+
+    rows      record batches (PLACED) in the order of (object, record_id), so that an object's rows stand together
+    results   record batches of `result_schema`: changes as the format writes them, outcomes, refusals, duplicates
+
+Who orders the rows, and where results go, is not known here: the local engine calls it for one partition of the input
+after the other, Spark in `mapInArrow`. It holds one chunk of rows. An object with more rows than a chunk goes through the
+rules piece by piece (`Round.decide_pieces`), and its pieces are kept meanwhile by the caller's means.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from itertools import groupby
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from eventlog.convert.forms import Form, Rendering, form_of, outcomes_of
+from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, PROBLEM, events_of, integers, one_batch, uncut
+from eventlog.convert.settings import Conversion
+from eventlog.core.model import Outcome, Position, Reason, RowId
+from eventlog.core.rules import Round
+from eventlog.core.rules.meaning import STATUS
+from eventlog.core.seams import RowReader
+
+CHUNK_ROWS: Final = 10_000
+CHUNK_BYTES: Final = 4_000_000
+"""A chunk holds no more rows and no more bytes than this, and one batch of the input."""
+
+CHANGE: Final = "change"
+OUTCOME: Final = "outcome"
+REFUSAL: Final = "refusal"
+"""An outcome too: the format cannot write the change of these rows."""
+
+DUPLICATE: Final = "duplicate"
+"""A row that says the same as another one; it has no outcome of its own."""
+
+RESULT: Final = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("object", pa.string()),
+        ("op", pa.string()),
+        *OUTCOMES,
+    ]
+)
+"""What results have in every form. A batch holds changes, or duplicates, or outcomes and refusals."""
+
+BOOKKEEPING: Final = frozenset({"status"})
+"""What may differ between two copies of a row: one was written before it was published, the other after."""
+
+Reread = Callable[[], Iterable[pa.RecordBatch]]
+"""Begins anew with the first batch whenever it is called."""
+
+Keep = Callable[[Iterable[pa.RecordBatch]], AbstractContextManager[Reread]]
+"""Keeps batches outside of memory, to be read several times until the context ends."""
+
+
+def step(
+    batches: Iterable[pa.RecordBatch],
+    conversion: Conversion,
+    keep: Keep,
+    *,
+    reader: RowReader | None = None,
+    conflicts: Sequence[int] = (),
+) -> Iterator[pa.RecordBatch]:
+    """The results of rows (PLACED) that come in the order of (object, record_id), rows without record_id last.
+
+    `keep` is used for an object that does not fit into a chunk. Without a `reader` nobody can answer read-backs.
+    `conflicts` are record_ids that stand at several objects, in their order.
+    """
+    deciding = _Deciding(conversion, reader, conflicts)
+    for chunk in chunks(batches):
+        found = deciding.whole(chunk) if isinstance(chunk, pa.RecordBatch) else deciding.large(chunk, keep)
+        yield from found
+
+
+def result_schema(form: Form) -> pa.Schema:
+    """The columns of results: those of every form, then what this one writes of a change."""
+    return pa.schema([*RESULT, *list(form.schema)[1:]])
+
+
+def kind_of(results: pa.RecordBatch) -> str:
+    """What a batch of results holds; OUTCOME also stands for refusals."""
+    kind = str(results.column("kind")[0].as_py())
+    return OUTCOME if kind == REFUSAL else kind
+
+
+def object_text(row: RowId) -> str:
+    """An object in results: its table and its canonical key."""
+    return f"{row.schema}.{row.table} {row.key}" if row.schema else f"{row.table} {row.key}"
+
+
+class _Deciding:
+    """The rules and the writer of one conversion."""
+
+    def __init__(self, conversion: Conversion, reader: RowReader | None, conflicts: Sequence[int]) -> None:
+        self._round = Round(catalog=conversion.catalog, reader=reader, options=conversion.options)
+        self._form = form_of(conversion)
+        self._schema = result_schema(self._form)
+        self._conflicts = conflicts
+
+    def whole(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Decides rows of whole objects."""
+        found = deduplicated(rows, self._conflicts)
+        decision = self._round.decide_objects(events_of(found.rows))
+        rendering = self._form.rendering(self._round.catalog)
+        for change in decision.changes:
+            rendering.take(change)
+        yield from self._changes(rendering)
+        refused = outcomes_of(rendering.refused)
+        positions = found.rows.column("record_id")
+        yield from self._outcomes(positions, {**decision.outcomes.others, **refused}, refused)
+        yield from self._set_aside(found)
+
+    def large(self, pieces: Iterable[pa.RecordBatch], keep: Keep) -> Iterator[pa.RecordBatch]:
+        """Decides the pieces of one object."""
+        aside: list[pa.RecordBatch] = []
+        with keep(self._deduplicated(pieces, aside)) as kept:
+            yield from aside
+            rendering = self._form.rendering(self._round.catalog)
+            for ended in self._round.decide_pieces(lambda: map(events_of, kept()), rendering.take):
+                yield from self._changes(rendering)
+                others = {one.position: one for one in ended}
+                refused = {place: one for place, one in others.items() if one.reason is Reason.REFUSED}
+                yield from self._outcomes(pa.array([place[0] for place in others], pa.int64()), others, refused)
+
+    def _deduplicated(self, pieces: Iterable[pa.RecordBatch], aside: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The pieces as the rules get them; what ends before goes `aside`."""
+        for piece in uncut(pieces):
+            found = deduplicated(piece, self._conflicts)
+            aside += self._set_aside(found)
+            yield found.rows
+
+    def _changes(self, rendering: Rendering) -> Iterator[pa.RecordBatch]:
+        changes, written = rendering.changes, rendering.rendered()
+        if len(written):
+            told = {name: written.column(name) for name in written.schema.names}
+            told["object"] = pa.array([object_text(change.row) for change in changes], pa.string())
+            told["op"] = pa.array([change.op.value for change in changes], pa.string())
+            yield self._batch(CHANGE, len(written), told)
+
+    def _outcomes(
+        self, positions: pa.Array, others: Mapping[Position, Outcome], refused: Mapping[Position, Outcome]
+    ) -> Iterator[pa.RecordBatch]:
+        """The outcomes of rows that the rules saw: published, but for the others."""
+        if not len(positions):
+            return
+        published = Outcome(position=())
+        if not others:
+            words = {
+                "status": _all(published.status.value, positions),
+                "reason": _all(published.reason.value, positions),
+            }
+            yield self._batch(OUTCOME, len(positions), {"position": positions, **words})
+            return
+        numbers = positions.to_pylist()
+        found = [others.get((number,), published) for number in numbers]
+        told = {
+            "position": positions,
+            "status": pa.array([one.status.value for one in found], pa.string()),
+            "reason": pa.array([one.reason.value for one in found], pa.string()),
+            "note": pa.array([one.note for one in found], pa.string()),
+        }
+        if refused:
+            kinds = [REFUSAL if (number,) in refused else OUTCOME for number in numbers]
+            told["kind"] = pa.array(kinds, pa.string())
+        yield self._batch(OUTCOME, len(positions), told)
+
+    def _set_aside(self, found: UniqueRows) -> Iterator[pa.RecordBatch]:
+        """The results of rows that the rules do not get."""
+        if found.invalid:
+            positions = pa.array([position for position, _ in found.invalid], pa.int64())
+            told = {
+                "position": positions,
+                "status": _all(STATUS[Reason.INVALID].value, positions),
+                "reason": _all(Reason.INVALID.value, positions),
+                "note": pa.array([note for _, note in found.invalid], pa.string()),
+            }
+            yield self._batch(OUTCOME, len(positions), told)
+        if found.duplicates:
+            told = {"position": pa.array(found.duplicates, pa.int64())}
+            yield self._batch(DUPLICATE, len(found.duplicates), told)
+
+    def _batch(self, kind: str, count: int, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        """Results with these columns; the others are NULL."""
+        known = {"kind": pa.repeat(pa.scalar(kind, pa.string()), count), **columns}
+        made = [known[field.name] if field.name in known else pa.nulls(count, field.type) for field in self._schema]
+        return pa.RecordBatch.from_arrays(made, schema=self._schema)
+
+
+def _all(word: str, positions: pa.Array) -> pa.Array:
+    return pa.repeat(pa.scalar(word, pa.string()), len(positions))
+
+
+def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | Iterator[pa.RecordBatch]]:
+    """Cuts rows (PLACED, in the order of their objects) into chunks of whole objects.
+
+    An object that is too large for a chunk comes in pieces, to be taken before the next chunk.
+    """
+    source = iter(batches)
+    held: list[pa.RecordBatch] = []
+    for batch in source:
+        held.append(batch)
+        if sum(map(len, held)) < CHUNK_ROWS and sum(one.nbytes for one in held) < CHUNK_BYTES:
+            continue
+        rows = one_batch(held, PLACED)
+        objects = integers(rows.column(OBJECT))
+        last = bisect_left(objects, objects[-1])
+        if last:
+            yield rows.slice(0, last)
+            held = [rows.slice(last)]
+        else:
+            held = []
+            yield _pieces(rows, objects[-1], source, held)
+    if held:
+        yield one_batch(held, PLACED)
+
+
+def _pieces(
+    first: pa.RecordBatch, number: int, source: Iterator[pa.RecordBatch], rest: list[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The batches of one object; what comes after it in its last batch goes into `rest`."""
+    yield first
+    for batch in source:
+        end = bisect_right(integers(batch.column(OBJECT)), number)
+        if end:
+            yield batch.slice(0, end)
+        if end < len(batch):
+            rest.append(batch.slice(end))
+            return
+
+
+class UniqueRows(Struct, frozen=True, kw_only=True):
+    """`rows` are for the rules. `invalid` are the positions and notes of others; `duplicates` say the same again."""
+
+    rows: pa.RecordBatch
+    invalid: Sequence[tuple[int | None, str]] = ()
+    duplicates: Sequence[int] = ()
+
+
+def deduplicated(rows: pa.RecordBatch, conflicts: Sequence[int] = ()) -> UniqueRows:
+    """Takes out of rows, in the order of object and record_id, what ends before the rules: doubled or unreadable ones."""
+    invalid: list[tuple[int | None, str]] = []
+    rows, unnumbered = _parted(rows, "record_id")
+    keep, contradicted, duplicates = _doubled(rows, conflicts)
+    if keep is not None:
+        rows = rows.take(pa.array(keep, pa.int64()))
+    invalid += [(number, f"record_id {number} stands in several different rows.") for number in contradicted]
+    if rows.column(PROBLEM).null_count < len(rows):
+        bad = rows.filter(rows.column(PROBLEM).is_valid())
+        rows = rows.filter(rows.column(PROBLEM).is_null())
+        invalid += zip(bad.column("record_id").to_pylist(), bad.column(PROBLEM).to_pylist(), strict=True)
+    invalid += [(None, problem) for problem in unnumbered.column(PROBLEM).to_pylist()]
+    return UniqueRows(rows=rows, invalid=invalid, duplicates=duplicates)
+
+
+def _parted(rows: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The rows that have a value in the column, and those that have none."""
+    if not rows.column(column).null_count:
+        return rows, rows.slice(0, 0)
+    return rows.filter(rows.column(column).is_valid()), rows.filter(rows.column(column).is_null())
+
+
+def _doubled(rows: pa.RecordBatch, conflicts: Sequence[int]) -> tuple[list[int] | None, list[int], list[int]]:
+    """The places to keep (None: all), the record_ids of rows that contradict another, and of those that repeat another."""
+    contested = _among(integers(rows.column("record_id")), conflicts)
+    if not contested and not _has_doubles(rows):
+        return None, [], []
+    keep: list[int] = []
+    contradicted: list[int] = []
+    duplicates: list[int] = []
+    for number, places in _by_number(rows):
+        distinct = _distinct(rows, places) if len(places) > 1 else places
+        duplicates += [number] * (len(places) - len(distinct))
+        if len(distinct) > 1 or number in contested:
+            contradicted += [number] * len(distinct)
+        else:
+            keep += distinct
+    return keep, contradicted, duplicates
+
+
+def _among(numbers: Iterable[int], conflicts: Sequence[int]) -> frozenset[int]:
+    """Which of the numbers stand among the conflicts."""
+    found = set[int]()
+    if len(conflicts):
+        for number in numbers:
+            there = bisect_left(conflicts, number)
+            if there < len(conflicts) and conflicts[there] == number:
+                found.add(number)
+    return frozenset(found)
+
+
+def _has_doubles(rows: pa.RecordBatch) -> bool:
+    numbers = rows.column("record_id")
+    return bool(pc.any(pc.equal(numbers.slice(1), numbers.slice(0, max(0, len(numbers) - 1)))).as_py())
+
+
+def _by_number(rows: pa.RecordBatch) -> Iterable[tuple[int, list[int]]]:
+    numbers, objects = integers(rows.column("record_id")), integers(rows.column(OBJECT))
+    for (_, number), places in groupby(range(len(rows)), key=lambda place: (objects[place], numbers[place])):
+        yield number, list(places)
+
+
+def _distinct(rows: pa.RecordBatch, places: list[int]) -> list[int]:
+    """One place for each of the different rows among those at the places, which stand together."""
+    copies = rows.slice(places[0], len(places)).to_pylist()
+    return list({_said(copy): place for place, copy in zip(places, copies, strict=True)}.values())
+
+
+def _said(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(value for name, value in row.items() if name not in BOOKKEEPING)

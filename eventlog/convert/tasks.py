@@ -1,0 +1,311 @@
+"""The tasks up to the decision, each by itself: bring rows and a snapshot to partitions, compare numbers, decide a partition."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from eventlog.convert.forms import STAMP, form_of
+from eventlog.convert.inputs import Unit
+from eventlog.convert.partitions import (
+    BY_OBJECT,
+    PACKED,
+    PartitionFile,
+    PartitionWriter,
+    by_range,
+    gathered,
+    in_order,
+    partition_file,
+    read_label,
+    sample,
+    write_by,
+)
+from eventlog.convert.reading import read, read_log
+from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, ROWS, Placing, bucket_of, integers, one_batch
+from eventlog.convert.settings import Conversion, FilesInput, LogInput
+from eventlog.convert.snapshot import PlacedTable, SnapshotFile, placed_rows, reader_of
+from eventlog.convert.step import CHANGE, DUPLICATE, Keep, Reread, kind_of, step
+from eventlog.convert.work import advance
+
+KEPT_BYTES: Final = 8_000_000
+"""What was decided is written together, so that a range gets some hundreds of changes at a time."""
+
+NUMBERS: Final = pa.schema([("record_id", pa.int64())])
+
+
+class UnitNumbers(Struct, kw_only=True):
+    """What is noted about the record_ids of a unit as they come by.
+
+    In an `ascending` unit each is above the one before, so none stands there twice.
+    """
+
+    rows: int = 0
+    ascending: bool = True
+    lowest: int | None = None
+    highest: int | None = None
+    sampled: list[int] = []
+
+    def take(self, positions: pa.Array) -> None:
+        """Notes the record_ids of a batch."""
+        self.rows += len(positions)
+        known = positions.drop_null()
+        if not len(known):
+            return
+        first, low, high = known[0].as_py(), pc.min(known).as_py(), pc.max(known).as_py()
+        rising = pc.all(pc.greater(known.slice(1), known.slice(0, len(known) - 1))).as_py()
+        self.ascending &= rising is not False and (self.highest is None or first > self.highest)
+        self.lowest = low if self.lowest is None else min(low, self.lowest)
+        self.highest = high if self.highest is None else max(high, self.highest)
+        self.sampled += sample(known)
+
+
+def may_conflict(units: Sequence[UnitNumbers]) -> bool:
+    """Whether a record_id may stand in the input twice: not when units ascend and their ranges lie side by side."""
+    if not all(unit.ascending for unit in units):
+        return True
+    spans = sorted(
+        (unit.lowest, unit.highest) for unit in units if unit.lowest is not None and unit.highest is not None
+    )
+    return any(one[1] >= following[0] for one, following in pairwise(spans))
+
+
+class Scatter(Struct, frozen=True, kw_only=True):
+    """One unit of the input, or the log as a whole, to be scattered over the partitions of its rows' objects."""
+
+    name: str
+    conversion: Conversion
+    unit: Unit | None
+    buckets: int
+    folder: str
+
+
+class Scattered(Struct, frozen=True, kw_only=True):
+    """What came of it."""
+
+    file: PartitionFile
+    numbers: UnitNumbers
+
+
+def scatter(task: Scatter) -> Scattered:
+    """Reads, places and writes the rows of a unit."""
+    placing = Placing(task.conversion.catalog)
+    numbers = UnitNumbers()
+    with partition_file(Path(task.folder) / f"{task.name}.arrow", PLACED) as writer:
+        for rows in gathered(_read(task), ROWS):
+            placed = placing.place(rows)
+            numbers.take(placed.column("record_id"))
+            write_by(writer, placed, bucket_of(placed.column(OBJECT), task.buckets))
+            advance(len(rows))
+    return Scattered(file=writer.finished(), numbers=numbers)
+
+
+def _read(task: Scatter) -> Iterator[pa.RecordBatch]:
+    source = task.conversion.input
+    if isinstance(source, FilesInput):
+        return read(task.unit, source.statuses) if task.unit is not None else iter(())
+    assert isinstance(source, LogInput)
+    return read_log(source)
+
+
+class SnapshotFiles(Struct, frozen=True, kw_only=True):
+    """The files of one table of the snapshot, to be brought to the partitions."""
+
+    name: str
+    conversion: Conversion
+    file: SnapshotFile
+    buckets: int
+    folder: str
+
+
+def place(task: SnapshotFiles) -> PlacedTable:
+    """Writes the rows of a table under the partitions of their objects."""
+    catalog = task.conversion.catalog
+    batches = placed_rows(task.file, catalog) if catalog is not None else iter(())
+    first = next(batches, None)
+    placed = PlacedTable(table=task.file.table, child=task.file.child)
+    if first is None:
+        return placed
+    with partition_file(Path(task.folder) / f"{task.name}.arrow", first.schema) as writer:
+        batch: pa.RecordBatch | None = first
+        while batch is not None:
+            write_by(writer, batch.cast(first.schema), bucket_of(batch.column(OBJECT), task.buckets))
+            batch = next(batches, None)
+    return PlacedTable(table=placed.table, child=placed.child, file=writer.finished())
+
+
+class Decide(Struct, frozen=True, kw_only=True):
+    """One partition, to be decided; what comes out is written by ranges of positions.
+
+    `conflicts` are files of record_ids that stand at several objects.
+    """
+
+    name: str
+    conversion: Conversion
+    bucket: int
+    rows: tuple[PartitionFile, ...]
+    conflicts: tuple[PartitionFile, ...]
+    snapshot: tuple[PlacedTable, ...]
+    boundaries: tuple[int, ...]
+    folder: str
+
+
+class DecidedBucket(Struct, frozen=True, kw_only=True):
+    """What came of a partition; `outcomes` counts rows by status and reason, `stamps` are the latest times by range."""
+
+    rendered: PartitionFile
+    ended: PartitionFile
+    outcomes: dict[str, int]
+    duplicates: int = 0
+    stamps: dict[int, str] = {}
+
+
+def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> DecidedBucket:
+    """Decides the objects of a partition; `rows` are its rows in no order where they stand in no file."""
+    folder = Path(task.folder)
+    spill, spool = (folder / f"{task.name}.{use}" for use in ("spill", "spool"))
+    ordered = in_order(read_label(task.rows, task.bucket) if rows is None else rows, BY_OBJECT, spill)
+    schema, counted, duplicates = form_of(task.conversion).schema, Counter[str](), 0
+    conflicts = _numbers_in(task.conflicts)
+    with (
+        reader_of(task.conversion, task.snapshot, task.bucket) as reader,
+        _by_ranges(folder / f"{task.name}-changes.arrow", schema, task.boundaries) as rendered,
+        _by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.boundaries) as ended,
+    ):
+        for results in step(ordered, task.conversion, keep_in_file(spool), reader=reader, conflicts=conflicts):
+            kind = kind_of(results)
+            if kind == CHANGE:
+                rendered.take(results.select(schema.names))
+                continue
+            if kind == DUPLICATE:
+                duplicates += len(results)
+            else:
+                outcomes = results.select(OUTCOMES.names)
+                ended.take(outcomes)
+                counted.update(_counted(outcomes))
+            advance(len(results))
+    return DecidedBucket(
+        rendered=rendered.finished(),
+        ended=ended.finished(),
+        outcomes=dict(counted),
+        duplicates=duplicates,
+        stamps=rendered.stamps,
+    )
+
+
+def _numbers_in(files: Sequence[PartitionFile]) -> Sequence[int]:
+    """The numbers of files that follow each other, as they stand in memory: they may be very many."""
+    found = pa.Table.from_batches([batch for file in files for batch in file.read()], NUMBERS).combine_chunks()
+    return integers(found.column(0).chunk(0)) if len(found) else ()
+
+
+def keep_in_file(path: Path) -> Keep:
+    """Keeps batches in this file, which is removed afterwards."""
+
+    @contextmanager
+    def kept(batches: Iterable[pa.RecordBatch]) -> Iterator[Reread]:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, PLACED, options=PACKED) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        yield lambda: _batches_of(path)
+        path.unlink(missing_ok=True)
+
+    return kept
+
+
+def _batches_of(path: Path) -> Iterator[pa.RecordBatch]:
+    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
+        yield from reader
+
+
+class Compare(Struct, frozen=True, kw_only=True):
+    """The outcomes in one range of positions, to be looked through for record_ids that have several."""
+
+    name: str
+    ended: tuple[PartitionFile, ...]
+    label: int
+    folder: str
+
+
+def contested(task: Compare) -> PartitionFile:
+    """The record_ids that have several outcomes: those of several objects, and of one that contradicts itself.
+
+    Rows of one object meet in their partition anyway. Different objects do not meet, hence this: where a number may
+    stand twice it is looked for among the outcomes, and what is contested is known when all is decided once more.
+    """
+    positions = [batch.column(0) for batch in read_label(task.ended, task.label)]
+    counted = pc.value_counts(pa.chunked_array(positions, pa.int64()))
+    several = counted.filter(pc.greater(counted.field("counts"), 1)).field("values").drop_null()
+    with partition_file(Path(task.folder) / f"{task.name}.arrow", NUMBERS) as writer:
+        if len(several):
+            ordered = several.take(pc.array_sort_indices(several))
+            writer.write(task.label, pa.RecordBatch.from_arrays([ordered], schema=NUMBERS))
+    return writer.finished()
+
+
+class ByRanges:
+    """Collects rows that begin with a position and writes them by ranges; rows without one are a range of their own."""
+
+    def __init__(self, writer: PartitionWriter, schema: pa.Schema, boundaries: tuple[int, ...]) -> None:
+        self._writer = writer
+        self._schema = schema
+        self._boundaries = boundaries
+        self._kept: list[pa.RecordBatch] = []
+        self._size = 0
+        self.stamps: dict[int, str] = {}
+
+    def take(self, rows: pa.RecordBatch) -> None:
+        """Takes rows in no order."""
+        if len(rows):
+            self._kept.append(rows)
+            self._size += rows.nbytes
+        if self._size >= KEPT_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what is there."""
+        rows = one_batch(self._kept, self._schema)
+        self._kept, self._size = [], 0
+        positions = rows.column(0)
+        if positions.null_count:
+            self._writer.write(unnumbered(self._boundaries), rows.filter(positions.is_null()))
+            rows = rows.filter(positions.is_valid())
+        for label, part in by_range(rows, self._boundaries):
+            self._writer.write(label, part)
+            if STAMP in self._schema.names:
+                self.stamps[label] = max(self.stamps.get(label, ""), latest(part))
+
+    def finished(self) -> PartitionFile:
+        """What was written."""
+        return self._writer.finished()
+
+
+def unnumbered(boundaries: tuple[int, ...]) -> int:
+    """The label of rows without a position: after the last range."""
+    return len(boundaries) + 1
+
+
+def latest(rows: pa.RecordBatch) -> str:
+    """The latest of the times."""
+    return str(pc.max(rows.column(STAMP)).as_py() or "")
+
+
+@contextmanager
+def _by_ranges(path: Path, schema: pa.Schema, boundaries: tuple[int, ...]) -> Iterator[ByRanges]:
+    with partition_file(path, schema) as writer:
+        collected = ByRanges(writer, schema, boundaries)
+        yield collected
+        collected.flush()
+
+
+def _counted(outcomes: pa.RecordBatch) -> dict[str, int]:
+    """How many rows ended with each status and reason."""
+    table = pa.Table.from_batches([outcomes]).group_by(["status", "reason"]).aggregate([([], "count_all")])
+    return {f"{row['status']} {row['reason']}": row["count_all"] for row in table.to_pylist()}

@@ -1,0 +1,226 @@
+"""The tasks after the decision: changes in the order of their positions become parts, and outcomes one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from msgspec import Struct
+from pyarrow import parquet
+
+from eventlog.convert.commit import OUTCOMES_FILE, cannot_write
+from eventlog.convert.forms import STAMP, FileForm, Parts, form_of
+from eventlog.convert.partitions import (
+    BY_PLACE,
+    BY_POSITION,
+    OUTCOME_ORDER,
+    PartitionFile,
+    in_order,
+    labels_of,
+    read_label,
+)
+from eventlog.convert.plan import PartSpan, part_spans
+from eventlog.convert.rows import OUTCOMES, TOLD_OUTCOMES
+from eventlog.convert.settings import Conversion
+from eventlog.convert.tasks import DecidedBucket, latest
+from eventlog.convert.work import advance
+from eventlog.core.model import Reason, Status
+from eventlog.core.schema import Table
+
+GROUP_ROWS: Final = 131_072
+"""Rows of a row group: always as many, so that the bytes do not depend on how the rows came."""
+
+ENCODED: Final[dict[str, Any]] = {
+    "compression": "zstd",
+    "use_dictionary": ["status", "reason", "note"],  # of positions, which never repeat, it would be 70 MB
+    "column_encoding": {"position": "DELTA_BINARY_PACKED"},
+}
+
+
+class Write(Struct, frozen=True, kw_only=True):
+    """Some of the parts, to be written: changes number `first` to `last` of all, which begin in the range `range`."""
+
+    name: str
+    conversion: Conversion
+    rendered: tuple[PartitionFile, ...]
+    first: int
+    last: int
+    range: int
+    skipped: int
+    """Changes of that range that belong to parts before."""
+    stamp: str = ""
+    """The latest time in the ranges before, in forms that number their changes."""
+    tables: dict[int, Table] | None = None
+    """What a stream's tables look like, by the numbers that its changes have for them."""
+    folder: str
+    staged: str
+
+
+class WriteOutcomes(Struct, frozen=True, kw_only=True):
+    """The outcomes of all rows, to be written."""
+
+    name: str
+    ended: tuple[PartitionFile, ...]
+    folder: str
+    staged: str
+    streamed: bool = False
+    """The positions are those of a stream, as text."""
+    refused: dict[int, str] = {}
+    """What was not taken where changes were sent to, and why."""
+
+
+class PartTasks(Struct, frozen=True, kw_only=True):
+    """What the tasks share that write parts: the decided changes, the tables of a stream by number, and the folders."""
+
+    conversion: Conversion
+    decided: tuple[DecidedBucket, ...]
+    tables: dict[int, Table] | None
+    folder: str
+    staged: str
+
+    def each(self) -> Iterator[Write]:
+        """The tasks that write all parts, each some whole ones."""
+        spans = part_spans(self._counted(), self.conversion.part_events)
+        return (self._task(number, span) for number, span in enumerate(spans))
+
+    def whole(self) -> Write:
+        """All changes as one task."""
+        counted = self._counted()
+        return self._task(0, PartSpan(first=0, last=sum(counted.values()), range=min(counted, default=0), skipped=0))
+
+    def _counted(self) -> dict[int, int]:
+        """How many changes there are in each range."""
+        counted: dict[int, int] = {}
+        for one in self.decided:
+            for label, count in one.rendered.counted().items():
+                counted[label] = counted.get(label, 0) + count
+        return counted
+
+    def _task(self, number: int, span: PartSpan) -> Write:
+        return Write(
+            name=f"parts-{number:06d}",
+            conversion=self.conversion,
+            rendered=tuple(one.rendered for one in self.decided),
+            first=span.first,
+            last=span.last,
+            range=span.range,
+            skipped=span.skipped,
+            stamp=latest_before(self.decided, span.range),
+            tables=self.tables,
+            folder=self.folder,
+            staged=self.staged,
+        )
+
+
+def latest_before(decided: Sequence[DecidedBucket], label: int) -> str:
+    """The latest time in the ranges before this one, in forms that number their changes."""
+    return max((stamp for one in decided for range_, stamp in one.stamps.items() if range_ < label), default="")
+
+
+def produce(task: Write | WriteOutcomes) -> int:
+    """Writes parts or the outcomes; says how many."""
+    if isinstance(task, WriteOutcomes):
+        return write_outcomes(Path(task.staged) / OUTCOMES_FILE, _outcomes(task), streamed=task.streamed)
+    settings = task.conversion
+    found = InTheirOrder(task)
+    parts = Parts(first=task.first, part_events=settings.part_events, stamp=found.stamp)
+    form = form_of(settings, task.tables)
+    assert isinstance(form, FileForm)
+    return form.write(Path(task.staged), found.batches, parts)
+
+
+class InTheirOrder:
+    """A task's changes in the order of their positions; `stamp` is the latest time before them."""
+
+    def __init__(self, task: Write) -> None:
+        self.stamp = task.stamp
+        batches = _in_order(task)
+        first: list[pa.RecordBatch] = []
+        skipped = task.skipped
+        while skipped > 0:
+            batch = next(batches)
+            passed = batch.slice(0, skipped)
+            skipped -= len(passed)
+            if STAMP in batch.schema.names:
+                self.stamp = max(self.stamp, latest(passed))
+            first = [batch.slice(len(passed))]
+        self.batches = _at_most(task.last - task.first, first, batches)
+
+
+def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
+    spill = Path(task.folder) / f"{task.name}.spill"
+    for label in labels_of(task.rendered):
+        if label >= task.range:
+            yield from in_order(read_label(task.rendered, label), BY_POSITION, spill)
+
+
+def _at_most(
+    count: int, first: Sequence[pa.RecordBatch], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """So many rows of the batches."""
+    for several in (first, batches):
+        for batch in several:
+            found = batch.slice(0, count)
+            count -= len(found)
+            if len(found):
+                yield found
+            if not count:
+                return
+
+
+def _outcomes(task: WriteOutcomes) -> Iterator[pa.RecordBatch]:
+    spill = Path(task.folder) / f"{task.name}.spill"
+    for label in labels_of(task.ended):
+        for batch in in_order(read_label(task.ended, label), BY_PLACE if task.streamed else OUTCOME_ORDER, spill):
+            yield _not_taken(batch, task.refused) if task.refused else batch
+            advance(len(batch))
+
+
+def _not_taken(batch: pa.RecordBatch, refused: Mapping[int, str]) -> pa.RecordBatch:
+    """The outcomes, but of what was not taken it is said."""
+    rows = batch.to_pylist()
+    numbered = batch.schema.names[0]
+    for row in rows:
+        if row[numbered] in refused:
+            row |= {"status": Status.ERROR.value, "reason": Reason.REFUSED.value, "note": refused[row[numbered]]}
+    return pa.RecordBatch.from_pylist(rows, batch.schema)
+
+
+def write_outcomes(file: Path, batches: Iterable[pa.RecordBatch], *, streamed: bool = False) -> int:
+    """Writes outcomes that come in their order (`partitions.OUTCOME_ORDER`); says how many there are.
+
+    A stream's positions are texts, which stand beside the numbers that put them in order.
+    """
+    written = 0
+    schema, encoded = (OUTCOMES, ENCODED) if not streamed else (TOLD_OUTCOMES, {"compression": "zstd"})
+    try:
+        with parquet.ParquetWriter(file, schema, **encoded) as writer:
+            for group in _groups(map(_told, batches) if streamed else batches, schema):
+                writer.write_table(group, row_group_size=GROUP_ROWS)
+                written += len(group)
+    except OSError as error:
+        raise cannot_write(file.parent, error) from error
+    return written
+
+
+def _told(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The outcomes of a stream without their numbers."""
+    return pa.RecordBatch.from_arrays(batch.columns[1:], schema=TOLD_OUTCOMES)
+
+
+def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows in tables of GROUP_ROWS, the last one shorter."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += len(batch)
+        while rows >= GROUP_ROWS:
+            table = pa.Table.from_batches(held, schema)
+            yield table.slice(0, GROUP_ROWS).combine_chunks()
+            rows -= GROUP_ROWS
+            held = table.slice(GROUP_ROWS).to_batches()
+    if rows:
+        yield pa.Table.from_batches(held, schema).combine_chunks()

@@ -1,0 +1,226 @@
+"""A log that is read in bulk, stretch by stretch, into record batches: by COPY where the driver is psycopg, else by plain queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.csv
+from msgspec import Struct
+
+from eventlog.core.errors import DataError, SourceError
+from eventlog.sql.access import in_our_words, in_text, session_statements
+from eventlog.sql.connect import connect
+from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.names import STANDARD, LogNames
+from eventlog.sql.queries import log_holes, statement
+from eventlog_spark.options import LogOptions
+from eventlog_spark.snapshot import reader_name
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+
+class NumberRange(Struct, frozen=True, kw_only=True):
+    """Rows whose numbers lie between two numbers, both of them included, as one snapshot sees them."""
+
+    first: int
+    last: int
+    snapshot: str | None = None
+
+
+class BulkLog:
+    """A log that is read in bulk, by the queries of bulk.sql."""
+
+    def __init__(self, options: LogOptions) -> None:
+        self.engine: Engine = connect(options.url)
+        self.dialect: Dialect = dialect_of(self.engine)
+        try:
+            self.names: LogNames = log_columns(self.engine, options.names, options.columns)
+        finally:
+            self.engine.dispose()
+        self._letters = options.status
+        self._holes = log_holes(self.dialect, self.names)
+
+    @property
+    def copies(self) -> bool:
+        """Whether rows come by COPY."""
+        return self.engine.dialect.driver == self.dialect.copying_driver
+
+    def query(self, name: str, **holes: object) -> str:
+        """A query of bulk.sql as the driver gets it."""
+        log_text = self.dialect.literal(self._holes["log"])
+        letters = ", ".join(self.dialect.literal(letter) for letter in self._letters)
+        chosen = statement(
+            self.dialect, "chosen_letters" if letters else "chosen_all", **self._holes, letters=f"({letters})"
+        )
+        filling = {hole: str(value) for hole, value in holes.items()}
+        return statement(self.dialect, name, **self._holes, chosen=chosen, log_text=log_text, **filling)
+
+    @contextmanager
+    def connection(self, snapshot: str | None = None) -> Iterator[Connection]:
+        """A transaction that only reads, in the snapshot that somebody exported; its session ends with it."""
+        with in_our_words(self.engine, f"The event log {self.names.table}"):
+            try:
+                with self.engine.connect() as connection:
+                    self._begin(connection, snapshot)
+                    yield connection
+            finally:
+                self.engine.dispose()
+
+    def _begin(self, connection: Connection, snapshot: str | None) -> None:
+        if self.copies:
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if snapshot is not None:
+            self._join(connection, snapshot)
+        for setting in session_statements(self.dialect):
+            connection.exec_driver_sql(setting)
+
+    def numbers(self, name: str, **holes: object) -> list[int]:
+        """The numbers that a query of bulk.sql finds, as they stand now."""
+        with self.connection() as connection:
+            return [int(row[0]) for row in self.rows(connection, name, **holes)]
+
+    def rows(self, connection: Connection, name: str, **holes: object) -> Sequence[tuple[Any, ...]]:
+        """What a query of bulk.sql finds."""
+        from sqlalchemy import text
+
+        return [tuple(row) for row in connection.execute(text(in_text(self.query(name, **holes))))]
+
+    def _join(self, connection: Connection, snapshot: str) -> None:
+        """Sees what the one who exported the snapshot sees; the name tells its holder that somebody reads."""
+        from sqlalchemy.exc import DBAPIError
+
+        try:
+            connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT {self.dialect.literal(snapshot)}")
+        except DBAPIError as error:
+            hint = "Read again; with a larger option `patience` it is kept longer for readers that come late."
+            raise SourceError(f"The snapshot {snapshot} of the log has ended.", hint=hint, may_pass=False) from error
+        name = self.dialect.literal(reader_name(snapshot))
+        connection.exec_driver_sql(f"SELECT set_config('application_name', {name}, false)")
+
+
+def stretches(first: int, last: int, count: int, snapshot: str | None = None) -> list[NumberRange]:
+    """Up to `count` stretches of numbers, equally wide, that cover all from the first to the last."""
+    width = max(1, -(-(last - first + 1) // count))
+    return [
+        NumberRange(first=start, last=min(start + width - 1, last), snapshot=snapshot)
+        for start in range(first, last + 1, width)
+    ]
+
+
+FETCHED_ROWS: Final = 10_000
+"""Rows that are taken from a driver at once."""
+
+NUMBERS: Final = ("record_id", "event_type")
+ROWS: Final = pa.schema([(name, pa.int64() if name in NUMBERS else pa.string()) for name in STANDARD])
+TEXTS: Final = pa.schema([(name, pa.string()) for name in STANDARD])
+"""The columns as COPY writes them, for logs whose columns may be of any type."""
+
+
+def batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:
+    """The rows of a stretch; plain queries always give them as ROWS."""
+    with log.connection(stretch.snapshot) as connection:
+        query = log.query("stretch", first=stretch.first, last=stretch.last)
+        if not log.copies:
+            yield from _fetched(connection, query)
+            return
+
+        try:
+            yield from copied(connection.connection.driver_connection, query, schema)
+        except BaseException:  # a reader that wants no more rows too: the server would go on sending
+            connection.invalidate()
+            raise
+
+
+def _fetched(connection: Connection, query: str) -> Iterator[pa.RecordBatch]:
+    from sqlalchemy import text
+
+    result = connection.execution_options(stream_results=True).execute(text(in_text(query)))
+    while rows := result.fetchmany(FETCHED_ROWS):
+        yield _batch(rows)
+
+
+def _batch(rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    columns = []
+    for field, values in zip(ROWS, zip(*rows, strict=True), strict=True):
+        convert = _integer if field.name in NUMBERS else _text
+        columns.append(pa.array([None if value is None else convert(value) for value in values], field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=ROWS)
+
+
+def _integer(value: Any) -> int | None:
+    """Databases that do not hold a column to its type may have anything there; a row without a kind is for the rules."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        return None
+    return number if number == value or str(number) == str(value).strip() else None
+
+
+def _text(value: Any) -> str:
+    """What SQLite holds as text may be any bytes."""
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        hint = "Correct it in the log: half a character is none."
+        raise DataError(f"A value of the log is not text: {error.reason}.", hint=hint) from error
+    return text
+
+
+BLOCK_BYTES: Final = 2 << 20
+"""How much is collected before Arrow reads it; always whole rows."""
+
+
+def copied(connection: Any, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows that a query finds, in the transaction that a psycopg connection is in.
+
+    In CSV an empty string stands in quotes and NULL does not, so they stay apart. libpq hands out one row at a time;
+    asked by psycopg's own iterator, that alone would cost twice as much as reading them.
+    """
+    session = connection.pgconn
+    _check(session.exec_(f"COPY ({query}) TO STDOUT (FORMAT csv)".encode()), copying=True)
+    block = bytearray()
+    while True:
+        size, row = session.get_copy_data(0)
+        if size <= 0:
+            break
+        block += row
+        if len(block) >= BLOCK_BYTES:
+            yield from _read(block, schema)
+            block = bytearray()
+    while (result := session.get_result()) is not None:
+        _check(result, copying=False)
+    if block:
+        yield from _read(block, schema)
+
+
+def _read(block: bytearray, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    convert = pyarrow.csv.ConvertOptions(
+        column_types=schema, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
+    try:
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(pa.py_buffer(block)),
+            pyarrow.csv.ReadOptions(use_threads=False, column_names=schema.names, block_size=len(block) + 1),
+            pyarrow.csv.ParseOptions(newlines_in_values=True),
+            convert,
+        )
+    except pa.ArrowInvalid as error:
+        raise DataError(f"A value of the log is not what its column should hold: {error}.", hint=_ADOPTED) from error
+    yield from table.to_batches()
+
+
+_ADOPTED: Final = "Correct the row, or say with `columns` which column is which."
+
+
+def _check(result: Any, *, copying: bool) -> None:
+    from psycopg.pq import ExecStatus, error_message
+
+    if result.status not in ((ExecStatus.COPY_OUT,) if copying else (ExecStatus.COMMAND_OK,)):
+        said = error_message(result).strip().splitlines()
+        raise SourceError(f"The event log cannot be read: {said[0].rstrip('.') if said else 'no answer'}.")

@@ -1,0 +1,101 @@
+"""The step that every engine runs: results for whole objects, however the rows are cut, without a file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.convert import step as stepping
+from eventlog.convert.rows import OUTCOMES, PLACED, ROWS, Placing
+from eventlog.convert.settings import Conversion, FilesInput
+from eventlog.convert.step import CHANGE, DUPLICATE, OUTCOME, REFUSAL, Reread, object_text, step
+from eventlog.core.model import Event, RowId
+from tests.support.converting import LogRow, log_row, row_of
+from tests.support.strategies import CATALOG, careless_logs
+
+CONVERSION = Conversion(input=FilesInput(places=()), destination=Path("nowhere"), catalog=CATALOG)
+
+
+@contextmanager
+def in_memory(batches: Iterable[pa.RecordBatch]) -> Iterator[Reread]:
+    """Keeps the pieces of a large object as a list."""
+    kept = list(batches)
+    yield lambda: kept
+
+
+def results(rows: list[LogRow], size: int = 1000, conflicts: tuple[int, ...] = ()) -> list[pa.RecordBatch]:
+    """The results of rows that come in the order of their objects, in batches of this size."""
+    told = [{"problem": None} | row for row in rows]
+    placed = Placing(CATALOG).place(pa.RecordBatch.from_pylist(told, schema=ROWS))
+    ordered = placed.sort_by([("object", "ascending"), ("record_id", "ascending")])
+    batches = [ordered.slice(start, size) for start in range(0, len(ordered), size)]
+    return list(step([batch.cast(PLACED) for batch in batches], CONVERSION, in_memory, conflicts=conflicts))
+
+
+def told(found: Iterable[pa.RecordBatch]) -> list[tuple[object, ...]]:
+    """Results, without the text of changes, in the order of positions."""
+    names = ("position", "kind", "object", "op", "status", "reason")
+    rows = [tuple(row[name] for name in names) for batch in found for row in batch.to_pylist()]
+    return sorted(rows, key=lambda row: (row[0] is None, row[0] or 0, str(row[1])))
+
+
+def test_every_row_has_a_result_that_says_what_it_is() -> None:
+    rows = [
+        log_row(1),
+        log_row(1),
+        log_row(2, table_key="nonsense"),
+        log_row(3, table_key="idu=3", new_value="\u0001"),
+        log_row(4, table_key="idu=4", event_type=4, column_name=None, new_value=None),
+        log_row(5, table_key="idu=5"),
+        log_row(6, table_key="idu=6", event_type=None, problem="event_type is 'x'."),
+        log_row(None, problem="record_id is NULL; it must be a number."),
+    ]
+    assert told(results(rows, conflicts=(5,))) == [
+        (1, CHANGE, "usr idu=1", "add", None, None),
+        (1, DUPLICATE, None, None, None, None),
+        (1, OUTCOME, None, None, "S", "published"),
+        (2, OUTCOME, None, None, "E", "invalid"),
+        (3, REFUSAL, None, None, "E", "refused"),
+        (4, CHANGE, "usr idu=4", "delete", None, None),
+        (4, OUTCOME, None, None, "S", "published"),
+        (5, OUTCOME, None, None, "E", "invalid"),
+        (6, OUTCOME, None, None, "E", "invalid"),
+        (None, OUTCOME, None, None, "E", "invalid"),
+    ]
+
+
+def test_changes_carry_what_the_format_wrote() -> None:
+    [change] = [batch for batch in results([log_row(1)]) if stepping.kind_of(batch) == CHANGE]
+    assert change.schema.names == ["kind", "object", "op", *OUTCOMES.names, "text"]
+    assert '<value type="string">Jack</value>' in change.column("text")[0].as_py()
+
+
+def test_an_object_is_told_with_its_schema_where_it_has_one() -> None:
+    assert object_text(RowId("hr", "usr", "idu=1")) == "hr.usr idu=1"
+
+
+@given(careless_logs(), st.integers(1, 4), st.integers(1, 4))
+def test_results_do_not_depend_on_how_rows_are_cut(events: list[Event], size: int, chunk: int) -> None:
+    rows = [row_of(event) for event in events]
+    whole = told(results(rows))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stepping, "CHUNK_ROWS", chunk)
+        assert told(results(rows, size)) == whole
+    kinds = Counter(row[1] for row in whole)
+    assert kinds[OUTCOME] + kinds[REFUSAL] + kinds[DUPLICATE] == len(rows)
+
+
+def test_a_large_object_is_followed_by_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = ["idu=1"] * 9 + ["idu=2", "idu=3"] * 2
+    rows = [log_row(number, table_key=key, new_value=str(number)) for number, key in enumerate(keys)]
+    whole = told(results(rows))
+    monkeypatch.setattr(stepping, "CHUNK_ROWS", 4)
+    for size in (3, 4, 5, 20):
+        assert told(results(rows, size)) == whole
