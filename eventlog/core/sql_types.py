@@ -38,10 +38,10 @@ _NAMES: dict[str, Category] = {
         Category.NUMBER,
     ),
     "date": Category.DATE,
-    **dict.fromkeys(("time", "timetz"), Category.TIME),
+    "time": Category.TIME,
+    "timetz": Category.STRING,  # no format has a form for it that keeps its zone
     **dict.fromkeys(("timestamp", "timestamptz", "datetime", "datetime2", "smalldatetime"), Category.TIMESTAMP),
 }
-_ZONED_TIMES = frozenset({"timetz", "time with time zone"})
 _arguments = re.compile(r"\(([^)]*)\)")
 _qualifiers = re.compile(
     r" (?:unsigned|signed|zerofill|with(?:out)?(?: local)? time zone|year to .*|hour to .*|(?:not )?null|auto_increment)\b"
@@ -62,8 +62,8 @@ def category(sql_type: str) -> Category:
     found = _NAMES.get(name, Category.STRING)
     if found is Category.NUMBER and name in ("numeric", "decimal", "dec", "number") and _scale_is_zero(arguments):
         return Category.INT
-    if found is Category.TIME and bare_type(sql_type) in _ZONED_TIMES:
-        return Category.STRING  # no format has a form for it that keeps its zone
+    if found is Category.TIME and bare_type(sql_type) == "time with time zone":
+        return Category.STRING  # what is called timetz too
     if name == "tinyint" and arguments == ["1"]:
         return Category.STATE  # what MySQL and MariaDB make of BOOLEAN
     if name == "bit" and arguments not in ([], ["1"]):

@@ -118,14 +118,16 @@ def test_bad_rows_end_with_a_reason_and_hold_nobody_up(database: Path, tmp_path:
     connection.close()
     ok("run", "--until-empty", "--out", out, *where)
     assert [status for (status,) in rows(database, "SELECT status FROM event_log ORDER BY record_id")] == [
-        "S", "n", "N ", "E", "E", "E", "E", "E", "E", "S",
+        "S", "n", "N ", "E", "E", "E", "E", "E", "W", "S",
     ]  # fmt: skip
     notes: dict[int, str] = dict(rows(database, "SELECT record_id, note FROM event_log_outcome"))
     assert sorted(notes) == [4, 5, 6, 7, 8, 9]
     assert "U+000B" in str(notes[9])
-    assert [len(str(event[1].findtext("value"))) for event in published(out)] == [100, 10_000_000]
+    assert [len(str(event[1].findtext("value"))) for event in published(out) if len(event) > 1] == [
+        100, 10_000_000,
+    ]  # fmt: skip  # the object of row 9 has no attribute, for its only value is left out
     told = json.loads(ok("status", "--json", *where))
-    assert (told["rows"]["E"], told["ignored"]) == (6, {"n": 1, "N ": 1})
+    assert (told["rows"]["E"], told["ignored"]) == (5, {"n": 1, "N ": 1})
     assert "column_name is missing" in ok("explain", "6", *where)
 
 

@@ -120,12 +120,12 @@ def test_a_hot_object_with_doubles_ends_as_a_small_one(tmp_path: Path, monkeypat
     assert files_of(tmp_path / "pieces") == files_of(tmp_path / "whole")
 
 
-def test_what_xds_cannot_carry_is_refused_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_what_xds_cannot_carry_is_left_out_and_the_rest_goes_on(tmp_path: Path) -> None:
     rows = [log_row(1, new_value="\u0001"), log_row(2, table_key="idu=2")]
     summary, outcomes = ended(rows, tmp_path)
-    assert outcomes[0][:3] == (1, "E", "refused")
+    assert outcomes[0][:3] == (1, "W", "altered")
     assert "U+0001" in str(outcomes[0][3])
-    assert (outcomes[1], summary.changes) == (published(2), 1)
+    assert (outcomes[1], summary.bad) == (published(2), 0)
     assert 'event-id="2"' in elements_of(tmp_path / "out")
 
 

@@ -37,8 +37,10 @@ CAST(/* value */NEW.active AS TEXT);
 CASE WHEN typeof(/* value */NEW.share) = 'real' AND abs(/* value */NEW.share) < 1e15
   AND CAST(CAST(/* value */NEW.share AS INTEGER) AS REAL) = /* value */NEW.share
 THEN CAST(CAST(/* value */NEW.share AS INTEGER) AS TEXT)
-WHEN typeof(/* value */NEW.share) = 'real' AND CAST(CAST(/* value */NEW.share AS TEXT) AS REAL) <> /* value */NEW.share
-THEN printf('%!.18g', /* value */NEW.share) ELSE CAST(/* value */NEW.share AS TEXT) END;
+WHEN typeof(/* value */NEW.share) <> 'real' OR CAST(CAST(/* value */NEW.share AS TEXT) AS REAL) = /* value */NEW.share
+THEN CAST(/* value */NEW.share AS TEXT)
+WHEN CAST(printf('%!.17g', /* value */NEW.share) AS REAL) = /* value */NEW.share THEN printf('%!.17g', /* value */NEW.share)
+ELSE printf('%!.18g', /* value */NEW.share) END;
 
 -- text_of_date: a date as it was written
 CAST(/* value */NEW.born AS TEXT);
