@@ -198,11 +198,16 @@ USING HINT = 'TRUNCATE in a READ COMMITTED transaction, or DELETE.';
 END IF;
 
 -- if_parent_stays: a TRUNCATE that empties the parent too holds this lock on it when it fires the first trigger; so may who
--- locked it before. Who may look into the log sees which parents' ends stand there.
+-- locked it before
 IF NOT EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND relation = /* parent */'usr'::regclass
   AND mode = 'AccessExclusiveLock' AND granted) THEN
 /* body */;
-ELSIF has_table_privilege(/* log_name */'event_log', 'SELECT') THEN
+ELSE
+/* unsure */;
+END IF;
+
+-- if_ends_are_seen: who may look into the log sees which parents' ends stand there
+IF has_table_privilege(/* log_name */'event_log', 'SELECT') THEN
 /* known */;
 ELSE
 /* unsure */;

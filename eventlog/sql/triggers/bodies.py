@@ -138,15 +138,18 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
         """
         options = replace(self.plan.options, style=Style.FIELD_BACK)
         reading = replace(clauses, plan=replace(self.plan, options=options))
-        ended = statement(self.dialect, "not_ended", **self.log)
+        unsure = self._child_statements(reading, child, When.TRUNCATE)
+        if not self.hands:  # who reads with the writer's rights knows no log
+            not_ended = statement(self.dialect, "not_ended", **self.log)
+            known = self._child_statements(reading, child, When.TRUNCATE, not_ended)
+            log_name = self.dialect.literal(self.log["log"])
+            unsure = statement(self.dialect, "if_ends_are_seen", log_name=log_name, known=known, unsure=unsure)
         return statement(
             self.dialect,
             "if_parent_stays",
             parent=self.dialect.literal(qualified(self.dialect, self.plan.table.schema, self.plan.table.name)),
-            log_name=self.dialect.literal(self.log["log"]),
             body=self._child_statements(clauses, child, When.TRUNCATE),
-            known=self._child_statements(reading, child, When.TRUNCATE, ended),
-            unsure=self._child_statements(reading, child, When.TRUNCATE),
+            unsure=unsure,
         )
 
     def _source(self, clauses: Clauses, when: When) -> str:

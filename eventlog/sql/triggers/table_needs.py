@@ -89,7 +89,7 @@ class TableNeeds:
 
         ask, called = inspect(self._connection), self._dialect.normalised(name)
         constraints, indexes = ask.get_unique_constraints(called, schema=schema), ask.get_indexes(called, schema=schema)
-        found = [
+        found: list[Any] = [
             ask.get_pk_constraint(called, schema=schema)["constrained_columns"],
             *(one["column_names"] for one in constraints),
             *(one["column_names"] for one in indexes if one["unique"]),
