@@ -125,7 +125,13 @@ def test_values_of_children_are_not_told_of_parents_that_may_have_ended(postgres
         "INSERT INTO c VALUES (1, 'x')",
     )
     track(postgresql, ["p"], TriggerOptions(style=style))
-    end = (4, "pid=1", None, None, None)
-    assert left_by(postgresql, "TRUNCATE p CASCADE") == [end, (8, "pid=1", "c.v", None, None)]
-    run(postgresql, "INSERT INTO p VALUES (1)", "INSERT INTO c VALUES (1, 'x')")
+    end, came = (4, "pid=1", None, None, None), (1, "pid=1", "pid", None, "1")
+    value, read = (1, "pid=1", "c.v", None, "x"), (8, "pid=1", "c.v", None, None)
+    filled = ("INSERT INTO p VALUES (1)", "INSERT INTO c VALUES (1, 'x')")
+    assert left_by(postgresql, "TRUNCATE p CASCADE") == [end]
+    run(postgresql, *filled)
     assert left_by(postgresql, "TRUNCATE c") == [(2, "pid=1", "c.v", "x", None)]
+    # Who has emptied the parent before in the same transaction has it locked still.
+    assert left_by(postgresql, "TRUNCATE p CASCADE", *filled, "TRUNCATE c") == [end, came, value, read]
+    run(postgresql, filled[1])
+    assert left_by(postgresql, "TRUNCATE c, p") == [read, end]

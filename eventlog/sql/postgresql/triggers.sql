@@ -214,6 +214,19 @@ ELSE
 /* unsure */;
 END IF;
 
+-- if_ends_are_seen: who may look into the log sees which parents' ends stand there
+IF has_table_privilege(/* log_name */'event_log', 'SELECT') THEN
+/* known */;
+ELSE
+/* unsure */;
+END IF;
+
+-- not_ended: whether the last that the log has of a parent is not its end, though it still stands: the statement empties both
+side.key NOT IN (SELECT ended.key FROM (
+  SELECT DISTINCT ON (told./* table_key */table_key) told./* table_key */table_key AS key, told./* event_type */event_type AS kind
+  FROM /* log */event_log AS told WHERE told./* status */status = 'N' AND told./* table_name */table_name = /* table */'usr'
+  ORDER BY told./* table_key */table_key, told./* record_id */record_id DESC) AS ended WHERE ended.kind = 4);
+
 -- take_facts: writes what was handed over by the trigger that fired before
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
   /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name, /* column_name */column_name,

@@ -126,8 +126,8 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
         found = [others.holes(fact) for fact in facts(self.plan, When.INSERT)]
         return log_facts(self.dialect, self.log, f"{source} AS taken", found, hands=self.hands)
 
-    def _child_statements(self, clauses: Clauses, child: ChildPlan, when: When) -> str:
-        writing = _ChildStatements(clauses=clauses, child=child, log=self.log, hands=self.hands)
+    def _child_statements(self, clauses: Clauses, child: ChildPlan, when: When, only: str = "") -> str:
+        writing = _ChildStatements(clauses=clauses, child=child, log=self.log, hands=self.hands, only=only)
         return SEPARATOR.join(writing.written(when))
 
     def _truncated(self, clauses: Clauses, child: ChildPlan) -> str:
@@ -136,13 +136,20 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
         The parents' ends may have been logged already, and values after them would be told of objects that are no more. A
         read-back is right in either case, for it says nothing of an object that is gone.
         """
-        reading = replace(self.plan, options=replace(self.plan.options, style=Style.FIELD_BACK))
+        options = replace(self.plan.options, style=Style.FIELD_BACK)
+        reading = replace(clauses, plan=replace(self.plan, options=options))
+        unsure = self._child_statements(reading, child, When.TRUNCATE)
+        if not self.hands:  # who reads with the writer's rights knows no log
+            not_ended = statement(self.dialect, "not_ended", **self.log)
+            known = self._child_statements(reading, child, When.TRUNCATE, not_ended)
+            log_name = self.dialect.literal(self.log["log"])
+            unsure = statement(self.dialect, "if_ends_are_seen", log_name=log_name, known=known, unsure=unsure)
         return statement(
             self.dialect,
             "if_parent_stays",
             parent=self.dialect.literal(qualified(self.dialect, self.plan.table.schema, self.plan.table.name)),
             body=self._child_statements(clauses, child, When.TRUNCATE),
-            unsure=self._child_statements(replace(clauses, plan=reading), child, When.TRUNCATE),
+            unsure=unsure,
         )
 
     def _source(self, clauses: Clauses, when: When) -> str:
@@ -193,12 +200,16 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
 
 
 class _ChildStatements(Struct, frozen=True, kw_only=True):
-    """Statements about the rows of a child table, which need no key: what stood there before, without what stands now."""
+    """Statements about the rows of a child table, which need no key: what stood there before, without what stands now.
+
+    `only` is a condition on the parent's `side.key`.
+    """
 
     clauses: Clauses
     child: ChildPlan
     log: Mapping[str, str]
     hands: bool
+    only: str = ""
 
     def written(self, when: When) -> list[str]:
         if self.clauses.plan.options.style == Style.ROW_BACK:
@@ -264,7 +275,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
             column=literal(fact.column) if fact.column is not None else "NULL",
             old="side.value0" if fact.old else "NULL",
             new="side.value0" if fact.new else "NULL",
-            sides=f"({sides})",
+            sides=f"(SELECT side.* FROM ({sides}) AS side WHERE {self.only})" if self.only else f"({sides})",
         )
 
 

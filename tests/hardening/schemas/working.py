@@ -7,6 +7,7 @@ altogether; so is some of what it takes.
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -81,7 +82,9 @@ def looked_at(engine: Engine) -> list[Worked]:
         if engine.dialect.name == "postgresql":
             parts = set(connection.execute(text("SELECT relname FROM pg_class WHERE relispartition")).scalars())
     names = [name for name in sorted(ask.get_table_names()) if not name.startswith("event_log") and name not in parts]
-    return [_worked(ask, name) for name in names]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SQLAlchemy knows no composite types
+        return [_worked(ask, name) for name in names]
 
 
 def _worked(ask: Any, name: str) -> Worked:
