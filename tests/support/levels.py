@@ -33,6 +33,7 @@ MYSQL_ASKS: Final = (
         "many_tables",
         "refresh_ranges",
     ),
+    *("clocks", "follow", "upgrade"),
     *("rowreader", "rowreader_mysql", "rowreader_values", "source", "source_log", "source_plans_mariadb"),
     *("source_transactions", "source_atonce", "change_tables", "mariadb", "mysql_login", "session_limits"),
     *("rights_mariadb", "publisher_faults_mariadb", "publisher_race", "publisher_seat", "convert_database"),

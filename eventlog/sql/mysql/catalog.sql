@@ -46,7 +46,7 @@ SELECT part, place, name, told FROM (
   JOIN (SELECT DISTINCT event_object_schema AS s, event_object_table AS t FROM information_schema.triggers
         WHERE LOCATE('DO ''eventlog ', action_statement) > 0) AS ours ON ours.s = c.table_schema AND ours.t = c.table_name
   UNION ALL
-  SELECT 'trigger', CONCAT(event_object_schema, '.', event_object_table), trigger_name, MD5(action_statement)
+  SELECT 'trigger', CONCAT(event_object_schema, '.', event_object_table), trigger_name, SHA2(action_statement, 256)
   FROM information_schema.triggers WHERE LOCATE('DO ''eventlog ', action_statement) > 0
   UNION ALL
   SELECT 'key', CONCAT(k.table_schema, '.', k.table_name), k.column_name,
