@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Catalog, Child, Table
+from eventlog.core.suggest import nearest
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.shapes import ForeignKey, Schema, TableShape
@@ -50,11 +51,11 @@ class Classes:
     def __init__(self, connection: Connection, schema: str | None = None) -> None:
         self._connection = connection
         self._schemas: dict[str | None, Schema] = {}
-        self._default = schema
+        self.default = schema
 
     def everything(self) -> list[Table]:
         """Every class of the schema."""
-        schema = self.schema(self._default)
+        schema = self.schema(self.default)
         shapes = [schema.shape(name) for name in (*schema.tables, *schema.views) if name not in schema.parts]
         tables = [self._table(schema, shape, ()) for shape in shapes]
         return [table for table in tables if table.key]
@@ -106,15 +107,32 @@ class Classes:
             if own and (name in named or links[0] is own[0]):
                 yield _child(child, own[0], parent)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a table or view of this name."""
+        return self._place(name) is not None
+
     def _find(self, name: str) -> tuple[Schema, str]:
+        found = self._place(name)
+        if found is None:
+            hint = "Write it as the database does, with its schema if it has another one."
+            raise InstallError(f"There is no table or view {name} in the database.", hint=self._nearest(name) or hint)
+        return found
+
+    def _place(self, name: str) -> tuple[Schema, str] | None:
         first, _, last = name.rpartition(".")
-        for place, table in ((self._default, name), (first or self._default, last)):
+        for place, table in ((self.default, name), (first or self.default, last)):
             schema = self.schema(place)
             found = schema.find(table)
             if found is not None:
                 return schema, found
-        hint = "Write it as the database does, with its schema if it has another one."
-        raise InstallError(f"There is no table or view {name} in the database.", hint=hint)
+        return None
+
+    def _nearest(self, name: str) -> str | None:
+        """A question that names what may have been meant."""
+        first, _, last = name.rpartition(".")
+        schema = self.schema(first or self.default)
+        near = nearest(last, (*schema.tables, *schema.views))
+        return f"Did you mean {first}.{near}?" if near and first else f"Did you mean {near}?" if near else None
 
 
 def _in_order(keys: Iterable[ForeignKey], shape: TableShape) -> list[ForeignKey]:

@@ -192,7 +192,7 @@ def test_a_log_that_nothing_writes_to_is_told(engine: Engine) -> None:
 def test_the_mending_command_repeats_what_was_asked_for() -> None:
     options = TriggerOptions(style=Style.FIELD, columns=("a", "b"), children=("c",), when="idu > 1", rows=True)
     state = TriggerState(name="t", table="usr", owner="app.usr", state=TriggerCondition.MISSING)
-    asked = "eventlog track app.usr --events field --columns a,b --child c --when 'idu > 1' --row-triggers"
+    asked = "eventlog track app.usr --events field --columns a,b --child c --when 'idu > 1' --row-triggers --reset"
     assert mending(state, options) == asked
     assert mending(replace(state, state=TriggerCondition.STRAY), options) == "eventlog untrack app.usr"
 

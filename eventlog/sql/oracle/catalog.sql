@@ -30,3 +30,7 @@ WHERE table_owner = :schema AND table_name = :table AND trigger_type = 'INSTEAD 
   AND NOT EXISTS (SELECT 1 FROM all_source
                   WHERE all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
                     AND all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%');
+
+-- sees_triggers: whether the connected user would be told of a table's triggers
+SELECT COUNT(*) FROM dual
+WHERE :schema = USER OR EXISTS (SELECT 1 FROM session_privs WHERE privilege = 'CREATE ANY TRIGGER') OR :table IS NULL;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from eventlog.sql.triggers.asked import TrackRequest
 from eventlog.sql.triggers.installed import TriggerCondition, TriggerState, compare, installed, tracked
 from eventlog.sql.triggers.plan import Style, TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.render import Trigger, render
@@ -9,6 +10,7 @@ from eventlog.sql.triggers.track import located, remove_all, track, track_sql, t
 
 __all__ = [
     "Style",
+    "TrackRequest",
     "Trigger",
     "TriggerCondition",
     "TriggerOptions",

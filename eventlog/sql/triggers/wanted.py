@@ -1,0 +1,161 @@
+"""Which classes a command means, and with which options: names and patterns, what was asked before, what a table needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.schema import Table
+from eventlog.core.suggest import nearest
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import offers, statement
+from eventlog.sql.reflect import Classes
+from eventlog.sql.shapes import Schema
+from eventlog.sql.triggers.asked import TrackRequest, asked_of, believed, words
+from eventlog.sql.triggers.installed import installed
+from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan, plan
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+Note = Callable[[str], None]
+
+
+class WantedClass(Struct, frozen=True, kw_only=True):
+    """What the triggers of one class have to do, and the options as they were asked for."""
+
+    plan: TriggerPlan
+    asked: TriggerOptions
+
+    @property
+    def owner(self) -> str:
+        return self.plan.table.whole
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name stands for several."""
+    return any(sign in name for sign in "*?[")
+
+
+def wanted_classes(
+    connection: Connection,
+    tables: Sequence[str],
+    request: TrackRequest,
+    names: LogNames,
+    schema: str | None,
+    note: Note,
+) -> list[WantedClass]:
+    """The classes with these names, planned as they were asked for before and are asked for now."""
+    if not tables:
+        raise UsageError("Which table? `eventlog track TABLE…` wants the names of tables or views.")
+    classes = Classes(connection, schema)
+    kept, standing = asked_of(connection, names), _standing(connection, names)
+    patterns = [name for name in tables if is_pattern(name) and not classes.has(name)]
+    known = {**{owner: options[0] for owner, options in standing.items()}, **kept}
+    taken = {child for options in known.values() for child in options.children} | set(request.children or ())
+    plain = [name for name in tables if name not in patterns]
+    meant = [name for pattern in patterns for name in _matching(classes, pattern, names, taken, note)]
+    wanted = []
+    for table in classes.named([*plain, *meant], request.children or ()):
+        former = None if request.reset else believed(table.whole, kept.get(table.whole), standing.get(table.whole, ()))
+        asked = request.over(former or TriggerOptions())
+        one = _planned(connection, classes, table, request, asked)
+        _tell(note, one, kept.get(table.whole) or next(iter(standing.get(table.whole, ())), None), request)
+        wanted.append(one)
+    return wanted
+
+
+def _planned(
+    connection: Connection, classes: Classes, table: Table, request: TrackRequest, asked: TriggerOptions
+) -> WantedClass:
+    """The plan of a class; children that were named for several classes are noted where they belong."""
+    found = table
+    if request.children is None and asked.children:
+        try:
+            found = classes.one(table.whole, asked.children)
+        except InstallError as error:
+            told = f"{table.whole} was tracked with {words(asked)}, which does not fit any more: {error.message}"
+            raise InstallError(told, hint="Say --child again with what there is now, or --reset.") from None
+    own = {child.name.casefold() for child in found.children}
+    children = tuple(child for child in asked.children if child.rpartition(".")[2].casefold() in own)
+    asked = replace(asked, children=children)
+    return WantedClass(plan=plan(found, _fitting(connection, found, asked)), asked=asked)
+
+
+def _tell(note: Note, one: WantedClass, former: TriggerOptions | None, request: TrackRequest) -> None:
+    """Says what is kept of earlier options without being said again, and what is changed."""
+    if former is None:
+        return
+    before, after = words(former), words(replace(one.asked, rows=one.asked.rows or former.rows))
+    if before != after:
+        note(f"{one.owner} was tracked with {before}; it is now tracked with {words(one.asked)}.")
+    elif after != words(TriggerOptions()) and request == TrackRequest(reset=request.reset):
+        note(f"{one.owner} is tracked as before, with {after}.")
+
+
+def _standing(connection: Connection, names: LogNames) -> dict[str, list[TriggerOptions]]:
+    """The options that the triggers of each class tell."""
+    found: dict[str, list[TriggerOptions]] = {}
+    for trigger in installed(connection, names):
+        found.setdefault(trigger.marker.table, []).append(trigger.marker.options)
+    return found
+
+
+def _matching(classes: Classes, pattern: str, names: LogNames, children: set[str], note: Note) -> list[str]:
+    """The tables that a pattern means: those with a key that are neither a log's own nor children. Views are named by name."""
+    first, _, last = pattern.rpartition(".")
+    place = classes.schema(first or classes.default)
+    logs = _tables_of_logs(place, names)
+    inner = {child.rpartition(".")[2].casefold() for child in children}
+    found: list[str] = []
+    keyless: list[str] = []
+    for table in place.tables:
+        name = table.casefold()
+        if not fnmatchcase(name, last.casefold()) or name in logs or name in inner or table in place.parts:
+            continue
+        (found if place.key(table) else keyless).append(table)
+    if not found:
+        near = nearest(last.strip("*?"), {table for table in place.tables if table.casefold() not in logs})
+        hint = f"Did you mean {near}?" if near else "Patterns mean tables; a view is named by its name."
+        raise InstallError(f"No table with a key matches {pattern}.", hint=hint)
+    whole = [f"{place.name}.{table}" if place.name else table for table in found]
+    taken = {child.name for table in classes.named(whole) for child in table.children}
+    for table in keyless:
+        if table not in taken:
+            note(f"{table} is left out: it has no primary key.")
+    return whole
+
+
+def _tables_of_logs(place: Schema, names: LogNames) -> frozenset[str]:
+    """The tables of this log and of others: what has companions is a log."""
+    known = {table.casefold() for table in place.tables}
+    logs = [LogNames(table=table) for table in place.tables]
+    others = [log for log in logs if log.marks.casefold() in known]
+    return frozenset(name.casefold() for log in (names, *others) for name in log.own)
+
+
+def _fitting(connection: Connection, table: Table, options: TriggerOptions) -> TriggerOptions:
+    """The options as these tables need them.
+
+    Row triggers where statement triggers would not see every change; and nothing of a foreign owner's may run with our rights.
+    """
+    rows = options.rows or any(map(any, _answers(connection, table, "passed_by")))
+    foreign = any(_answers(connection, table, "foreign_owners"))
+    return replace(options, rows=rows, foreign=foreign)
+
+
+def _answers(connection: Connection, table: Table, query: str) -> Iterator[list[Any]]:
+    """What the catalog answers about a table and each of its child tables; nothing where a database has no such question."""
+    from sqlalchemy import text
+
+    if not offers(dialect_of(connection), query):
+        return
+    sql = statement(dialect_of(connection), query)
+    for name in (table.name, *(child.name for child in table.children)):
+        yield list(connection.execute(text(sql), {"table": name, "schema": table.schema}).scalars())
