@@ -65,3 +65,11 @@ PERFORM COUNT(*) FROM (SELECT /* columns */n.idu FROM (SELECT (NULL::/* target *
 WHERE /* condition */(1 = 1) AND 1 = 0;
 END
 $eventlog$;
+
+-- left_functions: what triggers of the log ran whose tables are gone; no trigger needs them any more
+SELECT nspname AS function_schema, proname AS function_name
+FROM pg_proc JOIN pg_namespace ON pg_namespace.oid = pronamespace
+WHERE nspname = :schema AND starts_with(proname, :log || '_') AND prorettype = 'trigger'::regtype
+  AND (strpos(prosrc, 'INSERT INTO ' || :target || ' (') > 0 OR strpos(prosrc, 'eventlog_facts') > 0)
+  AND NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgfoid = pg_proc.oid)
+ORDER BY 1, 2;

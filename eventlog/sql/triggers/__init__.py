@@ -6,7 +6,7 @@ from eventlog.sql.triggers.asked import TrackRequest
 from eventlog.sql.triggers.installed import TriggerCondition, TriggerState, compare, installed, tracked
 from eventlog.sql.triggers.plan import Style, TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.render import Trigger, render
-from eventlog.sql.triggers.track import located, remove_all, track, track_sql, trigger_states, untrack
+from eventlog.sql.triggers.track import located, track, track_sql, trigger_states, untrack
 
 __all__ = [
     "Style",
@@ -20,7 +20,6 @@ __all__ = [
     "installed",
     "located",
     "plan",
-    "remove_all",
     "render",
     "track",
     "track_sql",

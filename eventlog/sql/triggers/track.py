@@ -117,12 +117,6 @@ def trigger_states(engine: Engine, names: LogNames | None = None) -> list[Trigge
         return states(connection, located(connection, names))
 
 
-def remove_all(connection: Connection, names: LogNames) -> None:
-    """Takes off every trigger of a log."""
-    for text in all_drops(connection, names):
-        _execute(connection, text)
-
-
 def all_drops(connection: Connection, names: LogNames) -> list[str]:
     """The statements that take off every trigger of a log."""
     log = with_schema(connection, names)
