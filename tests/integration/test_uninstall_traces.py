@@ -18,7 +18,7 @@ from eventlog.sql.triggers import track
 from tests.support.logged import USR, run
 from tests.support.servers import mysqls
 
-FUNCTIONS = "SELECT proname FROM pg_proc WHERE proname LIKE 'event%' ORDER BY 1"
+FUNCTIONS = r"SELECT proname FROM pg_proc WHERE proname LIKE 'event\_log%' ORDER BY 1"
 RIGHTS = """SELECT relname || privilege_type || grantee::regrole FROM pg_class, aclexplode(relacl)
 WHERE grantee::regrole::text LIKE '%_traces' AND grantee <> grantor
 UNION ALL SELECT nspname || privilege_type || grantee::regrole FROM pg_namespace, aclexplode(nspacl)
