@@ -26,6 +26,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option("--columns", multiple=True, callback=_names, metavar="A,B", help="Only these columns.")
 @click.option("--exclude", multiple=True, callback=_names, metavar="C", help="All columns but these.")
 @click.option("--child", "children", multiple=True, callback=_names, metavar="TABLE", help="A child table with a key.")
+@click.option("--key", multiple=True, callback=_names, metavar="A,B", help="What tells rows apart; default: its key.")
 @click.option("--when", metavar="CONDITION", help="Only rows for which this SQL condition holds, before or after.")
 @click.option(
     "--row-triggers", is_flag=True, default=None, help="Row triggers where statement triggers are the default."
@@ -42,6 +43,7 @@ def track(
     columns: tuple[str, ...] | None,
     exclude: tuple[str, ...] | None,
     children: tuple[str, ...] | None,
+    key: tuple[str, ...] | None,
     when: str | None,
     row_triggers: bool | None,
     reset: bool,
@@ -66,6 +68,7 @@ def track(
         columns=columns,
         exclude=exclude,
         children=children,
+        key=key,
         when=when,
         rows=row_triggers,
         reset=reset,

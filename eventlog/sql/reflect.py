@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from eventlog.core.errors import InstallError
+from msgspec.structs import replace
+
+from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Catalog, Child, Table
-from eventlog.core.suggest import nearest
+from eventlog.core.suggest import did_you_mean, nearest
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.shapes import ForeignKey, Schema, TableShape
@@ -57,19 +59,40 @@ class Classes:
         """Every class of the schema."""
         schema = self.schema(self.default)
         shapes = [schema.shape(name) for name in (*schema.tables, *schema.views) if name not in schema.parts]
-        tables = [self._table(schema, shape, ()) for shape in shapes]
-        return [table for table in tables if table.key]
+        # A unique index takes the place of a missing key; children that have no key are no classes for that.
+        tables = [self._table(schema, shape, (), shape.key or self._referred(schema, shape)) for shape in shapes]
+        taken = {child.name for table in tables for child in table.children}
+        found = zip(shapes, tables, strict=True)
+        free = [(shape, table) for shape, table in found if shape.key or shape.name not in taken]
+        whole = [table if table.key else self._keyed(schema, shape) for shape, table in free]
+        return [table for table in whole if table.key]
 
-    def one(self, name: str, children: Sequence[str] = ()) -> Table:
-        """One class by its name."""
-        return self.named([name], children)[0]
+    def _referred(self, schema: Schema, shape: TableShape) -> tuple[str, ...]:
+        """What tells the rows of a table without a primary key apart, where another table refers to it."""
+        return schema.row_key(shape.name) if schema.referring(shape.name) else ()
+
+    def _keyed(self, schema: Schema, shape: TableShape) -> Table:
+        return self._table(schema, shape, (), schema.row_key(shape.name))
+
+    def one(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
+        """One class by its name; `key` says which columns tell its rows apart, where somebody knows better."""
+        schema, found = self._find(name)
+        if not key:
+            return self.named([name], children)[0]
+        shape = schema.shape(found)
+        own = tuple(_column(shape, column) for column in key)
+        return self._table(schema, shape, [self._find(child)[1] for child in children], own)
+
+    def primary(self, table: Table) -> tuple[str, ...]:
+        """The primary key of a class, whatever else may tell its rows apart; of a view, what its columns' names say."""
+        return table.key if table.view else self.schema(table.schema).key(table.name)
 
     def named(self, names: Iterable[str], children: Sequence[str] = ()) -> list[Table]:
         """The classes with these names; InstallError tells of one that is not there."""
         named = [self._find(name)[1] for name in children]
         found = dict.fromkeys(self._find(name) for name in names)
         tables = [
-            self._table(schema, schema.shape(name), [child for child in named if child != name])
+            self._table(schema, schema.shape(name), [child for child in named if child != name], schema.row_key(name))
             for schema, name in found
         ]
         taken = {(table.schema, child.name) for table in tables for child in table.children}
@@ -79,7 +102,7 @@ class Classes:
                 f"The table {min(missing)} has no foreign key to the primary key of a table named with it.",
                 hint="Name its parent too, or track it by itself.",
             )
-        return [table for table in tables if table.key or (table.schema, table.name) not in taken]
+        return [table for table in tables if self.primary(table) or (table.schema, table.name) not in taken]
 
     def schema(self, name: str | None) -> Schema:
         """One schema by its name."""
@@ -87,13 +110,17 @@ class Classes:
             self._schemas[name] = Schema(self._connection, name)
         return self._schemas[name]
 
-    def _table(self, schema: Schema, shape: TableShape, named: Sequence[str]) -> Table:
+    def _table(self, schema: Schema, shape: TableShape, named: Sequence[str], key: tuple[str, ...]) -> Table:
+        places = {name: place for place, name in enumerate(key, start=1)}
+        columns = shape.columns
+        if key != shape.key:
+            columns = tuple(replace(column, key=places.get(column.name)) for column in columns)
         return Table(
             name=shape.name,
             schema=shape.schema,
-            columns=shape.columns,
+            columns=columns,
             view=shape.view,
-            children=tuple(self._children(schema, shape, named)),
+            children=tuple(self._children(schema, replace(shape, key=key), named)),
         )
 
     def _children(self, schema: Schema, parent: TableShape, named: Sequence[str]) -> Iterable[Child]:
@@ -102,10 +129,15 @@ class Classes:
             if name not in named and schema.key(name):
                 continue
             child = schema.shape(name)
-            links = _in_order([key for key in child.foreign if set(key.referred) == set(schema.key(key.table))], child)
+            links = _in_order([key for key in child.foreign if self._leads(schema, parent, key)], child)
             own = [key for key in links if key.table == parent.name]
             if own and (name in named or links[0] is own[0]):
                 yield _child(child, own[0], parent)
+
+    def _leads(self, schema: Schema, parent: TableShape, key: ForeignKey) -> bool:
+        """Whether a foreign key holds what tells the rows of its table apart."""
+        wanted = parent.key if key.table == parent.name else schema.row_key(key.table)
+        return bool(wanted) and set(key.referred) == set(wanted)
 
     def has(self, name: str) -> bool:
         """Whether there is a table or view of this name."""
@@ -133,6 +165,15 @@ class Classes:
         schema = self.schema(first or self.default)
         near = nearest(last, (*schema.tables, *schema.views))
         return f"Did you mean {first}.{near}?" if near and first else f"Did you mean {near}?" if near else None
+
+
+def _column(shape: TableShape, name: str) -> str:
+    """A column's name as the database reports it."""
+    found = next((column.name for column in shape.columns if column.name.casefold() == name.casefold()), None)
+    if found is None:
+        message = f"{shape.name} has no column {name}, which should be part of its key."
+        raise UsageError(message, hint=did_you_mean(name, [column.name for column in shape.columns]))
+    return found
 
 
 def _in_order(keys: Iterable[ForeignKey], shape: TableShape) -> list[ForeignKey]:

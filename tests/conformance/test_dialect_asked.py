@@ -158,7 +158,7 @@ def test_patterns_mean_tables_with_keys_and_no_log(usr: Engine) -> None:
     run(usr, "CREATE VIEW usr_view AS SELECT idu AS pk_idu FROM usr")
     told: list[str] = []
     assert {one.owner.rpartition(".")[2] for one in track(usr, ["*"], note=told.append)} == {"usr", "usr_group"}
-    assert told == ["keyless is left out: it has no primary key."]
+    assert told == ["keyless is left out: it has no key."]
     untrack(usr, ["usr_*"])
     assert {one.owner.rpartition(".")[2] for one in trigger_states(usr)} == {"usr"}
     assert {one.owner.rpartition(".")[2] for one in track(usr, ["USR_*"])} == {"usr_group"}

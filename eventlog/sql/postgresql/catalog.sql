@@ -73,3 +73,9 @@ WHERE nspname = :schema AND starts_with(proname, :log || '_') AND prorettype = '
   AND (strpos(prosrc, 'INSERT INTO ' || :target || ' (') > 0 OR strpos(prosrc, 'eventlog_facts') > 0)
   AND NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgfoid = pg_proc.oid)
 ORDER BY 1, 2;
+
+-- replica_identity: the unique index by which replication is told to know the rows of a table
+SELECT found.relname FROM pg_index
+JOIN pg_class AS found ON found.oid = indexrelid JOIN pg_class AS owner ON owner.oid = indrelid
+JOIN pg_namespace ON pg_namespace.oid = owner.relnamespace
+WHERE indisreplident AND nspname = :schema AND owner.relname = :table;

@@ -20,3 +20,9 @@ WHERE t.type = 'table' AND p.pk > 0 ORDER BY t.name, p.pk;
 SELECT t.name AS table_name, f.id, f."table" AS referred_table, f."from" AS column_name, f."to" AS referred_column
 FROM sqlite_master AS t JOIN pragma_foreign_key_list(t.name, 'main') AS f
 WHERE t.type = 'table' ORDER BY t.name, f.id DESC, f.seq;
+
+-- unique_indexes: the columns of a table's unique indexes that hold every row, also of those that SQLite made for a UNIQUE;
+-- an expression has no name
+SELECT i.name AS index_name, c.name AS column_name
+FROM pragma_index_list(:table) AS i JOIN pragma_index_info(i.name) AS c
+WHERE i."unique" = 1 AND i.partial = 0 ORDER BY i.name, c.seqno;

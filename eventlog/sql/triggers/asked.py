@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import fetched, verbatim
@@ -41,6 +40,7 @@ class TrackRequest(Struct, frozen=True, kw_only=True):
     columns: tuple[str, ...] | None = None
     exclude: tuple[str, ...] | None = None
     children: tuple[str, ...] | None = None
+    key: tuple[str, ...] | None = None
     when: str | None = None
     rows: bool | None = None
     reset: bool = False
@@ -52,6 +52,7 @@ class TrackRequest(Struct, frozen=True, kw_only=True):
             columns=kept.columns if self.columns is None else self.columns,
             exclude=kept.exclude if self.exclude is None else self.exclude,
             children=kept.children if self.children is None else self.children,
+            key=kept.key if self.key is None else self.key,
             when=kept.when if self.when is None else self.when or None,
             rows=kept.rows if self.rows is None else self.rows,
         )
@@ -64,6 +65,7 @@ def exactly(options: TriggerOptions) -> TrackRequest:
         columns=options.columns,
         exclude=options.exclude,
         children=options.children,
+        key=options.key,
         when=options.when,
         rows=options.rows,
         reset=True,
@@ -138,6 +140,7 @@ def words(options: TriggerOptions) -> str:
         ("--columns", options.columns),
         ("--exclude", options.exclude),
         ("--child", options.children),
+        ("--key", options.key),
     ):
         said += [option, ",".join(names)] if names else []
     said += ["--when", options.when] if options.when else []
@@ -145,8 +148,15 @@ def words(options: TriggerOptions) -> str:
 
 
 def _comparable(options: TriggerOptions) -> TriggerOptions:
-    """Without what depends on the table: who owns it, and whether statement triggers would do."""
-    return replace(options, foreign=False, rows=False)
+    """What somebody asked for, without what depends on the table: who owns it, and whether statement triggers would do."""
+    return TriggerOptions(
+        style=options.style,
+        columns=options.columns,
+        exclude=options.exclude,
+        children=options.children,
+        key=options.key,
+        when=options.when,
+    )
 
 
 def _read(value: str) -> AskedClass | None:

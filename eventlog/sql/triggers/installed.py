@@ -133,7 +133,7 @@ def tracked(connection: Connection, names: LogNames) -> list[Table]:
     found, classes = [], Classes(connection)
     for table, asked in options.items():
         try:
-            found.append(classes.one(table, asked.children))
+            found.append(classes.one(table, asked.children, asked.key))
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue
     return found
@@ -149,7 +149,7 @@ def _class_states(
 ) -> Iterable[TriggerState]:
     options = standing[0].marker.options if standing else asked or TriggerOptions()
     try:
-        table = classes.one(owner, options.children)
+        table = classes.one(owner, options.children, options.key)
     except EventlogError as error:
         return [_told(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
     others = [

@@ -54,6 +54,8 @@ def wanted_classes(
     """The classes with these names, planned as they were asked for before and are asked for now."""
     if not tables:
         raise UsageError("Which table? `eventlog track TABLE…` wants the names of tables or views.")
+    if request.key and (len(tables) > 1 or is_pattern(tables[0])):
+        raise UsageError("--key is about one table; track the others by themselves.")
     classes = Classes(connection, schema)
     kept, standing = asked_of(connection, names), _standing(connection, names)
     patterns = [name for name in tables if is_pattern(name) and not classes.has(name)]
@@ -66,6 +68,8 @@ def wanted_classes(
         former = None if request.reset else believed(table.whole, kept.get(table.whole), standing.get(table.whole, ()))
         asked = request.over(former or TriggerOptions())
         one = _planned(connection, classes, table, request, asked)
+        for child in {child.name for child in table.children} - {child.name for child in one.plan.table.children}:
+            note(f"{child} is not captured with {table.whole}: its foreign key is not about {', '.join(asked.key)}.")
         _tell(note, one, kept.get(table.whole) or next(iter(standing.get(table.whole, ())), None), request)
         wanted.append(one)
     return wanted
@@ -76,15 +80,19 @@ def _planned(
 ) -> WantedClass:
     """The plan of a class; children that were named for several classes are noted where they belong."""
     found = table
-    if request.children is None and asked.children:
+    if asked.key or (request.children is None and asked.children):
+        beside = f"{table.schema}." if table.schema else ""
+        children = asked.children or [f"{beside}{child.name}" for child in table.children]
         try:
-            found = classes.one(table.whole, asked.children)
+            found = classes.one(table.whole, children, asked.key)
         except InstallError as error:
             told = f"{table.whole} was tracked with {words(asked)}, which does not fit any more: {error.message}"
             raise InstallError(told, hint="Say --child again with what there is now, or --reset.") from None
     own = {child.name.casefold() for child in found.children}
     children = tuple(child for child in asked.children if child.rpartition(".")[2].casefold() in own)
-    asked = replace(asked, children=children)
+    # A key that is not the primary one is kept, so that another index which comes later does not change it.
+    key = () if found.view or found.key == classes.primary(found) else found.key
+    asked = replace(asked, children=children, key=key)
     return WantedClass(plan=plan(found, _fitting(connection, found, asked)), asked=asked)
 
 
@@ -120,15 +128,17 @@ def _matching(classes: Classes, pattern: str, names: LogNames, children: set[str
         if not fnmatchcase(name, last.casefold()) or name in logs or name in inner or table in place.parts:
             continue
         (found if place.key(table) else keyless).append(table)
-    if not found:
+    if not found and not any(map(place.row_key, keyless)):
         near = nearest(last.strip("*?"), {table for table in place.tables if table.casefold() not in logs})
         hint = f"Did you mean {near}?" if near else "Patterns mean tables; a view is named by its name."
         raise InstallError(f"No table with a key matches {pattern}.", hint=hint)
     whole = [f"{place.name}.{table}" if place.name else table for table in found]
     taken = {child.name for table in classes.named(whole) for child in table.children}
     for table in keyless:
-        if table not in taken:
-            note(f"{table} is left out: it has no primary key.")
+        if table not in taken and place.row_key(table):
+            whole.append(f"{place.name}.{table}" if place.name else table)
+        elif table not in taken:
+            note(f"{table} is left out: it has no key.")
     return whole
 
 
