@@ -75,6 +75,19 @@ class Site:
         return engine
 
     @property
+    def publishing_user(self) -> str | None:
+        """Who is connected, where that is also whose changes the publisher will not publish."""
+        from sqlalchemy.engine import make_url
+
+        from eventlog.sql.dialect import dialect_of
+
+        source = self.config.source
+        other_login = self._database is not None and self.file is not None  # the file's is the publisher's
+        if other_login or source.user or self.config.publisher.allow_loopback or dialect_of(self.url).embedded:
+            return None
+        return make_url(self.url).username
+
+    @property
     def wanted_names(self) -> LogNames:
         """The log's names as the configuration, or the command line, asks for them."""
         return self.config.source.wanted_names

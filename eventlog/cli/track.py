@@ -82,6 +82,9 @@ def track(
         show_json(made)
     for trigger in () if as_json else made:
         say(f"{trigger.state} {trigger.name} on {trigger.table}", err=True)
+    user = site.publishing_user
+    if user and not as_json:
+        _note(f"Changes that {user} makes are not published, for the publisher connects as {user}: `eventlog check`.")
 
 
 def _note(text: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.core.errors import InstallError
+from eventlog.core.errors import InstallError, UsageError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
@@ -64,6 +64,18 @@ def test_only_what_is_said_changes_and_the_change_is_told(usr: Engine) -> None:
     assert "was tracked with --events field --exclude lname --when 'age > 1'; it is now" in told[0]
     track(usr, ["usr"], TrackRequest(exclude=()))
     assert asked(usr) == {"--events field"}
+
+
+def test_a_column_that_was_left_out_and_has_another_name_now_is_not_published(usr: Engine) -> None:
+    track(usr, ["usr"], ASKED)
+    run(usr, "ALTER TABLE usr RENAME COLUMN lname TO family")
+    with pytest.raises(UsageError, match=r"no column lname.*It was tracked with .*say --columns or --exclude again"):
+        track(usr, ["usr"])
+    with pytest.raises(UsageError) as said:
+        track(usr, ["usr"], TrackRequest(exclude=("nope",)))
+    assert "tracked with" not in str(said.value)
+    track(usr, ["usr"], TrackRequest(exclude=("family",)))
+    assert asked(usr) == {"--events field --exclude family"}
 
 
 def test_reset_forgets(usr: Engine) -> None:

@@ -31,3 +31,6 @@ ORDER BY 1;
 
 -- given_rights: what an account was given, to see whether a statement gave something
 SHOW GRANTS FOR /* role */app;
+
+-- connected_account: the account that rights were given to, with its host
+SELECT CURRENT_USER();

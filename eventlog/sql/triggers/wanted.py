@@ -93,7 +93,12 @@ def _planned(
     # A key that is not the primary one is kept, so that another index which comes later does not change it.
     key = () if found.view or found.key == classes.primary(found) else found.key
     asked = replace(asked, children=children, key=key)
-    return WantedClass(plan=plan(found, _fitting(connection, found, asked)), asked=asked)
+    try:
+        return WantedClass(plan=plan(found, _fitting(connection, found, asked)), asked=asked)
+    except UsageError as error:
+        if request.columns is None and request.exclude is None and not request.reset:
+            error.hint = f"It was tracked with {words(asked)}; say --columns or --exclude again, or --reset."
+        raise
 
 
 def _tell(note: Note, one: WantedClass, former: TriggerOptions | None, request: TrackRequest) -> None:
