@@ -15,8 +15,8 @@ from eventlog.sql.queries import log_holes, offers, statement
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-MOST_SHOWN_NAMES = 20
-"""Names of triggers that are listed one by one."""
+MOST_SHOWN_ROWS = 20
+"""Rows of the list of triggers, and of that of functions."""
 
 
 class Leaving(Struct, frozen=True, kw_only=True):
@@ -36,8 +36,8 @@ class Leaving(Struct, frozen=True, kw_only=True):
         rows = f"{self.rows} row(s) of the log, of which {self.waiting} wait"
         lines.append(f"nothing of the log itself, which was adopted: {rows}" if self.adopted else rows)
         for what, names in (("trigger", self.triggers), ("function", self.functions)):
-            lines += [f"{what} {name}" for name in names[:MOST_SHOWN_NAMES]]
-            lines += [f"{len(names) - MOST_SHOWN_NAMES} more {what}s"] * (len(names) > MOST_SHOWN_NAMES)
+            lines += [f"{what} {name}" for name in names[:MOST_SHOWN_ROWS]]
+            lines += [f"{len(names) - MOST_SHOWN_ROWS} more {what}s"] * (len(names) > MOST_SHOWN_ROWS)
         return [*lines, *(f"what was given by {grant}" for grant in self.grants)]
 
 
