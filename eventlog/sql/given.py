@@ -40,11 +40,14 @@ def taking_back(grant: str) -> str | None:
 def give(connection: Connection, names: LogNames, statements: Iterable[tuple[str, str]]) -> list[str]:
     """Runs statements, each with the role that it is about, and keeps those that gave something new."""
     kept, done = has_marks(connection, names), []
+    known: tuple[str, list[tuple[object, ...]]] | None = None
     for role, text in statements:
-        before = _given(connection, role)
+        grants = kept and taking_back(text) is not None
+        before = known[1] if known and known[0] == role else _given(connection, role) if grants else []
         connection.execute(verbatim(text))
         done.append(text)
-        if kept and taking_back(text) is not None and _given(connection, role) != before:
+        known = (role, _given(connection, role)) if grants else None
+        if known and known[1] != before:
             _keep(connection, names, text)
     return done
 
