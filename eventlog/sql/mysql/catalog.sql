@@ -38,7 +38,8 @@ SHOW CREATE TRIGGER /* trigger */event_log_usr_insert;
 -- instead_of_triggers: there are none on views, whatever table and schema they have
 SELECT 0 FROM DUAL WHERE :table <> :schema OR 1 = 1;
 
--- sees_triggers: whether the connected user would be told of a table's triggers; what it may as a member of a role does not count
+-- sees_triggers: whether the connected user would be told of a table's triggers; what it may as a member of a role does not count.
+-- QUOTE, because MySQL writes constants with quotes anew, in a way that it does not read in every mode.
 SELECT COUNT(*) FROM (
     SELECT grantee FROM information_schema.user_privileges WHERE privilege_type = 'TRIGGER'
     UNION ALL
@@ -48,4 +49,4 @@ SELECT COUNT(*) FROM (
     SELECT grantee FROM information_schema.table_privileges
     WHERE privilege_type = 'TRIGGER' AND table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table
 ) AS given
-WHERE grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''');
+WHERE grantee = CONCAT(QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', 1)), '@', QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)));
