@@ -44,7 +44,8 @@ TABLES: dict[str, tuple[type[Struct], ...]] = {
 
 CONFIGURATION = """\
 Settings come from a TOML file and from the environment, which wins. Commands read the file that `--config` or
-`EVENTLOG_CONFIG` names, else `eventlog.toml` in the current folder if there is one and no `--database` is given.
+`EVENTLOG_CONFIG` names, else `eventlog.toml` in the current folder if there is one. Options win over both: with `--database` or `--log` the
+rest of the file still counts. `--no-config` leaves every file out.
 
 * Each key can come as `EVENTLOG_SECTION__KEY`: `EVENTLOG_PUBLISHER__BATCH_SIZE=128`, and what has keys of its own as
   `EVENTLOG_SOURCE__LINTER__CODE_PAGE=cp1251`. Numbers and lists are written as in TOML, and what a key takes as text is text.

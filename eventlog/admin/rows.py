@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import UsageError, shortened
 from eventlog.core.model import Status
+from eventlog.core.suggest import nearest
 from eventlog.sources.log.rows import note_change, note_held
 
 if TYPE_CHECKING:
@@ -137,6 +138,30 @@ def follow(log: Log, choice: Choice, *, limit: int, width: int, pause: Callable[
         start = time.monotonic()
         found = _rows(log, choice, "oldest_first", after=after, limit=100 * LATE_ROWS, width=width)
         spent = time.monotonic() - start
+
+
+def table_meant(log: Log, table: str) -> tuple[str, str | None]:
+    """The name that the log has for a table that may be named without its schema, and what is to be said if there is none.
+
+    UsageError for a bare name that several schemas have.
+    """
+    ending = "%." + re.sub("([!%_])", r"!\1", table)
+    with log.transaction() as connection:
+        found = log.rows(connection, log.query("tables_named"), {"named": table, "ending": ending})
+        known = [] if found else log.rows(connection, log.query("tables_of_log"))
+    names = {str(name).strip().casefold(): str(name).strip() for (name,) in found}
+    if not names:
+        return table, f"No row of the log is about {shortened(table)}. {_known_tables(table, known)}"
+    if len(names) > 1 and table.casefold() not in names:
+        raise UsageError(f"{table} may mean {' or '.join(sorted(names.values()))}; say which.")
+    return names.get(table.casefold()) or next(iter(names.values())), None
+
+
+def _known_tables(table: str, known: Iterable[tuple[Any, ...]]) -> str:
+    names = {str(name).strip() for (name,) in known if name is not None}
+    bare = {name.rpartition(".")[2]: name for name in names}
+    near = nearest(table, names) or bare.get(nearest(table, bare) or "")
+    return f"Did you mean {near}?" if near else "`eventlog triggers` lists what is tracked."
 
 
 def hold(log: Log, runs: Sequence[Run], *, by: str = "", why: str = "") -> int:

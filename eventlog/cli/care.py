@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from eventlog.cli.log import check_letters
-from eventlog.cli.show import show_json
+from eventlog.cli.show import say, show_json
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.core.errors import UsageError
 
@@ -64,7 +65,7 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
 @click.command()
 @click.argument("ids", nargs=-1)
 @click.option("--status", "letters", metavar="LETTERS", default="", help="Rows with one of these letters, e.g. EW.")
-@click.option("--table", metavar="NAME", help="Only rows of this table, as the log names it.")
+@click.option("--table", metavar="NAME", help="Only rows of this table, with its schema or without.")
 @json_option
 @site_options
 def requeue(site: Site, ids: tuple[str, ...], letters: str, table: str | None, as_json: bool) -> None:
@@ -77,8 +78,9 @@ def requeue(site: Site, ids: tuple[str, ...], letters: str, table: str | None, a
 
     if not ids and not letters:
         raise UsageError("Say which rows wait again: their numbers, or --status E.")
-    choice = Choice(letters=_known(letters, PROCESSED) or PROCESSED, table=table)
-    count = let_wait(_log(site), read_runs_of_ids(ids) if ids else [EVERYTHING], choice)
+    letters, log = _known(letters, PROCESSED) or PROCESSED, _log(site)
+    choice = Choice(letters=letters, table=_meant(log, table))
+    count = let_wait(log, read_runs_of_ids(ids) if ids else [EVERYTHING], choice)
     _tell("requeued", count, as_json=as_json, sentence=f"{count} row(s) wait again.")
 
 
@@ -90,7 +92,7 @@ def requeue(site: Site, ids: tuple[str, ...], letters: str, table: str | None, a
 @click.option(
     "--status", "letters", metavar="LETTERS", default="", help="Rows with one of these letters (default: SWE)."
 )
-@click.option("--table", metavar="NAME", help="Only rows of this table, as the log names it.")
+@click.option("--table", metavar="NAME", help="Only rows of this table, with its schema or without.")
 @json_option
 @site_options
 def purge(site: Site, age: str, archive: Path | None, letters: str, table: str | None, as_json: bool) -> None:
@@ -105,8 +107,9 @@ def purge(site: Site, age: str, archive: Path | None, letters: str, table: str |
     from eventlog.admin.purge import purge as take_away
     from eventlog.admin.rows import PROCESSED, read_age
 
-    wanted = Purge(age=read_age(age), letters=_known(letters, f"N{PROCESSED}") or ENDED, table=table)
+    wanted = Purge(age=read_age(age), letters=_known(letters, f"N{PROCESSED}") or ENDED)
     log = _log(site)
+    wanted = replace(wanted, table=_meant(log, table))
     files = None if archive is None else Archive(archive, log.name)
     done = _watched(take_away(log, wanted, files))
     if as_json:
@@ -114,6 +117,18 @@ def purge(site: Site, age: str, archive: Path | None, letters: str, table: str |
     else:
         kept = f", {done.archived} archived in {len(done.files)} file(s) in {archive}" if archive else ""
         click.echo(f"{done.rows} row(s) deleted{kept}.")
+
+
+def _meant(log: Log, table: str | None) -> str | None:
+    """The table as the log names it; that nothing is about it is said and no failure, for its rows may have gone already."""
+    from eventlog.admin.rows import table_meant
+
+    if table is None:
+        return None
+    name, problem = table_meant(log, table)
+    if problem is not None:
+        say(problem, err=True)
+    return name
 
 
 def _log(site: Site) -> Log:

@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING
+
 import click
 
+from eventlog.cli.show import say
 from eventlog.cli.site import Site, site_options
+from eventlog.core.errors import InstallError, UsageError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from eventlog.sql.leaving import Leaving
+    from eventlog.sql.names import LogNames
 
 sql_option = click.option("--sql", is_flag=True, help="Print the statements for a DBA and do nothing.")
 
 
 @click.command()
-@click.option("--columns", type=click.Choice(["new", "old"]), default="new", show_default=True, help="Column order.")
+@click.option(
+    "--columns", type=click.Choice(["new", "old"]), help="Column order; default: the one of source.columns, else new."
+)
 @sql_option
 @site_options
-def install(site: Site, columns: str, sql: bool) -> None:
-    """Creates the event log table and its companion tables. A log that exists already is adopted as it is.
+def install(site: Site, columns: str | None, sql: bool) -> None:
+    """Creates the event log table and its companion tables, as source.log and source.columns call them.
+
+    A log that exists already is adopted as it is.
 
     Example: eventlog install --database sqlite:///app.db
 
     Example for a DBA: eventlog install --database oracle:// --sql
     """
+    from eventlog.sql.findlog import order_wanted
     from eventlog.sql.install import install as put_there
     from eventlog.sql.install import install_sql
-    from eventlog.sql.names import NEW_ORDER, OLD_ORDER
 
-    order = NEW_ORDER if columns == "new" else OLD_ORDER
+    asked = site.config.source.columns
+    order = order_wanted(asked, columns)
     if sql:
-        click.echo(install_sql(site.url, site.wanted_names, order), nl=False)
+        click.echo(install_sql(site.url, site.wanted_names, order, asked), nl=False)
         return
-    put_there(site.engine(may_create=True), site.wanted_names, order)
+    put_there(site.engine(may_create=True), site.wanted_names, order, asked)
     click.echo(f"The event log {site.config.source.log} is installed.", err=True)
 
 
@@ -57,12 +73,15 @@ def upgrade(site: Site, to: str | None, sql: bool) -> None:
 
 @click.command()
 @click.option("--purge", is_flag=True, help="Also when rows still wait; they are lost.")
+@click.option("--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
 @sql_option
 @site_options
-def uninstall(site: Site, purge: bool, sql: bool) -> None:
-    """Removes triggers and tables; refuses while rows wait. A log that was adopted stays.
+def uninstall(site: Site, purge: bool, yes: bool, sql: bool) -> None:
+    """Removes triggers, tables and the rights that were given, after showing them; refuses while rows wait.
 
-    Example: eventlog uninstall --database sqlite:///app.db
+    A log that was adopted stays.
+
+    Example: eventlog uninstall --yes --database sqlite:///app.db
 
     Example for a DBA, without connecting: eventlog uninstall --database oracle:// --sql
     """
@@ -72,7 +91,37 @@ def uninstall(site: Site, purge: bool, sql: bool) -> None:
 
     if sql:
         where = site.engine() if names_a_place(site.url) else site.url
-        click.echo(uninstall_sql(where, site.wanted_names, purge=purge), nl=False)
+        names = site.wanted_names if isinstance(where, str) else _standing(site, where)
+        click.echo(uninstall_sql(where, names, purge=purge), nl=False)
         return
-    take_off(site.engine(), site.wanted_names, purge=purge)
+    engine = site.engine()
+    stayed = take_off(engine, _standing(site, engine), purge=purge, agree=lambda leaving: _agree(leaving, yes=yes))
+    for grant in stayed:
+        say(f"You may not take back what was given by {grant}.", err=True)
     click.echo(f"The event log {site.config.source.log} is gone.", err=True)
+
+
+def _standing(site: Site, engine: Engine) -> LogNames:
+    """The log with the columns that it has; where it is gone already, its companions can go all the same."""
+    try:
+        return site.names(engine)
+    except InstallError:
+        return site.wanted_names
+
+
+def _agree(leaving: Leaving, *, yes: bool) -> None:
+    """Shows what goes, and lets it go only when somebody says so."""
+    say("This goes:", err=True)
+    for line in leaving.told():
+        say(f"  {line}", err=True)
+    if yes:
+        return
+    if not _asks():
+        raise UsageError("Nobody can be asked here; say --yes to have it go.")
+    if not click.confirm("Go on?", err=True):
+        raise UsageError("Nothing was changed.")
+
+
+def _asks() -> bool:
+    """Whether there is somebody who can be asked."""
+    return sys.stdin.isatty()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from eventlog.cli.show import readable, show_json, show_json_line, show_table
 from eventlog.cli.site import Site, json_option, site_options
@@ -31,7 +32,7 @@ ALL_CHARACTERS = 2**30
     "--status", "letters", metavar="MOST_LETTERS", default="", help="Only rows with one of these letters, e.g. EF."
 )
 @click.option("--reason", type=click.Choice([reason.value for reason in Reason]), help="Only rows with this reason.")
-@click.option("--table", metavar="NAME", help="Only rows of this table, as the log names it.")
+@click.option("--table", metavar="NAME", help="Only rows of this table, with its schema or without.")
 @click.option(
     "--limit", type=click.IntRange(1, MOST_ROWS), default=50, show_default=True, help="The newest so many rows."
 )
@@ -45,7 +46,7 @@ def log(
 
     Example: eventlog log --status E --database sqlite:///app.db
     """
-    from eventlog.admin.rows import Choice, follow, rows
+    from eventlog.admin.rows import Choice, follow, rows, table_meant
     from eventlog.sql.log import Log
 
     engine = site.engine()
@@ -56,11 +57,15 @@ def log(
     if following:
         _show_lines(follow(found, choice, limit=limit, width=width, pause=time.sleep), as_json=as_json)
         return
-    chosen = rows(found, choice, limit=limit, width=width)
+    chosen, empty = rows(found, choice, limit=limit, width=width), "No rows."
+    if table is not None and not chosen:
+        name, problem = table_meant(found, table)
+        chosen = rows(found, replace(choice, table=name), limit=limit, width=width)
+        empty = problem or empty
     if as_json:
         show_json([_told(row) for row in chosen])
     else:
-        show_table(COLUMNS, map(_cells, chosen), empty="No rows.")
+        show_table(COLUMNS, map(_cells, chosen), empty=empty)
 
 
 def check_letters(letters: str) -> str:

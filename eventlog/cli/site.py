@@ -24,22 +24,31 @@ DEFAULT_FILE = Path("eventlog.toml")
 class Site:
     """The database and the log that a command was pointed at; nothing is read or opened before it is needed."""
 
-    def __init__(self, database: str | None, config: Path | None, log: str | None) -> None:
+    def __init__(
+        self, database: str | None, config: Path | None, log: str | None, *, without_file: bool = False
+    ) -> None:
         self._database = database
         self._file = config
         self._log = log
+        self._without_file = without_file
 
     @cached_property
     def config(self) -> Config:
         """The configuration, with what the command line says put over it."""
-        file = self._file or (DEFAULT_FILE if self._database is None and DEFAULT_FILE.exists() else None)
-        config = load(file)
+        config = load(self.file, without_url=self._database is not None)
         source = config.source
         if self._database is not None:
             source = replace(source, url=self._database)
         if self._log is not None:
             source = replace(source, log=self._log)
         return replace(config, source=source)
+
+    @property
+    def file(self) -> Path | None:
+        """The configuration file that counts, also beside --database: the one that is named, else the one that lies here."""
+        if self._without_file:
+            return None
+        return self._file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
 
     def read_again(self) -> Config:
         """The configuration as the file and the environment have it now."""
@@ -66,6 +75,19 @@ class Site:
         return engine
 
     @property
+    def publishing_user(self) -> str | None:
+        """Who is connected, where that is also whose changes the publisher will not publish."""
+        from sqlalchemy.engine import make_url
+
+        from eventlog.sql.dialect import dialect_of
+
+        source = self.config.source
+        other_login = self._database is not None and self.file is not None  # the file's is the publisher's
+        if other_login or source.user or self.config.publisher.allow_loopback or dialect_of(self.url).embedded:
+            return None
+        return make_url(self.url).username
+
+    @property
     def wanted_names(self) -> LogNames:
         """The log's names as the configuration, or the command line, asks for them."""
         return self.config.source.wanted_names
@@ -88,7 +110,11 @@ def site_options(command: Command) -> Command:
     """Gives a command --database, --config and --log, and passes it a Site."""
 
     @click.option(
-        "--database", "-d", metavar="URL", envvar="EVENTLOG_DATABASE", help="The database, as SQLAlchemy URL."
+        "--database",
+        "-d",
+        metavar="URL",
+        envvar="EVENTLOG_DATABASE",
+        help="The database, as SQLAlchemy URL; instead of the configuration's.",
     )
     @click.option(
         "--config",
@@ -98,10 +124,13 @@ def site_options(command: Command) -> Command:
         type=click.Path(path_type=Path, dir_okay=False),
         help="A configuration file (default: eventlog.toml here, if there is one).",
     )
+    @click.option("--no-config", "without_file", is_flag=True, help="Without any configuration file.")
     @click.option("--log", metavar="NAME", help="The event log table, with its schema if it has one.")
     @wraps(command)
-    def with_site(*args: Any, database: str | None, config: Path | None, log: str | None, **options: Any) -> Any:
-        return command(*args, site=Site(database, config, log), **options)
+    def with_site(
+        *args: Any, database: str | None, config: Path | None, without_file: bool, log: str | None, **options: Any
+    ) -> Any:
+        return command(*args, site=Site(database, config, log, without_file=without_file), **options)
 
     return with_site  # type: ignore[return-value]  # click's decorators keep the function they are given
 

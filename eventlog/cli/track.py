@@ -9,70 +9,91 @@ from eventlog.cli.show import say, show_json, show_table
 from eventlog.cli.site import Site, json_option, site_options
 
 
-def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Names may be given one by one or with commas between them."""
-    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Names may be given one by one or with commas between them; None where the option is not given."""
+    return tuple(name.strip() for value in values for name in value.split(",") if name.strip()) if values else None
 
 
 @click.command()
-@click.argument("tables", nargs=-1, required=True)
+@click.argument("tables", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Every table of the schema that has a key.")
 @click.option(
     "--events",
     "style",
     type=click.Choice(["row-back", "field", "field-replace", "field-back"]),
-    default="row-back",
-    show_default=True,
-    help="How a change is logged: as a row to read back, or as its fields.",
+    help="How a change is logged: as a row to read back (the default), or as its fields.",
 )
 @click.option("--columns", multiple=True, callback=_names, metavar="A,B", help="Only these columns.")
 @click.option("--exclude", multiple=True, callback=_names, metavar="C", help="All columns but these.")
 @click.option("--child", "children", multiple=True, callback=_names, metavar="TABLE", help="A child table with a key.")
+@click.option("--key", multiple=True, callback=_names, metavar="A,B", help="What tells rows apart; default: its key.")
 @click.option("--when", metavar="CONDITION", help="Only rows for which this SQL condition holds, before or after.")
-@click.option("--row-triggers", is_flag=True, help="Row triggers where statement triggers are the default.")
-@click.option("--always", is_flag=True, help="Fire for replicated changes too, where triggers can (PostgreSQL).")
+@click.option(
+    "--row-triggers", is_flag=True, default=None, help="Row triggers where statement triggers are the default."
+)
+@click.option(
+    "--always", is_flag=True, default=None, help="Fire for replicated changes too, where triggers can (PostgreSQL)."
+)
+@click.option("--reset", is_flag=True, help="Forget what the tables were tracked with before.")
 @sql_option
 @json_option
 @site_options
 def track(
     site: Site,
     tables: tuple[str, ...],
-    style: str,
-    columns: tuple[str, ...],
-    exclude: tuple[str, ...],
-    children: tuple[str, ...],
+    every: bool,
+    style: str | None,
+    columns: tuple[str, ...] | None,
+    exclude: tuple[str, ...] | None,
+    children: tuple[str, ...] | None,
+    key: tuple[str, ...] | None,
     when: str | None,
-    row_triggers: bool,
-    always: bool,
+    row_triggers: bool | None,
+    always: bool | None,
+    reset: bool,
     sql: bool,
     as_json: bool,
 ) -> None:
     """Creates or replaces the triggers of tables and views. Child tables are captured with them.
 
+    A table keeps the options that it was tracked with: give only what is to change, or --reset to begin anew. An empty
+    text takes an option away: --exclude "". TABLES may be patterns, such as 'app.*'.
+
     Example: eventlog track usr grp --events field --database sqlite:///app.db
     """
-    from eventlog.sql.triggers import Style, TriggerOptions, remarks, track_sql
+    from eventlog.core.errors import UsageError
+    from eventlog.sql.triggers import Style, TrackRequest, track_sql
     from eventlog.sql.triggers import track as make
 
-    options = TriggerOptions(
-        style=Style(style),
+    if every and tables:
+        raise UsageError("--all means every table of the schema; leave out the names, or --all.")
+    request = TrackRequest(
+        style=None if style is None else Style(style),
         columns=columns,
         exclude=exclude,
         children=children,
+        key=key,
         when=when,
         rows=row_triggers,
         always=always,
+        reset=reset,
     )
-    engine = site.engine()
-    for remark in remarks(engine, tables, options, site.schema):
-        say(remark, err=True)
+    engine, wanted = site.engine(), ("*",) if every else tables
     if sql:
-        click.echo(track_sql(engine, tables, options, site.names(engine), site.schema), nl=False)
+        click.echo(track_sql(engine, wanted, request, site.names(engine), site.schema, _note), nl=False)
         return
-    made = make(engine, tables, options, site.names(engine), site.schema)
+    made = make(engine, wanted, request, site.names(engine), site.schema, _note)
     if as_json:
         show_json(made)
     for trigger in () if as_json else made:
         say(f"{trigger.state} {trigger.name} on {trigger.table}", err=True)
+    user = site.publishing_user
+    if user and not as_json:
+        _note(f"Changes that {user} makes are not published, for the publisher connects as {user}: `eventlog check`.")
+
+
+def _note(text: str) -> None:
+    say(text, err=True)
 
 
 @click.command()
@@ -80,7 +101,7 @@ def track(
 @json_option
 @site_options
 def untrack(site: Site, tables: tuple[str, ...], as_json: bool) -> None:
-    """Removes the triggers of tables and views.
+    """Removes the triggers of tables and views. TABLES may be patterns, such as 'app.*'.
 
     Example: eventlog untrack usr --database sqlite:///app.db
     """
@@ -98,7 +119,7 @@ def untrack(site: Site, tables: tuple[str, ...], as_json: bool) -> None:
 @json_option
 @site_options
 def triggers(site: Site, as_json: bool) -> None:
-    """Lists the log's triggers: CURRENT, OUTDATED, MISSING, STRAY or DISABLED.
+    """Lists the log's triggers, CURRENT, OUTDATED, MISSING, STRAY or DISABLED, and what their tables were tracked with.
 
     Example: eventlog triggers --database sqlite:///app.db
     """
@@ -110,8 +131,8 @@ def triggers(site: Site, as_json: bool) -> None:
         show_json(found)
         return
     show_table(
-        ("state", "trigger", "table", "of", "events", "note"),
-        [(one.state, one.name, one.table, one.owner, one.style, one.note) for one in found],
+        ("state", "trigger", "table", "of", "tracked with", "note"),
+        [(one.state, one.name, one.table, one.owner, one.asked, one.note) for one in found],
         empty="No table is tracked; `eventlog track TABLE` begins.",
     )
 

@@ -30,6 +30,7 @@ from eventlog.core.suggest import did_you_mean
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sql.clocks import DATABASE, zone_of
+from eventlog.sql.findlog import names_wanted
 from eventlog.sql.names import LogNames, read_log_name
 
 __all__ = [
@@ -43,7 +44,7 @@ __all__ = [
     "load",
 ]
 
-Choice = Literal["auto", "new", "old"]
+Choice = Literal["auto", "new", "old", "new by bytes", "old by bytes", "new by letters", "old by letters"]
 
 
 def within(name: str, value: float, low: float, high: float) -> None:
@@ -86,7 +87,8 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def wanted_names(self) -> LogNames:
         """The log's names as they are asked for; what the table really holds is only known when it is looked at."""
-        return replace(read_log_name(self.log), sequence=self.sequence, clock=self.clock)
+        names = read_log_name(self.log)
+        return replace(names, sequence=self.sequence, columns=names_wanted(self.columns), clock=self.clock)
 
     def __post_init__(self) -> None:
         if self.clock != DATABASE:
@@ -161,13 +163,18 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     web: WebConfig = WebConfig()
 
 
-def load(path: Path | None, environment: Mapping[str, str] | None = None) -> Config:
-    """The configuration of a file, if any, and of the environment."""
+def load(path: Path | None, environment: Mapping[str, str] | None = None, *, without_url: bool = False) -> Config:
+    """The configuration of a file, if any, and of the environment; `without_url` where another URL takes its place.
+
+    Then what the URL would need, such as a password in the environment, is not asked for.
+    """
     environment = os.environ if environment is None else environment
     origin = str(path) if path is not None else "the environment"
     settings = _read(path) if path is not None else {}
     _refuse_unknown(settings, origin)
     with_environment(settings, environment, _SECTIONS)
+    if without_url:
+        settings.get("source", {}).pop("url", None)
     return from_settings(settings, environment, origin=origin)
 
 

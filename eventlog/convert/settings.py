@@ -18,7 +18,9 @@ from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat
 
-Columns = Literal["auto", "new", "old"] | tuple[str, ...]
+Columns = (
+    Literal["auto", "new", "old", "new by bytes", "old by bytes", "new by letters", "old by letters"] | tuple[str, ...]
+)
 
 PART_EVENTS = 100_000
 """Changes in a part file where nobody says otherwise."""

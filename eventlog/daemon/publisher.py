@@ -71,6 +71,7 @@ class Publisher:
         self._read_ahead: ReadAhead | None = None
         self._opened: Tenure | None = None
         self._failures = 0
+        self._told_loopback = False
         if settings.workers > 1:
             self.journal.warning(
                 "setting_ignored",
@@ -216,13 +217,26 @@ class Publisher:
                 changes=report.changes,
                 documents=report.documents,
                 statuses=statuses,
+                **({"loopback": report.loopback} if report.loopback else {}),
                 seconds=round(seconds, 4),
             )
+            self._tell_loopback(report)
         for table, note in report.unread.items():
             self.journal.warning("table_unread", table=table, error=note)
         if report.documents:
             self._heartbeat.put_off()
             self.post.published(self.journal)
+
+    def _tell_loopback(self, report: Report) -> None:
+        """Says once why nothing comes out, where all that was read is the doing of the publisher's own user."""
+        alone = report.loopback == report.events
+        if alone and not self._told_loopback:
+            why = (
+                "Every row was made by the publisher's own user. Let applications connect as somebody else, name"
+                " another source.user, or set publisher.allow_loopback = true."
+            )
+            self.journal.warning("nothing_published", why=why)
+        self._told_loopback = alone
 
     def _seated(self) -> bool:
         """Whether it may publish; says so when that changes."""

@@ -60,6 +60,8 @@ class Report(Struct, frozen=True, kw_only=True):
     stale: bool = False
     """Nothing was done: rows could not be read, which may be because the tables have changed since they were looked at."""
     later: float | None = None
+    loopback: int = 0
+    """Events that the publisher's own user made, which are not published."""
     unread: Mapping[str, str] = {}
     """Tables that may not be read, and what the database said of them."""
     again: bool = False
@@ -137,6 +139,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             changes=work.changes,
             documents=sum(delivery.documents for delivery in work.deliveries),
             statuses=counted(outcomes),
+            loopback=sum(outcome.reason is Reason.LOOPBACK for outcome in exceptional(outcomes)),
             later=batch.later,
             unread=failed_tables(batch.events, outcomes),
             again=not AGAIN.isdisjoint([outcome.reason for outcome in exceptional(outcomes)]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -21,8 +21,53 @@ _numbers = (Category.INT, Category.NUMBER)
 _times = (Category.TIMESTAMP, Category.DATE)  # Oracle's DATE holds a time of day
 
 
+def _by_bytes(columns: Sequence[Column]) -> list[Column]:
+    """The order of their names in hexadecimal: what the commercial driver takes where nobody tells it another one."""
+    return sorted(columns, key=lambda column: column.name.encode())
+
+
+def _by_letters(columns: Sequence[Column]) -> list[Column]:
+    return sorted(columns, key=lambda column: (column.name.casefold(), column.name))
+
+
+BY_PLACE: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Sequence[Column]], Sequence[Column]]]]] = {
+    "new": (NEW_ORDER, lambda columns: columns),
+    "old": (OLD_ORDER, lambda columns: columns),
+    "new by bytes": (NEW_ORDER, _by_bytes),
+    "old by bytes": (OLD_ORDER, _by_bytes),
+    "new by letters": (NEW_ORDER, _by_letters),
+    "old by letters": (OLD_ORDER, _by_letters),
+}
+"""The order of the columns by what configuration calls it: as the table has them, or sorted by their names."""
+
+
+def order_wanted(wanted: str | Sequence[str], option: str | None = None) -> tuple[str, ...]:
+    """The order in which a new log gets its columns; `option` is what the command line says, which may not contradict."""
+    known = wanted if isinstance(wanted, str) and wanted in BY_PLACE else None
+    if option and known and not known.startswith(option):
+        message = f"--columns {option} contradicts source.columns = {known!r}: the log would be read as what it is not."
+        raise ConfigError(message, hint="Leave out --columns, or change the configuration.")
+    return BY_PLACE[option or known or "new"][0]
+
+
+def refuse_sorted(wanted: str | Sequence[str]) -> None:
+    """Refuses to make a log whose columns would be found by sorting their names: ours do not sort so."""
+    if isinstance(wanted, str) and wanted in BY_PLACE and wanted not in ("new", "old"):
+        message = f"source.columns = {wanted!r} finds the columns of a log that is there already; there is none."
+        raise ConfigError(message, hint='Say "new" or "old" to make one.')
+
+
+def names_wanted(wanted: str | Sequence[str]) -> tuple[str, ...]:
+    """What the columns of a new log are called, in the order of STANDARD."""
+    if isinstance(wanted, str):
+        return STANDARD
+    _check_ten(wanted)
+    # Standard names say themselves what they are for, in whatever order somebody lists them.
+    return STANDARD if {name.casefold() for name in wanted} == set(STANDARD) else tuple(wanted)
+
+
 def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Sequence[str] = "auto") -> LogNames:
-    """The names with the columns that the log table has; `wanted` is auto, new, old, or ten names in STANDARD's order."""
+    """The names with the columns that the log table has; `wanted` is auto, one of BY_PLACE, or ten names in STANDARD's order."""
     from sqlalchemy import Engine
 
     if isinstance(where, Engine):
@@ -75,10 +120,9 @@ def chosen(columns: Sequence[Column], wanted: str | Sequence[str], table: str) -
     """The ten columns in the order of STANDARD; InstallError names the one that is missing."""
     if not isinstance(wanted, str):
         return _listed(columns, tuple(wanted), table)
-    if wanted == "new":
-        return _placed(columns, NEW_ORDER, table)
-    if wanted == "old":
-        return _placed(columns, OLD_ORDER, table)
+    if wanted in BY_PLACE:
+        order, sorting = BY_PLACE[wanted]
+        return _placed(sorting(columns), order, table)
     if wanted != "auto":
         raise ConfigError(f"columns = {wanted!r} is not auto, new, old or a list of ten names; write one of these.")
     return _by_name(columns) or _by_position(columns, table)
@@ -128,8 +172,7 @@ def _placed(columns: Sequence[Column], order: Sequence[str], table: str) -> tupl
 
 
 def _listed(columns: Sequence[Column], wanted: tuple[str, ...], table: str) -> tuple[str, ...]:
-    if len(wanted) != len(STANDARD):
-        raise ConfigError(f"columns lists {len(wanted)} names; it takes ten, in the order {', '.join(STANDARD)}.")
+    _check_ten(wanted)
     known = {column.name.casefold(): column.name for column in columns}
     exact = {column.name for column in columns}
     for name, standard in zip(wanted, STANDARD, strict=True):
@@ -140,6 +183,11 @@ def _listed(columns: Sequence[Column], wanted: tuple[str, ...], table: str) -> t
     found = tuple(name if name in exact else known[name.casefold()] for name in wanted)
     types = {column.name: column for column in columns}
     return _in_standard_order([types[name] for name in found]) if len(set(found)) == len(found) else found
+
+
+def _check_ten(wanted: Sequence[str]) -> None:
+    if len(wanted) != len(STANDARD):
+        raise ConfigError(f"columns lists {len(wanted)} names; it takes ten, in the order {', '.join(STANDARD)}.")
 
 
 def _in_standard_order(listed: Sequence[Column]) -> tuple[str, ...]:

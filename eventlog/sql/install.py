@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from eventlog.core.errors import ConfigError, InstallError, UsageError
 from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of
-from eventlog.sql.findlog import has_log, log_columns
+from eventlog.sql.findlog import has_log, log_columns, refuse_sorted
+from eventlog.sql.given import take_back, taking_back
+from eventlog.sql.leaving import Leaving, function_drops, what_goes
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
 from eventlog.sql.queries import log_holes, statement
 
@@ -29,19 +31,35 @@ UNSEEN = """\
 """
 
 
-def install(engine: Engine, names: LogNames | None = None, order: Sequence[str] = NEW_ORDER) -> None:
-    """Makes what is missing. A log that somebody else made gets companions and is not altered; twice is once."""
+def install(
+    engine: Engine,
+    names: LogNames | None = None,
+    order: Sequence[str] = NEW_ORDER,
+    columns: str | Sequence[str] = "auto",
+) -> None:
+    """Makes what is missing. A log that somebody else made gets companions and is not altered; twice is once.
+
+    `columns` is how those of a log that is there already are found.
+    """
     names = names or LogNames()
     _check_sequence(dialect_of(engine), names)
     with ddl_transaction(engine) as connection:
-        if _found_revision(connection, names) is None and has_log(connection, names):
-            log_columns(connection, names, "auto" if names.columns == STANDARD else names.columns)
+        if not has_log(connection, names):
+            refuse_sorted(columns)
+        elif _found_revision(connection, names) is None:
+            log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
         _run(connection, names, "upgrade", "head", order=tuple(order))
 
 
-def install_sql(url: str, names: LogNames | None = None, order: Sequence[str] = NEW_ORDER) -> str:
+def install_sql(
+    url: str,
+    names: LogNames | None = None,
+    order: Sequence[str] = NEW_ORDER,
+    columns: str | Sequence[str] = "auto",
+) -> str:
     """The statements of `install` for the database that the URL names, without connecting to it."""
     names = names or LogNames()
+    refuse_sorted(columns)
     _check_sequence(dialect_of(url), names)
     return _printed(url, names, "head", tuple(order))
 
@@ -72,17 +90,42 @@ def _goal(to: str | None) -> str:
     return goal
 
 
-def uninstall(engine: Engine, names: LogNames | None = None, *, purge: bool = False) -> None:
-    """Takes off triggers and tables; refuses while rows wait, unless they are to be thrown away. An adopted log stays."""
-    from eventlog.sql.triggers import remove_all
+def uninstall(
+    engine: Engine,
+    names: LogNames | None = None,
+    *,
+    purge: bool = False,
+    agree: Callable[[Leaving], None] = lambda _leaving: None,
+) -> list[str]:
+    """Takes off triggers, functions, tables and rights; refuses while rows wait, unless they are to be thrown away.
 
+    An adopted log stays. `agree` is told what goes before anything does, and may raise. Tells the grants that stay,
+    because whoever uninstalls may not take them back.
+    """
     names = names or LogNames()
+    with engine.connect() as connection:
+        leaving = _leaving(connection, names, purge=purge)
+    agree(leaving)
     with ddl_transaction(engine) as connection:
-        _revision(connection, names)
-        _refuse_waiting(connection, names, purge=purge)
-        remove_all(connection, names)
+        # Between the question and the answer rows may have come.
+        leaving = _leaving(connection, names, purge=purge)
+        for text in [*_trigger_drops(connection, names), *function_drops(connection, leaving.functions)]:
+            connection.execute(verbatim(text))
         _run(connection, names, "downgrade", "base")
         connection.execute(verbatim(_version_drop(dialect_of(connection), names)))
+        # Last, for who uninstalls may need them; those on the log's own tables have gone with these on most databases.
+        return [grant for grant in take_back(connection, leaving.grants) if not _is_own(leaving, grant)]
+
+
+def _leaving(connection: Connection, names: LogNames, *, purge: bool) -> Leaving:
+    _revision(connection, names)
+    _refuse_waiting(connection, names, purge=purge)
+    return what_goes(connection, names, adopted=ADOPTED in _marks(connection, names))
+
+
+def _is_own(leaving: Leaving, grant: str) -> bool:
+    """Whether a grant was about a table that is gone now."""
+    return any(f" ON {table} TO " in " ".join(grant.split()) for table in leaving.tables)
 
 
 def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: bool = False) -> str:
@@ -99,8 +142,12 @@ def uninstall_sql(where: str | Engine, names: LogNames | None = None, *, purge: 
     with where.connect() as connection:
         revision = _revision(connection, names)
         _refuse_waiting(connection, names, purge=purge)
-        found = {"marks": _marks(connection, names), "before": _trigger_drops(connection, names)}
+        leaving = what_goes(connection, names, adopted=ADOPTED in _marks(connection, names))
+        drops = [*_trigger_drops(connection, names), *function_drops(connection, leaving.functions)]
+        found = {"marks": _marks(connection, names), "before": drops}
         last = [_version_drop(dialect_of(connection), names)]
+        kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
+        last += [text for text in map(taking_back, kept) if text]
     url = where.url.render_as_string(hide_password=False)
     return _printed(url, names, f"{revision}:base", NEW_ORDER, after=last, **found)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from eventlog.core.errors import InstallError
+from msgspec.structs import replace
+
+from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Catalog, Child, Table
+from eventlog.core.suggest import did_you_mean, nearest
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.queries import offers, statement
@@ -51,29 +54,51 @@ class Classes:
     def __init__(self, connection: Connection, schema: str | None = None) -> None:
         self._connection = connection
         self._schemas: dict[str | None, Schema] = {}
-        self._default = schema
+        self.default = schema
 
     def everything(self) -> list[Table]:
         """Every class of the schema."""
-        schema = self.schema(self._default)
+        schema = self.schema(self.default)
         shapes = [schema.shape(name) for name in (*schema.tables, *schema.views) if name not in schema.parts]
-        tables = [self._table(schema, shape, ()) for shape in shapes]
-        return [table for table in tables if table.key]
+        # A unique index takes the place of a missing key; children that have no key are no classes for that.
+        tables = [self._table(schema, shape, (), shape.key or self._referred(schema, shape)) for shape in shapes]
+        taken = {child.name for table in tables for child in table.children}
+        found = zip(shapes, tables, strict=True)
+        free = [(shape, table) for shape, table in found if shape.key or shape.name not in taken]
+        whole = [table if table.key else self._keyed(schema, shape) for shape, table in free]
+        return [table for table in whole if table.key]
 
-    def one(self, name: str, children: Sequence[str] = ()) -> Table:
-        """One class by its name."""
-        return self.named([name], children)[0]
+    def _referred(self, schema: Schema, shape: TableShape) -> tuple[str, ...]:
+        """What tells the rows of a table without a primary key apart, where another table refers to it."""
+        return schema.row_key(shape.name) if schema.referring(shape.name) else ()
 
-    def present(self, name: str, children: Sequence[str] = ()) -> Table:
+    def _keyed(self, schema: Schema, shape: TableShape) -> Table:
+        return self._table(schema, shape, (), schema.row_key(shape.name))
+
+    def one(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
+        """One class by its name; `key` says which columns tell its rows apart, where somebody knows better."""
+        schema, found = self._find(name)
+        if not key:
+            return self.named([name], children)[0]
+        shape = schema.shape(found)
+        own = tuple(_column(shape, column) for column in key)
+        named = [one for child in children for place, one in self._beside([schema], child) if place.name == schema.name]
+        return self._table(schema, shape, named, own)
+
+    def primary(self, table: Table) -> tuple[str, ...]:
+        """The primary key of a class, whatever else may tell its rows apart; of a view, what its columns' names say."""
+        return table.key if table.view else self.schema(table.schema).key(table.name)
+
+    def present(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
         """One class by its name, with those of these children that it still has."""
         try:
-            return self.one(name, children)
+            return self.one(name, children, key)
         except InstallError:
-            return self.one(name, [child for child in children if self._has(name, child)])
+            return self.one(name, [child for child in children if self._has_child(name, child, key)], key)
 
-    def _has(self, name: str, child: str) -> bool:
+    def _has_child(self, name: str, child: str, key: Sequence[str]) -> bool:
         try:
-            self.one(name, [child])
+            self.one(name, [child], key)
         except InstallError:
             return False
         return True
@@ -85,7 +110,10 @@ class Classes:
         named = dict.fromkeys((place.name, child) for name in children for place, child in self._beside(places, name))
         tables = [
             self._table(
-                schema, schema.shape(name), [one for place, one in named if place == schema.name and one != name]
+                schema,
+                schema.shape(name),
+                [one for place, one in named if place == schema.name and one != name],
+                schema.row_key(name),
             )
             for schema, name in found
         ]
@@ -97,7 +125,7 @@ class Classes:
                 f"The table {min(missing)} has no foreign key to the primary key of a table named with it.",
                 hint="Name its parent too, or track it by itself.",
             )
-        return [table for table in tables if table.key or (table.schema, table.name) not in taken]
+        return [table for table in tables if self.primary(table) or (table.schema, table.name) not in taken]
 
     def schema(self, name: str | None) -> Schema:
         """One schema by its name."""
@@ -105,13 +133,17 @@ class Classes:
             self._schemas[name] = Schema(self._connection, name)
         return self._schemas[name]
 
-    def _table(self, schema: Schema, shape: TableShape, named: Sequence[str]) -> Table:
+    def _table(self, schema: Schema, shape: TableShape, named: Sequence[str], key: tuple[str, ...]) -> Table:
+        places = {name: place for place, name in enumerate(key, start=1)}
+        columns = shape.columns
+        if key != shape.key:
+            columns = tuple(replace(column, key=places.get(column.name)) for column in columns)
         return Table(
             name=shape.name,
             schema=shape.schema,
-            columns=shape.columns,
+            columns=columns,
             view=shape.view,
-            children=tuple(self._children(schema, shape, named)),
+            children=tuple(self._children(schema, replace(shape, key=key), named)),
         )
 
     def _children(self, schema: Schema, parent: TableShape, named: Sequence[str]) -> Iterable[Child]:
@@ -120,7 +152,7 @@ class Classes:
             if name not in named and schema.key(name):
                 continue
             child = schema.shape(name)
-            links = _in_order([key for key in child.foreign if set(key.referred) == set(schema.key(key.table))], child)
+            links = _in_order([key for key in child.foreign if self._leads(schema, parent, key)], child)
             own = [key for key in links if key.table == parent.name]
             if own and (name in named or links[0] is own[0]):
                 yield _child(child, own[0], parent)
@@ -132,16 +164,43 @@ class Classes:
         beside = [(schema, found) for schema in places if (found := schema.find(name)) is not None]
         return beside or [self._find(name)]
 
+    def _leads(self, schema: Schema, parent: TableShape, key: ForeignKey) -> bool:
+        """Whether a foreign key holds what tells the rows of its table apart."""
+        wanted = parent.key if key.table == parent.name else schema.row_key(key.table)
+        return bool(wanted) and set(key.referred) == set(wanted)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a table or view of this name."""
+        return self._place(name) is not None
+
     def _find(self, name: str) -> tuple[Schema, str]:
-        first, _, last = name.rpartition(".")
-        for place, table in ((self._default, name), (first or self._default, last)):
-            schema = self.schema(place)
+        found = self._place(name)
+        if found is None:
+            for schema, table in self._places(name):
+                self._refuse_others(schema, table)
+            hint = "Write it as the database does, with its schema if it has another one."
+            raise InstallError(f"There is no table or view {name} in the database.", hint=self._nearest(name) or hint)
+        return found
+
+    def _place(self, name: str) -> tuple[Schema, str] | None:
+        for schema, table in self._places(name):
             found = schema.find(table)
             if found is not None:
                 return schema, found
-            self._refuse_others(schema, table)
-        hint = "Write it as the database does, with its schema if it has another one."
-        raise InstallError(f"There is no table or view {name} in the database.", hint=hint)
+        return None
+
+    def _places(self, name: str) -> Iterator[tuple[Schema, str]]:
+        """Where a table of this name may stand, and what it is called there."""
+        first, _, last = name.rpartition(".")
+        yield self.schema(self.default), name
+        yield self.schema(first or self.default), last
+
+    def _nearest(self, name: str) -> str | None:
+        """A question that names what may have been meant."""
+        first, _, last = name.rpartition(".")
+        schema = self.schema(first or self.default)
+        near = nearest(last, (*schema.tables, *schema.views))
+        return f"Did you mean {first}.{near}?" if near and first else f"Did you mean {near}?" if near else None
 
     def _refuse_others(self, schema: Schema, name: str) -> None:
         """Says what it is that has this name, where it is something else than a table or view."""
@@ -156,6 +215,15 @@ class Classes:
             raise InstallError(
                 f"{name} is {what}: no trigger sees its rows change.", hint="Track the tables behind it."
             )
+
+
+def _column(shape: TableShape, name: str) -> str:
+    """A column's name as the database reports it."""
+    found = next((column.name for column in shape.columns if column.name.casefold() == name.casefold()), None)
+    if found is None:
+        message = f"{shape.name} has no column {name}, which should be part of its key."
+        raise UsageError(message, hint=did_you_mean(name, [column.name for column in shape.columns]))
+    return found
 
 
 def _in_order(keys: Iterable[ForeignKey], shape: TableShape) -> list[ForeignKey]:

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
-from eventlog.sql.access import in_text
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.findlog import has_log
+from eventlog.sql.given import give
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import reflect
@@ -68,18 +68,16 @@ def give_rights(
     engine: Engine, roles: Roles, names: LogNames | None = None, tables: Sequence[str] = (), schema: str | None = None
 ) -> list[str]:
     """Gives the roles what they need, and tells the statements; InstallError when the writer still reaches the log."""
-    from sqlalchemy import text
-
     with engine.begin() as connection:
         site = _site(connection, roles, names, tables, schema)
-        given = list(rights(dialect_of(connection), roles, site))
-        for one in given:
-            connection.execute(text(in_text(one)))
+        dialect = dialect_of(connection)
+        wanted = list(rights(dialect, roles, site))
+        done = give(connection, site.names, _by_role(dialect, roles, site)) if wanted else []
     for called, role in (("writer", roles.writer), ("reader", roles.reader)):
         if role is not None and site.standing:
             with engine.connect() as connection:
                 _refuse_reach(connection, site, called, role)
-    return given
+    return done
 
 
 def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[str]:
@@ -98,6 +96,15 @@ def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[str]:
         yield from grants.publisher(roles.publisher)
     if roles.reader is not None:
         yield from grants.reader(roles.reader)
+
+
+def _by_role(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[tuple[str, str]]:
+    """Each statement after the role that was named for it."""
+    for called in Roles.__struct_fields__:
+        role = getattr(roles, called)
+        if role is not None:
+            quoted = _quoted_role(dialect, role)
+            yield from ((quoted, text) for text in rights(dialect, Roles(**{called: role}), site))
 
 
 def held_rights(connection: Connection, names: LogNames, table: str, role: str) -> list[str]:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from eventlog.core.schema import Column, Made
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.queries import offers, statement
+from eventlog.sql.uniques import unique_key
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -51,6 +52,7 @@ class Schema:
         self._dialect: Dialect = dialect_of(connection)
         _teach(connection.dialect, self._dialect.untaught_types)
         self._asked = name
+        self._uniques: dict[str, tuple[str, ...]] = {}
         self.name = self._schema_name(name)
 
     def shape(self, name: str) -> TableShape:
@@ -68,6 +70,15 @@ class Schema:
     def key(self, table: str) -> tuple[str, ...]:
         """The primary key's columns in the order of the key."""
         return self._keys.get(table, ())
+
+    def row_key(self, table: str) -> tuple[str, ...]:
+        """The columns that tell rows apart: the primary key, else a unique index over columns that are NOT NULL."""
+        if self.key(table) or table in self.views:
+            return self.key(table)
+        if table not in self._uniques:
+            columns = self._columns(table)
+            self._uniques[table] = unique_key(self._connection, self._asked, self.name, table, columns)
+        return self._uniques[table]
 
     def referring(self, table: str) -> list[str]:
         """The tables of this schema that have a foreign key to a table of it; its parts are spoken for by the whole."""

@@ -97,7 +97,7 @@ def test_a_trigger_that_is_gone_or_asleep_fails(usr: Engine) -> None:
     }
     for point in told.values():
         assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_CONFIG)
-        assert point.mend == "Run `eventlog track public.usr --events row-back`."
+        assert point.mend == "Run `eventlog track public.usr --events row-back --reset`."
     track(usr, ["public.usr"])
     assert found(usr, "triggers") == []
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from eventlog.admin.check.clocks import time_points
 from eventlog.admin.check.index import index_points
+from eventlog.admin.check.loopback import loopback_points
 from eventlog.admin.check.numbers import number_points
 from eventlog.admin.check.owners import owner_points
 from eventlog.admin.check.point import Point, failure, ok, points, warning
@@ -48,6 +49,7 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield from number_points(engine, found, config)
     yield from points("rights", lambda: _rights(engine, found, config))
     yield from owner_points(engine, found, config)
+    yield from points("loopback", lambda: loopback_points(engine, found, config))
     yield from points("triggers", lambda: trigger_points(engine, found))
     future = config.publisher.handle_future_events
     yield from points("times", lambda: time_points(engine, found, future=future))

@@ -14,6 +14,7 @@ from eventlog.sources.marks import NOT_FOLLOWED, Marks
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.sql.triggers import TriggerCondition, TriggerOptions, TriggerState, installed
+from eventlog.sql.triggers.asked import asked_of, words
 from eventlog.sql.triggers.installed import states
 from eventlog.sql.triggers.track import with_schema
 
@@ -28,7 +29,8 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     """A line for each trigger that is not current, or one that says how many are."""
     with engine.connect() as connection:
         log = with_schema(connection, names)
-        asked = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, log)}
+        standing = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, log)}
+        asked = standing | asked_of(connection, log)
         found = states(connection, log)
     if not found:
         said = f"No trigger that the connected user can see writes to {names.table}."
@@ -72,13 +74,4 @@ def mending(found: TriggerState, options: TriggerOptions) -> str:
     """The command that makes the triggers of this class current, with the options that they were made with."""
     if found.state is TriggerCondition.STRAY:
         return shlex.join(["eventlog", "untrack", found.owner])
-    words = ["eventlog", "track", found.owner, "--events", options.style]
-    for option, names in (
-        ("--columns", options.columns),
-        ("--exclude", options.exclude),
-        ("--child", options.children),
-    ):
-        words += [option, ",".join(names)] if names else []
-    words += ["--when", options.when] if options.when else []
-    flags = {"--row-triggers": options.rows, "--always": options.always}
-    return shlex.join([*words, *(flag for flag, given in flags.items() if given)])
+    return f"{shlex.join(['eventlog', 'track', found.owner])} {words(options)} --reset"

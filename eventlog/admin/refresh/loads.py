@@ -40,15 +40,17 @@ class RefreshPace(Struct, frozen=True, kw_only=True):
 
 def loads(engine: Engine, names: LogNames, tables: Sequence[str], schema: str | None, where: str | None) -> list[Load]:
     """The loads of classes by their names; InstallError where a table is missing or has no key."""
-    from eventlog.sql.reflect import reflect
+    from eventlog.sql.reflect import Classes
     from eventlog.sql.triggers import installed, plan
     from eventlog.sql.triggers.clauses import logged_name
 
     found = []
     with engine.connect() as connection:
         options = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, names)}
-        for table in reflect(connection, tables, schema):
-            asked = options.get(table.whole)
+        classes = Classes(connection, schema)
+        for named in classes.named(tables):
+            asked = options.get(named.whole)
+            table = classes.one(named.whole, (), asked.key) if asked is not None and asked.key else named
             found.append(
                 Load(
                     table=table,

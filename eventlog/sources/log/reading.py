@@ -128,8 +128,10 @@ class WaitingRows:
         found = self._asked(connection, request, ALL, plain, Passed(), ())
         rows, _ = passed.free(found, identities)
         portion = self._portion(connection, rows, plain, request, more=False)
-        events = {event.position[0]: event for event in portion.events}
-        return [events[number] for number in numbers if number in events]
+        events: dict[int, list[Event]] = {}
+        for event in portion.events:
+            events.setdefault(event.position[0], []).append(event)
+        return [event for number in numbers for event in events.get(number, ())]
 
     def _skips(self, request: Request) -> bool:
         """Whether rows are left out by what is remembered of them; in the order of times they would all be read anyway."""

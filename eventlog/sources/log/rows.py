@@ -27,7 +27,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.backoff import Backoff
-from eventlog.core.errors import shortened
+from eventlog.core.errors import SourceError, shortened
 from eventlog.core.model import Captured, Event, Outcome, Position, Reason, RowId, Transaction, exceptional
 from eventlog.core.rules.identity import Identities
 from eventlog.core.seams import Batch
@@ -60,17 +60,19 @@ _lengths = itemgetter(LENGTHS)
 
 
 def numbers_of(batch: Batch) -> list[int]:
-    """The record_ids of a batch."""
-    return [event.position[0] for event in batch.events]
+    """The record_ids of a batch, each once, though a log that somebody else made may give one to several rows."""
+    return list(dict.fromkeys(event.position[0] for event in batch.events))
 
 
 def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:
-    """Where the object of row number `limit` ends among the neighbouring rows."""
+    """Where the object of row number `limit` ends among the neighbouring rows; rows of one number stay together."""
     if len(rows) <= limit:
         return len(rows)
     last = identities.row_id(*rows[limit - 1][OBJECT])
     end = limit
-    while last is not None and end < len(rows) and identities.row_id(*rows[end][OBJECT]) == last:
+    while end < len(rows) and (
+        rows[end][0] == rows[end - 1][0] or (last is not None and identities.row_id(*rows[end][OBJECT]) == last)
+    ):
         end += 1
     return end
 
@@ -80,6 +82,8 @@ def start_of_object(rows: Rows, end: int, identities: Identities) -> int:
     last = identities.row_id(*rows[end - 1][OBJECT])
     start = end - 1
     while start > 0 and last is not None and identities.row_id(*rows[start - 1][OBJECT]) == last:
+        start -= 1
+    while start > 0 and rows[start - 1][0] == rows[start][0]:
         start -= 1
     return start or end
 
@@ -112,13 +116,16 @@ def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
 def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
     """Rows of `waiting_rows`; nothing in them is judged here."""
     rows = list(rows)
+    if None in map(itemgetter(0), rows):
+        message = "A waiting row of the log has no record_id, so nothing can be said about it."
+        raise SourceError(message, hint="Give it one, or take it away; `eventlog check` counts such rows.")
     if rows and len(rows[0]) == TRANSACTION_COLUMNS:
         return _of_transactions(rows)
     if rows and len(rows[0]) == PLAIN_COLUMNS:
         rows = [(*row, None, None) for row in rows]
     return [
         Event(
-            position=(int(number),),
+            position=position,
             kind=kind,
             table=table,
             key=key,
@@ -128,8 +135,27 @@ def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
             time=time,
             perpetrator=perpetrator,
         )
-        for number, kind, table, key, column, old, new, time, perpetrator, _, _ in rows
+        for position, (_, kind, table, key, column, old, new, time, perpetrator, _, _) in _numbered(rows)
     ]
+
+
+def _numbered(rows: Rows) -> Iterable[tuple[Position, tuple[Any, ...]]]:
+    """Rows with their positions: their numbers; of several rows with one number, the others have a second number behind it.
+
+    Their order does not depend on how the database hands them out, so that a repeat is the same.
+    """
+    numbers = [int(row[0]) for row in rows]
+    if len(set(numbers)) == len(numbers):
+        return [((number,), row) for number, row in zip(numbers, rows, strict=True)]
+    places: dict[int, list[int]] = {}
+    for place, number in enumerate(numbers):
+        places.setdefault(number, []).append(place)
+    found: dict[int, tuple[Position, tuple[Any, ...]]] = {}
+    for number, alike in places.items():
+        ordered = sorted((rows[place] for place in alike), key=repr)
+        for count, (place, row) in enumerate(zip(alike, ordered, strict=True)):
+            found[place] = ((number, count) if count else (number,), row)
+    return [found[place] for place in range(len(rows))]
 
 
 def _of_transactions(rows: Rows) -> list[Event]:

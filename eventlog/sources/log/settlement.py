@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Outcomes, Position, Reason, Status, exceptional, written
@@ -49,6 +50,7 @@ def settle(
     `attempts` are those of rows that were offered before; `waited` says that rows may have a record of what they
     waited for.
     """
+    outcomes = one_a_number(outcomes)
     _note(connection, log, outcomes, settings, attempts)
     for status, numbers in by_status(outcomes).items():
         if attempts or waited:
@@ -57,6 +59,30 @@ def settle(
             _change(connection, log, "delete", numbers, {})
         else:
             _change(connection, log, "mark", numbers, {"status": status.value})
+
+
+def one_a_number(outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+    """The outcomes, made one where several rows have one number: a database cannot be told which of them is meant.
+
+    What waits keeps the others waiting, and a row that was published is not called an error for its neighbour's sake.
+    """
+    positions = outcomes.positions if isinstance(outcomes, Outcomes) else [one.position for one in outcomes]
+    if all(len(position) == 1 for position in positions):
+        return outcomes
+    by_number: dict[int, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_number.setdefault(outcome.position[0], []).append(outcome)
+    return [_joined(number, alike) for number, alike in by_number.items()]
+
+
+def _joined(number: int, alike: Sequence[Outcome]) -> Outcome:
+    waiting = [one for one in alike if one.status is Status.NEW]
+    bad = [one for one in alike if one.status in (Status.ERROR, Status.FATAL)]
+    if waiting or not bad or len(bad) == len(alike):
+        chosen = (waiting or bad or sorted(alike, key=lambda one: one.status is not Status.WARNING))[0]
+        return replace(chosen, position=(number,))
+    note = f"{len(alike)} rows have this record_id, and {len(bad)} of them could not be published: {note_of(bad[0])}"
+    return Outcome(position=(number,), status=Status.WARNING, reason=bad[0].reason, note=note)
 
 
 def by_status(outcomes: Sequence[Outcome]) -> dict[Status, list[int]]:

@@ -252,7 +252,7 @@ class LogSource:
             if outcome.status is Status.NEW and outcome.reason in _STAY
         ]
         if staying and self.settings.on_retry == "stop":
-            self.marks.set(connection, IN_HAND, write_runs(staying))
+            self.marks.set(connection, IN_HAND, write_runs(list(dict.fromkeys(staying))))
         if staying and not self._waited:
             self.marks.set(connection, BEHIND, "rows")
         for name, text in notes.items():

@@ -53,3 +53,10 @@ SELECT entry./* record_id */record_id
 FROM /* log */event_log AS entry
 LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
 WHERE /* stretch */(1 = 1) AND /* past */(1 = 1);
+
+-- tables_named: how the log writes the name of a table, with a schema or without
+SELECT DISTINCT /* table_name */table_name FROM /* log */event_log
+WHERE lower(/* table_name */table_name) = lower(:named) OR lower(/* table_name */table_name) LIKE lower(:ending) ESCAPE '!';
+
+-- tables_of_log: every table name that the log has
+SELECT DISTINCT /* table_name */table_name FROM /* log */event_log;

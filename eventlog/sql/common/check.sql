@@ -27,3 +27,14 @@ DELETE FROM /* marks */event_log_mark WHERE 1 = 0;
 
 -- attempt_table: reads every column of a captured table
 SELECT * FROM /* target */usr WHERE 1 = 0;
+
+-- only_waiting: condition: rows that nobody has published
+/* status */status = 'N';
+
+-- odd_numbers: how many rows have no record_id, one that is not positive, or one that another row has before them
+SELECT COUNT(*) - COUNT(/* record_id */record_id), COUNT(CASE WHEN /* record_id */record_id <= 0 THEN 1 END),
+       COUNT(/* record_id */record_id) - COUNT(DISTINCT /* record_id */record_id)
+FROM /* log */event_log WHERE /* among */(1 = 1);
+
+-- adopted: whether somebody else made the log
+SELECT 1 FROM /* marks */event_log_mark WHERE name = 'log adopted';

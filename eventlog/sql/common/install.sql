@@ -3,6 +3,9 @@
 -- count_waiting: rows that nobody has published yet
 SELECT COUNT(*) FROM /* log */event_log WHERE /* status */status = 'N';
 
+-- count_rows: all rows, published or not
+SELECT COUNT(*) FROM /* log */event_log;
+
 -- try_log: a row as triggers write it, without a number of its own
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
   /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name)

@@ -1,7 +1,7 @@
 -- One publisher a log, and what it must know between two batches: who holds the lock, which rows wait, what is retried.
 
--- marks_read: every mark
-SELECT name, value FROM /* marks */event_log_mark;
+-- marks_read: every mark that a publisher may have to know; what tables were tracked with, and rights, are none of them
+SELECT name, value FROM /* marks */event_log_mark WHERE name NOT LIKE 'asked: %' AND name NOT LIKE 'given: %';
 
 -- notes_clear: takes the notes about the batch in hand away
 DELETE FROM /* marks */event_log_mark WHERE name LIKE 'note: %';

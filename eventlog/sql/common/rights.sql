@@ -12,3 +12,6 @@ GRANT SELECT ON /* table */event_log_version TO /* role */publisher;
 
 -- publisher_on_table: reads rows back
 GRANT SELECT ON /* table */usr TO /* role */publisher;
+
+-- given_read: the grants that gave something new, as they were run
+SELECT value FROM /* marks */event_log_mark WHERE name LIKE 'given: %' ORDER BY name;

@@ -6,6 +6,9 @@
 -- absent: whether there is none
 /* value */n.fname IS NULL;
 
+-- asked_read: what each class was tracked with
+SELECT value FROM /* marks */event_log_mark WHERE name LIKE 'asked: %';
+
 -- holds: whether the row is one that the condition is about
 EXISTS (SELECT 1 FROM (SELECT /* columns */NEW.idu) AS /* row */usr WHERE /* condition */(1 = 1));
 

@@ -67,3 +67,16 @@ SELECT part, place, name, told FROM (
         WHERE LOCATE('DO ''eventlog ', action_statement) > 0) AS ours
     ON ours.s = k.table_schema AND ours.t IN (k.table_name, k.referenced_table_name)
 ) AS stamped ORDER BY part, place, name, told;
+
+-- sees_triggers: whether the connected user would be told of a table's triggers; what it may as a member of a role does not count.
+-- QUOTE, because MySQL writes constants with quotes anew, in a way that it does not read in every mode.
+SELECT COUNT(*) FROM (
+    SELECT grantee FROM information_schema.user_privileges WHERE privilege_type = 'TRIGGER'
+    UNION ALL
+    SELECT grantee FROM information_schema.schema_privileges
+    WHERE privilege_type = 'TRIGGER' AND COALESCE(:schema, DATABASE()) LIKE table_schema
+    UNION ALL
+    SELECT grantee FROM information_schema.table_privileges
+    WHERE privilege_type = 'TRIGGER' AND table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table
+) AS given
+WHERE grantee = CONCAT(QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', 1)), '@', QUOTE(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)));

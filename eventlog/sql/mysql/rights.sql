@@ -28,3 +28,9 @@ WHERE grantee = CONCAT('''', :role, '''@''', COALESCE(:host, '%'), '''') AND tab
 UNION SELECT privilege_type FROM information_schema.column_privileges
 WHERE grantee = CONCAT('''', :role, '''@''', COALESCE(:host, '%'), '''') AND table_schema = DATABASE() AND table_name = :table
 ORDER BY 1;
+
+-- given_rights: what an account was given, to see whether a statement gave something
+SHOW GRANTS FOR /* role */app;
+
+-- connected_account: the account that rights were given to, with its host
+SELECT CURRENT_USER();

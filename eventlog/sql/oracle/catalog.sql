@@ -40,3 +40,16 @@ JOIN all_objects ON all_objects.owner = all_triggers.table_owner
   AND all_objects.object_name IN (all_triggers.table_name, all_triggers.trigger_name)
 WHERE all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%' AND all_objects.object_type IN ('TABLE', 'TRIGGER')
 ORDER BY all_triggers.trigger_name, all_objects.object_name, all_objects.object_type;
+
+-- sees_triggers: whether the connected user would be told of a table's triggers
+SELECT COUNT(*) FROM dual
+WHERE :schema = USER OR EXISTS (SELECT 1 FROM session_privs WHERE privilege = 'CREATE ANY TRIGGER') OR :table IS NULL;
+
+-- left_functions: what triggers of the log ran whose tables are gone; no trigger needs them any more
+SELECT all_source.owner AS function_schema, all_source.name AS function_name FROM all_source
+WHERE all_source.type = 'PROCEDURE' AND UPPER(all_source.name) LIKE UPPER(:log) || '%'
+  AND INSTR(all_source.text, 'INSERT INTO ' || :target || ' (') > 0 AND :schema IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM all_dependencies
+                  WHERE all_dependencies.referenced_owner = all_source.owner
+                    AND all_dependencies.referenced_name = all_source.name AND all_dependencies.type = 'TRIGGER')
+ORDER BY 1, 2;

@@ -25,3 +25,6 @@ WHERE grantee IN (:role, 'PUBLIC') AND table_name = :table
 UNION SELECT privilege FROM dba_sys_privs
 WHERE grantee = :role AND privilege IN ('SELECT ANY TABLE', 'INSERT ANY TABLE', 'UPDATE ANY TABLE', 'DELETE ANY TABLE')
 ORDER BY 1;
+
+-- given_rights: how much was given, to see whether a statement gave something
+SELECT (SELECT COUNT(*) FROM all_tab_privs) + (SELECT COUNT(*) FROM all_col_privs) + (SELECT COUNT(*) FROM dba_sys_privs) FROM dual;

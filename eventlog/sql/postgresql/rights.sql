@@ -37,3 +37,10 @@ FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'REFERENCES', 'DELETE', 'TRUNCAT
 WHERE CASE WHEN asked.place <= 4 THEN has_any_column_privilege(CAST(:role AS name), CAST(:place AS text), asked.privilege)
       ELSE has_table_privilege(CAST(:role AS name), CAST(:place AS text), asked.privilege) END
 ORDER BY asked.place;
+
+-- given_rights: all rights on schemas and tables and all memberships, to see whether a statement gave something
+SELECT md5(concat(
+  (SELECT string_agg(concat(oid, nspacl), ' ' ORDER BY oid) FROM pg_namespace),
+  (SELECT string_agg(concat(oid, relacl), ' ' ORDER BY oid) FROM pg_class WHERE relacl IS NOT NULL),
+  (SELECT string_agg(concat(attrelid, attnum, attacl), ' ' ORDER BY attrelid, attnum) FROM pg_attribute WHERE attacl IS NOT NULL),
+  (SELECT string_agg(concat(roleid, ' ', member), ' ' ORDER BY roleid, member) FROM pg_auth_members)));

@@ -23,3 +23,9 @@ WHERE t.type = 'table' ORDER BY t.name, f.id DESC, f.seq;
 
 -- table_stamp: changes with every statement that changes a schema
 SELECT schema_version FROM pragma_schema_version;
+
+-- unique_indexes: the columns of a table's unique indexes that hold every row, also of those that SQLite made for a UNIQUE;
+-- an expression has no name
+SELECT i.name AS index_name, c.name AS column_name
+FROM pragma_index_list(:table) AS i JOIN pragma_index_info(i.name) AS c
+WHERE i."unique" = 1 AND i.partial = 0 ORDER BY i.name, c.seqno;

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from eventlog.sql.triggers.asked import TrackRequest
 from eventlog.sql.triggers.installed import TriggerCondition, TriggerState, compare, installed, tracked
 from eventlog.sql.triggers.plan import Style, TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.render import Trigger, render
 from eventlog.sql.triggers.table_needs import remarks
-from eventlog.sql.triggers.track import located, remove_all, track, track_sql, trigger_states, untrack
+from eventlog.sql.triggers.track import located, track, track_sql, trigger_states, untrack
 
 __all__ = [
     "Style",
+    "TrackRequest",
     "Trigger",
     "TriggerCondition",
     "TriggerOptions",
@@ -20,7 +22,6 @@ __all__ = [
     "located",
     "plan",
     "remarks",
-    "remove_all",
     "render",
     "track",
     "track_sql",

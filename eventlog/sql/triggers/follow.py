@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from eventlog.core.errors import EventlogError, SourceError
+from eventlog.core.errors import EventlogError, InstallError, SourceError
 from eventlog.sql.connect import in_words
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
-from eventlog.sql.triggers.installed import Installed, TriggerCondition, TriggerState, installed
+from eventlog.sql.triggers.asked import TrackRequest, asked_of, believed
+from eventlog.sql.triggers.installed import TriggerCondition, TriggerState, installed
 from eventlog.sql.triggers.plan import TriggerOptions
 from eventlog.sql.triggers.track import located, track
 
@@ -59,18 +59,23 @@ def retrack(engine: Engine, names: LogNames, owner: str) -> list[TriggerState]:
     """Makes the triggers of one class current, with what it was tracked with: never with a column that was excluded."""
     with engine.connect() as connection:
         log = located(connection, names)
-        standing = [one for one in installed(connection, log) if one.marker.table == owner]
-        options = _fitting_today(connection, owner, standing)
-    return track(engine, [owner], options, log)
+        standing = [one.marker.options for one in installed(connection, log) if one.marker.table == owner]
+        if not standing:
+            message = f"All triggers of {owner} are gone, so somebody may have taken them off."
+            raise InstallError(
+                message, hint="Run `eventlog track`, or `eventlog untrack` if nothing is to be captured."
+            )
+        options = believed(owner, asked_of(connection, log).get(owner), standing)
+        request = _fitting_today(connection, owner, options or standing[0])
+    return track(engine, [owner], request, log)
 
 
-def _fitting_today(connection: Connection, owner: str, standing: Sequence[Installed]) -> TriggerOptions:
-    """The options that the triggers stand with. Of columns that were chosen, those that are gone are left out, for a trigger
-    that names one fails every writer. One that was excluded and is gone may have another name now, so nothing is guessed.
+def _fitting_today(connection: Connection, owner: str, options: TriggerOptions) -> TrackRequest:
+    """What the class was tracked with. Of columns that were chosen, those that are gone are left out, for a trigger that
+    names one fails every writer. One that was excluded and is gone may have another name now, so nothing is guessed.
     """
-    options = standing[0].marker.options
-    table = Classes(connection).one(owner, options.children)
+    table = Classes(connection).one(owner, options.children, options.key)
     known = {name.casefold() for name in table.attributes}
     known |= {found.column.name.casefold() for found in table.attributes.values() if found.child is None}
     kept = tuple(name for name in options.columns if name.casefold() in known)
-    return replace(options, columns=kept or options.columns)
+    return TrackRequest(columns=kept or None)

@@ -15,10 +15,11 @@ from eventlog.core.schema import Table
 from eventlog.sql.access import verbatim
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import statement
+from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import Classes
+from eventlog.sql.triggers.asked import asked_of, same, words
 from eventlog.sql.triggers.marker import Marker, read_marker
-from eventlog.sql.triggers.plan import Style, plan
+from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
 from eventlog.sql.triggers.render import Trigger, render
 from eventlog.sql.triggers.table_needs import TableNeeds
 
@@ -50,7 +51,8 @@ class Installed(Struct, frozen=True, kw_only=True):
 class TriggerState(Struct, frozen=True, kw_only=True):
     """One line of `eventlog triggers`: the trigger, the table it stands on, the class it belongs to, and how it is.
 
-    `fails` says that it names a column which is gone: whoever writes to the table meets an error.
+    `fails` says that it names a column which is gone: whoever writes to the table meets an error. `asked` is what the class was
+    tracked with, in the words of `eventlog track`.
     """
 
     name: str
@@ -60,6 +62,7 @@ class TriggerState(Struct, frozen=True, kw_only=True):
     style: Style | None = None
     note: str | None = None
     fails: bool = False
+    asked: str | None = None
 
 
 def installed(connection: Connection, names: LogNames) -> list[Installed]:
@@ -93,24 +96,40 @@ def _exact(connection: Connection, dialect: Dialect, row: Any) -> str:
     return told.partition("FOR EACH ROW ")[2]
 
 
-def compare(wanted: Sequence[Trigger], standing: Sequence[Installed], owner: str) -> list[TriggerState]:
-    """The state of every trigger that is wanted or there, for one class."""
+def compare(
+    wanted: Sequence[Trigger], standing: Sequence[Installed], owner: str, options: TriggerOptions | None = None
+) -> list[TriggerState]:
+    """The state of every trigger that is wanted or there, for one class that was tracked with these options."""
     there = {(trigger.table, trigger.name): trigger for trigger in standing}
-    states = [_state(trigger, there.pop((trigger.table, trigger.name), None), owner) for trigger in wanted]
+    states = [_state(trigger, there.pop((trigger.table, trigger.name), None), owner, options) for trigger in wanted]
     return states + [_told(trigger, TriggerCondition.STRAY) for trigger in there.values()]
 
 
 def states(connection: Connection, names: LogNames) -> list[TriggerState]:
     """The state of every trigger of the log, each class planned again from its table as it is now."""
+    asked = asked_of(connection, names)
     by_class: dict[str, list[Installed]] = {}
     for trigger in installed(connection, names):
         by_class.setdefault(trigger.marker.table, []).append(trigger)
+    by_class |= {owner: [] for owner in asked if owner not in by_class and _sees(connection, owner)}
     classes, needs = Classes(connection), TableNeeds(connection)
     return [
         state
         for owner, standing in by_class.items()
-        for state in _class_states(classes, needs, dialect_of(connection), names, owner, standing)
+        for state in _class_states(classes, needs, dialect_of(connection), names, owner, standing, asked.get(owner))
     ]
+
+
+def _sees(connection: Connection, owner: str) -> bool:
+    """Whether triggers of a class that are not seen are not there; some databases hide those of others' tables."""
+    from sqlalchemy import text
+
+    dialect = dialect_of(connection)
+    if not offers(dialect, "sees_triggers"):
+        return True
+    schema, _, table = owner.rpartition(".")
+    asked = {"schema": schema or None, "table": table}
+    return bool(connection.execute(text(statement(dialect, "sees_triggers")), asked).scalar_one())
 
 
 def tracked(connection: Connection, names: LogNames) -> list[Table]:
@@ -119,27 +138,39 @@ def tracked(connection: Connection, names: LogNames) -> list[Table]:
     found, classes = [], Classes(connection)
     for table, asked in options.items():
         try:
-            found.append(classes.present(table, asked.children))
+            found.append(classes.present(table, asked.children, asked.key))
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue
     return found
 
 
 def _class_states(
-    classes: Classes, needs: TableNeeds, dialect: Dialect, names: LogNames, owner: str, standing: Sequence[Installed]
+    classes: Classes,
+    needs: TableNeeds,
+    dialect: Dialect,
+    names: LogNames,
+    owner: str,
+    standing: Sequence[Installed],
+    asked: TriggerOptions | None,
 ) -> Iterable[TriggerState]:
-    options = standing[0].marker.options
+    options = standing[0].marker.options if standing else asked or TriggerOptions()
     try:
-        classes.one(owner)
+        table = classes.present(owner, options.children)
     except EventlogError as error:
         return [_told(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
+    others = [
+        one for one in (asked, *(trigger.marker.options for trigger in standing)) if one and not same(one, options)
+    ]
     try:
-        table = classes.one(owner, options.children)
+        table = classes.one(owner, options.children, options.key)
         wanted = render(plan(table, needs.needed(table, options)), dialect, names)
     except EventlogError as error:
         found = [_told(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
     else:
-        found = compare(wanted, standing, owner)
+        found = compare(wanted, standing, owner, options)
+    if others:
+        note = f"it was asked for {words(others[0])}"
+        found = [_told(trigger, TriggerCondition.OUTDATED, note) for trigger in standing]
     texts = {trigger.name: trigger.source for trigger in standing if trigger.enabled}
     return [_with_failure(one, texts.get(one.name, ""), table, dialect) for one in found]
 
@@ -174,9 +205,16 @@ def _bare(name: str) -> str:
     return name[1:-1].replace(quote * 2, quote) if quote in '"`' else name
 
 
-def _state(trigger: Trigger, standing: Installed | None, owner: str) -> TriggerState:
+def _state(trigger: Trigger, standing: Installed | None, owner: str, options: TriggerOptions | None) -> TriggerState:
     if standing is None:
-        return TriggerState(name=trigger.name, table=trigger.table, owner=owner, state=TriggerCondition.MISSING)
+        return TriggerState(
+            name=trigger.name,
+            table=trigger.table,
+            owner=owner,
+            state=TriggerCondition.MISSING,
+            style=options.style if options else None,
+            asked=words(options) if options else None,
+        )
     if not standing.enabled:
         return _told(standing, TriggerCondition.DISABLED)
     return _told(standing, TriggerCondition.CURRENT if is_current(trigger, standing) else TriggerCondition.OUTDATED)
@@ -196,4 +234,5 @@ def _told(trigger: Installed, state: TriggerCondition, note: str | None = None) 
         state=state,
         style=trigger.marker.options.style,
         note=note,
+        asked=words(trigger.marker.options),
     )

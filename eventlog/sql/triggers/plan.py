@@ -25,6 +25,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was asked for; it is remembered in the triggers, so that they can be planned again from today's schema.
 
     `when` is a SQL condition on the class's columns by their bare names: a row for which it never held is not logged.
+    `key` names the columns that tell rows apart, where that is not the primary key.
     `rows` asks for row triggers where the database also has statement triggers that see all rows at once.
     `always` asks for triggers that also fire for sessions which replicate from elsewhere.
     `foreign` says that a table belongs to somebody who must not get the rights of who installs.
@@ -35,6 +36,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     columns: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
     when: str | None = None
     rows: bool = False
     always: bool = False
@@ -127,8 +129,11 @@ def _named(table: Table, names: Iterable[str]) -> set[str]:
 
 def _check_key(table: Table) -> None:
     if not table.key:
-        why = "no column whose name begins with pk_" if table.view else "no primary key"
-        hint = "Give it one, or track its parent with --child." if not table.view else "Name its key columns pk_…."
+        why = "no column whose name begins with pk_"
+        hint = "Name its key columns pk_…."
+        if not table.view:
+            why = "no primary key, and no unique index over columns that are NOT NULL"
+            hint = "Give it one, say --key A,B if you know what tells its rows apart, or track its parent with --child."
         raise InstallError(f"{table.name} has {why}, so a change could not say which row it is about.", hint=hint)
     for name in table.key:
         if set(name) & set(SPECIAL) or name != name.strip(" "):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -18,13 +19,14 @@ from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
 from eventlog.sql.queries import offers, statement
-from eventlog.sql.reflect import Classes, reflect
+from eventlog.sql.reflect import Classes
 from eventlog.sql.shapes import Schema
 from eventlog.sql.trial import try_log, try_triggers
+from eventlog.sql.triggers.asked import TrackRequest, asked_of, exactly, forgetting, has_marks, keeping
 from eventlog.sql.triggers.installed import Installed, TriggerState, compare, installed, is_current, states
-from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan, plan
+from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan
 from eventlog.sql.triggers.render import Trigger, function_name, render
-from eventlog.sql.triggers.table_needs import TableNeeds
+from eventlog.sql.triggers.wanted import Note, WantedClass, is_pattern, wanted_classes
 from eventlog.sql.triggers.words import Row
 
 if TYPE_CHECKING:
@@ -34,42 +36,55 @@ STAMPS: Final = ("tracked", "holding")
 """The marks by which a publisher sees that what it knows of tables, and of the log, is old."""
 
 
+def say_nothing(_text: str) -> None:
+    """Hears what nobody wants to know."""
+
+
 def track(
     engine: Engine,
     tables: Sequence[str],
-    options: TriggerOptions | None = None,
+    options: TriggerOptions | TrackRequest | None = None,
     names: LogNames | None = None,
     schema: str | None = None,
+    note: Note = say_nothing,
 ) -> list[TriggerState]:
-    """Makes or replaces the triggers of these classes, all or none; what is current is left alone."""
+    """Makes or replaces the triggers of these classes, all or none; what is current is left alone.
+
+    A request is put over what a class was tracked with before, None asks for just that; options are all that is wanted.
+    `note` hears what is kept and what is changed.
+    """
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
         _refuse_other_clocks(log)
         try_triggers(connection)
         try_log(connection, log)
         try:
-            for statement_text in _needed(connection, tables, options or TriggerOptions(), log, schema):
+            wanted = wanted_classes(connection, tables, _request(options), log, schema, note)
+            # All of it is known before the first of it runs, for not every database takes back what ran before a refusal.
+            for statement_text in list(_needed(connection, wanted, log)):
                 _execute(connection, statement_text)
+            _keep(connection, log, wanted)
             _tell_publisher(connection, engine, log)
         finally:
             for query in ("after_trigger", "release_table"):
                 _execute(connection, statement(dialect_of(connection), query))
-        return _of_classes(connection, tables, log, schema, options or TriggerOptions())
+        return _of_classes(connection, wanted, log)
 
 
 def track_sql(
     engine: Engine,
     tables: Sequence[str],
-    options: TriggerOptions | None = None,
+    options: TriggerOptions | TrackRequest | None = None,
     names: LogNames | None = None,
     schema: str | None = None,
+    note: Note = say_nothing,
 ) -> str:
     """The statements that `track` would run now, as a script."""
     with engine.connect() as connection:
         log = located(connection, names)
-        return script(
-            list(_needed(connection, tables, options or TriggerOptions(), log, schema)), dialect_of(connection)
-        )
+        wanted = wanted_classes(connection, tables, _request(options), log, schema, note)
+        needed = [*_needed(connection, wanted, log), *_to_keep(connection, log, wanted)]
+        return script(needed, dialect_of(connection))
 
 
 def untrack(
@@ -79,28 +94,29 @@ def untrack(
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
         found = _by_owner(installed(connection, log))
+        asked = {table.casefold(): table for table in asked_of(connection, log)}
         removed: list[Installed] = []
-        classes = Classes(connection)
-        for name in tables:
-            mine = found.get(_owner(classes, name, schema).casefold())
-            if not mine:
-                raise InstallError(f"{name} is not tracked for {log.table}.", hint="`eventlog triggers` lists what is.")
-            removed += mine
+        classes = Classes(connection, schema)
+        owners = [owner for name in tables for owner in _owners(classes, name, {**found, **asked}, log.table)]
+        for owner in dict.fromkeys(owners):
+            removed += found.get(owner, [])
         _remove(connection, log, removed)
+        for owner in dict.fromkeys(owners):
+            _execute_if_may(connection, forgetting(dialect_of(connection), log, asked.get(owner, owner)))
         _tell_publisher(connection, engine, log)
         return [trigger.name for trigger in removed]
+
+
+def _request(options: TriggerOptions | TrackRequest | None) -> TrackRequest:
+    if isinstance(options, TriggerOptions):
+        return exactly(options)
+    return options or TrackRequest()
 
 
 def trigger_states(engine: Engine, names: LogNames | None = None) -> list[TriggerState]:
     """The state of every trigger of the log."""
     with engine.connect() as connection:
         return states(connection, located(connection, names))
-
-
-def remove_all(connection: Connection, names: LogNames) -> None:
-    """Takes off every trigger of a log."""
-    for text in all_drops(connection, names):
-        _execute(connection, text)
 
 
 def all_drops(connection: Connection, names: LogNames) -> list[str]:
@@ -134,27 +150,40 @@ def script(statements: Sequence[str], dialect: Dialect) -> str:
     return dialect.script_start * bool(statements) + "".join(f"{text}{dialect.script_end}\n\n" for text in statements)
 
 
-def _needed(
-    connection: Connection, tables: Sequence[str], options: TriggerOptions, names: LogNames, schema: str | None
-) -> Iterator[str]:
-    """What has to run so that the classes are tracked as asked: what stands in the way goes before what is new comes."""
+def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNames) -> Iterator[str]:
+    """What has to run so that the classes are tracked as planned: what stands in the way goes before what is new comes."""
     standing = _by_owner(installed(connection, names), str)
     dialect = dialect_of(connection)
-    for wanted in _plans(connection, tables, options, schema):
-        _check(connection, wanted, names)
-        triggers = render(wanted, dialect, names)
-        mine = {trigger.name: trigger for trigger in standing.get(wanted.table.whole, ())}
+    for one in wanted:
+        _check(connection, one.plan, names)
+        triggers = render(one.plan, dialect, names)
+        mine = {trigger.name: trigger for trigger in standing.get(one.owner, ())}
         for trigger in triggers:
             there = mine.pop(trigger.name, None)
-            if there is not None and is_current(trigger, there) and there.marker.options == wanted.options:
+            if there is not None and is_current(trigger, there) and there.marker.options == one.plan.options:
                 continue
-            held = _held(dialect, wanted, trigger) if there is not None else ""
+            held = _held(dialect, one.plan, trigger) if there is not None else ""
             in_the_way = trigger.drop if there and not dialect.procedural_triggers else ()
             yield from filter(None, [held, *(_tried(dialect, trigger) if held else ()), *in_the_way, *trigger.create])
             if held:
                 yield statement(dialect, "release_table")
         for stray in mine.values():
             yield from _drops(dialect, names, stray)
+
+
+def _keep(connection: Connection, names: LogNames, wanted: Sequence[WantedClass]) -> None:
+    """Notes what the classes are tracked with; who may make triggers, and not write marks, has the triggers to tell."""
+    for text in _to_keep(connection, names, wanted):
+        _execute_if_may(connection, text)
+
+
+def _to_keep(connection: Connection, names: LogNames, wanted: Sequence[WantedClass]) -> list[str]:
+    """The statements that note it, of what is not noted so yet."""
+    if not has_marks(connection, names):
+        return []
+    kept, dialect = asked_of(connection, names), dialect_of(connection)
+    news = [one for one in wanted if kept.get(one.owner) != one.asked]
+    return [keeping(dialect, names, one.owner, one.asked) for one in news]
 
 
 def _held(dialect: Dialect, wanted: TriggerPlan, trigger: Trigger) -> str:
@@ -168,15 +197,6 @@ def _tried(dialect: Dialect, trigger: Trigger) -> Iterator[str]:
     name, other = (dialect.qualified(schema, one) for one in (trigger.name, dialect.shortened(f"{trigger.name}_tried")))
     for text in (*trigger.create, *trigger.drop):
         yield text.replace(name, other, 1)
-
-
-def _plans(
-    connection: Connection, tables: Sequence[str], options: TriggerOptions, schema: str | None
-) -> list[TriggerPlan]:
-    if not tables:
-        raise UsageError("Which table? `eventlog track TABLE…` wants the names of tables or views.")
-    found, needs = reflect(connection, tables, schema, options.children), TableNeeds(connection)
-    return [plan(table, needs.fitted(table, options)) for table in found]
 
 
 def _check(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None:
@@ -253,14 +273,12 @@ def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[st
             yield text
 
 
-def _of_classes(
-    connection: Connection, tables: Sequence[str], names: LogNames, schema: str | None, options: TriggerOptions
-) -> list[TriggerState]:
+def _of_classes(connection: Connection, wanted: Sequence[WantedClass], names: LogNames) -> list[TriggerState]:
     standing = _by_owner(installed(connection, names), str)
     found = []
-    for wanted in _plans(connection, tables, options, schema):
-        owner = wanted.table.whole
-        found += compare(render(wanted, dialect_of(connection), names), standing.get(owner, []), owner)
+    for one in wanted:
+        triggers = render(one.plan, dialect_of(connection), names)
+        found += compare(triggers, standing.get(one.owner, []), one.owner)
     return found
 
 
@@ -282,12 +300,27 @@ def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> 
             connection.execute(log.query("mark_write"), {"name": name, "value": secrets.token_hex(8)})
 
 
-def _owner(classes: Classes, name: str, schema: str | None) -> str:
-    """The class as markers call it; a table that is gone is taken by its word, so that strays can be taken off."""
+def _owners(classes: Classes, name: str, known: Iterable[str], log: str) -> list[str]:
+    """The tracked classes that a name or a pattern means, in lower case; InstallError when there is none."""
     first, _, last = name.rpartition(".")
-    place = classes.schema(first or schema)
+    place = classes.schema(first or classes.default)
+    # A table that is gone is taken by its word, so that strays can be taken off.
     found = place.find(last) or last
-    return f"{place.name}.{found}" if place.name else found
+    meant = (f"{place.name}.{found}" if place.name else found).casefold()
+    if meant in known:
+        return [meant]
+    matching = [owner for owner in known if is_pattern(last) and fnmatchcase(owner, meant)]
+    if not matching:
+        raise InstallError(f"{name} is not tracked for {log}.", hint="`eventlog triggers` lists what is.")
+    return matching
+
+
+def _execute_if_may(connection: Connection, sql: str) -> None:
+    """Runs what a right may be missing for, without which the rest stands."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    with suppress(SQLAlchemyError), connection.begin_nested():
+        connection.execute(verbatim(sql))
 
 
 def _execute(connection: Connection, sql: str) -> None:

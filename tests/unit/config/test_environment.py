@@ -44,7 +44,7 @@ def test_statements_are_told_apart_by_semicolons() -> None:
 def test_a_choice_is_no_list() -> None:
     assert written("source", columns="old").source.columns == "old"
     assert written("source", columns="id,st").source.columns == ("id", "st")
-    with pytest.raises(ConfigError, match=r"source\.columns takes auto, new, old\."):
+    with pytest.raises(ConfigError, match=r"source\.columns takes auto, new, new by bytes, "):
         written("source", columns="older")
 
 

@@ -121,7 +121,10 @@ def test_columns_may_be_ten_names() -> None:
         ({"output": [5]}, "my.toml: output is written as [[output]]."),
         ({"output": [{}]}, "my.toml: output[0]: Object missing required field `sink`."),
         ({"output": [{"sink": "files"}]}, "my.toml: output[0]: Object missing required field `path`."),
-        ({"source": {"columns": "newest"}}, "my.toml: source.columns takes auto, new, old."),
+        (
+            {"source": {"columns": "newest"}},
+            "my.toml: source.columns takes auto, new, new by bytes, new by letters, old, old by bytes, old by letters.",
+        ),
         ({"source": {"log": 5}}, "my.toml: source.log: Expected `str`, got `int`."),
         ({"publisher": {"batch_size": "five"}}, "my.toml: publisher.batch_size: Expected `int`, got `str`."),
         ({"publisher": {"batch_size": 1.5}}, "my.toml: publisher.batch_size: Expected `int`, got `float`."),

@@ -21,7 +21,7 @@ ALONE = {
     "postgresql": {"declared_types", "log_row"},
     "oracle": {"session_limits"},
     "mysql": set[str](),
-    "sqlite": {"held_rights", "installer_on_schema", "installer_on_table"}
+    "sqlite": {"given_rights", "held_rights", "installer_on_schema", "installer_on_table"}
     | {"lock_grasp", "numbers", "server_states", "session"},
 }
 """What one database does without and all others have."""

@@ -1,0 +1,93 @@
+"""What `eventlog uninstall` takes off: triggers, functions that their tables left behind, rights, tables. It is shown before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from eventlog.sql.dialect import dialect_of
+from eventlog.sql.findlog import has_log
+from eventlog.sql.given import given
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import log_holes, offers, statement
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+MOST_SHOWN_ROWS = 20
+"""Rows of the list of triggers, and of that of functions."""
+
+
+class Leaving(Struct, frozen=True, kw_only=True):
+    """What goes, by name; `grants` are the statements that gave the rights. An adopted log stays and keeps its rows."""
+
+    triggers: tuple[str, ...]
+    functions: tuple[str, ...]
+    tables: tuple[str, ...]
+    grants: tuple[str, ...]
+    rows: int
+    waiting: int
+    adopted: bool
+
+    def told(self) -> list[str]:
+        """Lines for who decides."""
+        lines = [f"table {name}" for name in self.tables]
+        rows = f"{self.rows} row(s) of the log, of which {self.waiting} wait"
+        lines.append(f"nothing of the log itself, which was adopted: {rows}" if self.adopted else rows)
+        for what, names in (("trigger", self.triggers), ("function", self.functions)):
+            lines += [f"{what} {name}" for name in names[:MOST_SHOWN_ROWS]]
+            lines += [f"{len(names) - MOST_SHOWN_ROWS} more {what}s"] * (len(names) > MOST_SHOWN_ROWS)
+        return [*lines, *(f"what was given by {grant}" for grant in self.grants)]
+
+
+def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leaving:
+    """What is there of a log, as the database tells it now."""
+    from sqlalchemy import inspect
+
+    from eventlog.sql.triggers.installed import installed
+    from eventlog.sql.triggers.track import with_schema
+
+    # A log at migration 0001 has no history.
+    history = (names.history,) if inspect(connection).has_table(names.history, schema=names.schema) else ()
+    companions = (names.outcomes, names.marks, *history, names.version)
+    dialect = dialect_of(connection)
+    standing, log = has_log(connection, names), with_schema(connection, names)
+    return Leaving(
+        triggers=tuple(f"{one.name} on {one.table}" for one in installed(connection, log)),
+        functions=tuple(left_functions(connection, names)),
+        tables=tuple(
+            dialect.qualified(log.schema, table) for table in (*companions, *(() if adopted else (names.table,)))
+        ),
+        grants=tuple(given(connection, names)),
+        rows=_count(connection, names, "count_rows") if standing else 0,
+        waiting=_count(connection, names, "count_waiting") if standing else 0,
+        adopted=adopted,
+    )
+
+
+def left_functions(connection: Connection, names: LogNames) -> list[str]:
+    """Functions of ours that no trigger needs any more, because their tables were dropped."""
+    from sqlalchemy import text
+
+    from eventlog.sql.triggers.track import with_schema
+
+    dialect = dialect_of(connection)
+    if not offers(dialect, "left_functions"):
+        return []
+    log = with_schema(connection, names)
+    asked = {"schema": log.schema, "log": log.table, "target": dialect.qualified(log.schema, log.table)}
+    rows = connection.execute(text(statement(dialect, "left_functions")), asked).all()
+    return [dialect.qualified(schema, name) for schema, name in rows]
+
+
+def function_drops(connection: Connection, functions: tuple[str, ...]) -> list[str]:
+    """The statements that drop these functions."""
+    return [statement(dialect_of(connection), "drop_function", function=function) for function in functions]
+
+
+def _count(connection: Connection, names: LogNames, query: str) -> int:
+    from sqlalchemy import text
+
+    dialect = dialect_of(connection)
+    return int(connection.execute(text(statement(dialect, query, **log_holes(dialect, names)))).scalar_one())

@@ -1,0 +1,177 @@
+"""What each class was tracked with: kept in a mark of the log, compared with what its triggers say, and put under what is asked now.
+
+There are two witnesses. The mark outlives the triggers, and no owner of a table can write it. The triggers say the same in
+their marker, which no publisher can write. What would run SQL or name other tables is only believed when both say it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.errors import InstallError
+from eventlog.sql.access import fetched, verbatim
+from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import log_holes, statement
+from eventlog.sql.triggers.plan import Style, TriggerOptions
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+PREFIX: Final = "asked: "
+"""What the names of these marks begin with."""
+NAME_BYTES: Final = 200
+"""How long the name of a mark may be."""
+
+_parameter = re.compile(r":(name|value)\b")
+
+
+class TrackRequest(Struct, frozen=True, kw_only=True):
+    """What somebody asks for now; None keeps what a class was tracked with, `reset` keeps nothing of it."""
+
+    style: Style | None = None
+    columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] | None = None
+    children: tuple[str, ...] | None = None
+    key: tuple[str, ...] | None = None
+    when: str | None = None
+    rows: bool | None = None
+    always: bool | None = None
+    reset: bool = False
+
+    def over(self, kept: TriggerOptions) -> TriggerOptions:
+        """The options of a class that has been tracked with others; an empty condition takes the condition away."""
+        return TriggerOptions(
+            style=kept.style if self.style is None else self.style,
+            columns=kept.columns if self.columns is None else self.columns,
+            exclude=kept.exclude if self.exclude is None else self.exclude,
+            children=kept.children if self.children is None else self.children,
+            key=kept.key if self.key is None else self.key,
+            when=kept.when if self.when is None else self.when or None,
+            rows=kept.rows if self.rows is None else self.rows,
+            always=kept.always if self.always is None else self.always,
+        )
+
+
+def exactly(options: TriggerOptions) -> TrackRequest:
+    """The request for these options, whatever there was before."""
+    return TrackRequest(
+        style=options.style,
+        columns=options.columns,
+        exclude=options.exclude,
+        children=options.children,
+        key=options.key,
+        when=options.when,
+        rows=options.rows,
+        always=options.always,
+        reset=True,
+    )
+
+
+class AskedClass(Struct, frozen=True, kw_only=True):
+    """A class and the options that it was tracked with, as the mark has it."""
+
+    table: str
+    options: TriggerOptions
+
+
+def asked_of(connection: Connection, names: LogNames) -> dict[str, TriggerOptions]:
+    """The options of every class by its name, as the marks have them; none where there are no marks to be read."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        with connection.begin_nested():
+            rows = fetched(connection, verbatim(_statement(dialect_of(connection), names, "asked_read")))
+    except SQLAlchemyError:
+        return {}
+    found = [_read(str(value)) for (value,) in rows]
+    return {one.table: one.options for one in found if one is not None}
+
+
+def has_marks(connection: Connection, names: LogNames) -> bool:
+    """Whether the log has its companions."""
+    from sqlalchemy import inspect
+
+    return inspect(connection).has_table(names.marks, schema=names.schema)
+
+
+def keeping(dialect: Dialect, names: LogNames, table: str, options: TriggerOptions) -> str:
+    """The statement that keeps the options of a class."""
+    value = msgspec.json.encode(AskedClass(table=table, options=options)).decode()
+    return _statement(dialect, names, "mark_write", name=_name(table), value=value)
+
+
+def forgetting(dialect: Dialect, names: LogNames, table: str) -> str:
+    """The statement that forgets a class."""
+    return _statement(dialect, names, "mark_clear", name=_name(table))
+
+
+def believed(table: str, kept: TriggerOptions | None, standing: Sequence[TriggerOptions]) -> TriggerOptions | None:
+    """What a class was tracked with; None when it never was, InstallError when that cannot be known for sure."""
+    told = [_comparable(one) for one in standing]
+    if any(one != told[0] for one in told) or (kept is not None and told and told[0] != _comparable(kept)):
+        known = [*([kept] if kept is not None else []), *standing]
+        ways = " or ".join(dict.fromkeys(words(one) for one in known))
+        message = f"What {table} was tracked with is not clear: {ways}."
+        raise InstallError(message, hint="Say the options again, together with --reset.")
+    known_by = [one for one in (kept, *standing[:1]) if one is not None]
+    if len(known_by) == 1 and (known_by[0].when is not None or known_by[0].children):
+        who = "its triggers say" if kept is None else "the log says"
+        message = (
+            f"Only {who} that {table} was tracked with {words(known_by[0])}, which could be somebody else's doing."
+        )
+        raise InstallError(message, hint="Say the options again, together with --reset.")
+    return known_by[0] if known_by else None
+
+
+def same(one: TriggerOptions, other: TriggerOptions) -> bool:
+    """Whether two options ask for the same, whatever the table adds to them."""
+    return _comparable(one) == _comparable(other)
+
+
+def words(options: TriggerOptions) -> str:
+    """The options as `eventlog track` takes them."""
+    said = ["--events", options.style.value]
+    for option, names in (
+        ("--columns", options.columns),
+        ("--exclude", options.exclude),
+        ("--child", options.children),
+        ("--key", options.key),
+    ):
+        said += [option, ",".join(names)] if names else []
+    said += ["--when", options.when] if options.when else []
+    flags = {"--row-triggers": options.rows, "--always": options.always}
+    return shlex.join([*said, *(flag for flag, given in flags.items() if given)])
+
+
+def _comparable(options: TriggerOptions) -> TriggerOptions:
+    """What somebody asked for, without what depends on the table: who owns it, its keys, and whether statement triggers would do."""
+    return replace(options, rows=False, foreign=False, deferred=False)
+
+
+def _read(value: str) -> AskedClass | None:
+    try:
+        return msgspec.json.decode(value, type=AskedClass)
+    except msgspec.DecodeError:
+        return None
+
+
+def _name(table: str) -> str:
+    name = PREFIX + table
+    if len(name.encode()) <= NAME_BYTES:
+        return name
+    return f"{name.encode()[:100].decode(errors='ignore')} {hashlib.sha256(table.encode()).hexdigest()}"
+
+
+def _statement(dialect: Dialect, names: LogNames, query: str, **values: str) -> str:
+    """A query with its values as constants, so that a script and the program run the same."""
+    text = statement(dialect, query, **log_holes(dialect, names))
+    return _parameter.sub(lambda match: dialect.literal(values[match[1]]), text)

@@ -1,0 +1,156 @@
+"""Which classes a command means, and with which options: names and patterns, what was asked before, what a table needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.schema import Table
+from eventlog.core.suggest import nearest
+from eventlog.sql.names import LogNames
+from eventlog.sql.reflect import Classes
+from eventlog.sql.shapes import Schema
+from eventlog.sql.triggers.asked import TrackRequest, asked_of, believed, words
+from eventlog.sql.triggers.installed import installed
+from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan, plan
+from eventlog.sql.triggers.table_needs import TableNeeds
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+Note = Callable[[str], None]
+
+
+class WantedClass(Struct, frozen=True, kw_only=True):
+    """What the triggers of one class have to do, and the options as they were asked for."""
+
+    plan: TriggerPlan
+    asked: TriggerOptions
+
+    @property
+    def owner(self) -> str:
+        return self.plan.table.whole
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name stands for several."""
+    return any(sign in name for sign in "*?[")
+
+
+def wanted_classes(
+    connection: Connection,
+    tables: Sequence[str],
+    request: TrackRequest,
+    names: LogNames,
+    schema: str | None,
+    note: Note,
+) -> list[WantedClass]:
+    """The classes with these names, planned as they were asked for before and are asked for now."""
+    if not tables:
+        raise UsageError("Which table? `eventlog track TABLE…` wants the names of tables or views.")
+    if request.key and (len(tables) > 1 or is_pattern(tables[0])):
+        raise UsageError("--key is about one table; track the others by themselves.")
+    classes, needs = Classes(connection, schema), TableNeeds(connection)
+    kept, standing = asked_of(connection, names), _standing(connection, names)
+    patterns = [name for name in tables if is_pattern(name) and not classes.has(name)]
+    known = {**{owner: options[0] for owner, options in standing.items()}, **kept}
+    taken = {child for options in known.values() for child in options.children} | set(request.children or ())
+    plain = [name for name in tables if name not in patterns]
+    meant = [name for pattern in patterns for name in _matching(classes, pattern, names, taken, note)]
+    wanted = []
+    for table in classes.named([*plain, *meant], request.children or ()):
+        former = None if request.reset else believed(table.whole, kept.get(table.whole), standing.get(table.whole, ()))
+        asked = request.over(former or TriggerOptions())
+        one = _planned(classes, needs, table, request, asked)
+        for child in {child.name for child in table.children} - {child.name for child in one.plan.table.children}:
+            note(f"{child} is not captured with {table.whole}: its foreign key is not about {', '.join(asked.key)}.")
+        _tell(note, one, kept.get(table.whole) or next(iter(standing.get(table.whole, ())), None), request)
+        for remark in needs.remarks(one.plan.table, one.asked):
+            note(remark)
+        wanted.append(one)
+    return wanted
+
+
+def _planned(
+    classes: Classes, needs: TableNeeds, table: Table, request: TrackRequest, asked: TriggerOptions
+) -> WantedClass:
+    """The plan of a class; children that were named for several classes are noted where they belong."""
+    found = table
+    if asked.key or (request.children is None and asked.children):
+        beside = f"{table.schema}." if table.schema else ""
+        children = asked.children or [f"{beside}{child.name}" for child in table.children]
+        try:
+            found = classes.one(table.whole, children, asked.key)
+        except InstallError as error:
+            told = f"{table.whole} was tracked with {words(asked)}, which does not fit any more: {error.message}"
+            raise InstallError(told, hint="Say --child again with what there is now, or --reset.") from None
+    own = {child.name.casefold() for child in found.children}
+    children = tuple(child for child in asked.children if child.rpartition(".")[2].casefold() in own)
+    # A key that is not the primary one is kept, so that another index which comes later does not change it.
+    key = () if found.view or found.key == classes.primary(found) else found.key
+    asked = replace(asked, children=children, key=key)
+    try:
+        return WantedClass(plan=plan(found, needs.fitted(found, asked)), asked=asked)
+    except UsageError as error:
+        if request.columns is None and request.exclude is None and not request.reset:
+            error.hint = f"It was tracked with {words(asked)}; say --columns or --exclude again, or --reset."
+        raise
+
+
+def _tell(note: Note, one: WantedClass, former: TriggerOptions | None, request: TrackRequest) -> None:
+    """Says what is kept of earlier options without being said again, and what is changed."""
+    if former is None:
+        return
+    before, after = words(former), words(replace(one.asked, rows=one.asked.rows or former.rows))
+    if before != after:
+        note(f"{one.owner} was tracked with {before}; it is now tracked with {words(one.asked)}.")
+    elif after != words(TriggerOptions()) and request == TrackRequest(reset=request.reset):
+        note(f"{one.owner} is tracked as before, with {after}.")
+
+
+def _standing(connection: Connection, names: LogNames) -> dict[str, list[TriggerOptions]]:
+    """The options that the triggers of each class tell."""
+    found: dict[str, list[TriggerOptions]] = {}
+    for trigger in installed(connection, names):
+        found.setdefault(trigger.marker.table, []).append(trigger.marker.options)
+    return found
+
+
+def _matching(classes: Classes, pattern: str, names: LogNames, children: set[str], note: Note) -> list[str]:
+    """The tables that a pattern means: those with a key that are neither a log's own nor children. Views are named by name."""
+    first, _, last = pattern.rpartition(".")
+    place = classes.schema(first or classes.default)
+    logs = _tables_of_logs(place, names)
+    inner = {child.rpartition(".")[2].casefold() for child in children}
+    found: list[str] = []
+    keyless: list[str] = []
+    for table in place.tables:
+        name = table.casefold()
+        if not fnmatchcase(name, last.casefold()) or name in logs or name in inner or table in place.parts:
+            continue
+        (found if place.key(table) else keyless).append(table)
+    if not found and not any(map(place.row_key, keyless)):
+        near = nearest(last.strip("*?"), {table for table in place.tables if table.casefold() not in logs})
+        hint = f"Did you mean {near}?" if near else "Patterns mean tables; a view is named by its name."
+        raise InstallError(f"No table with a key matches {pattern}.", hint=hint)
+    whole = [f"{place.name}.{table}" if place.name else table for table in found]
+    taken = {child.name for table in classes.named(whole) for child in table.children}
+    for table in keyless:
+        if table not in taken and place.row_key(table):
+            whole.append(f"{place.name}.{table}" if place.name else table)
+        elif table not in taken:
+            note(f"{table} is left out: it has no key.")
+    return whole
+
+
+def _tables_of_logs(place: Schema, names: LogNames) -> frozenset[str]:
+    """The tables of this log and of others: what has companions is a log."""
+    known = {table.casefold() for table in place.tables}
+    logs = [LogNames(table=table) for table in place.tables]
+    others = [log for log in logs if log.marks.casefold() in known]
+    return frozenset(name.casefold() for log in (names, *others) for name in log.own)

@@ -1,0 +1,145 @@
+"""`eventlog uninstall` leaves nothing of what install, track and rights made, shows it before, and asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine, text
+
+from eventlog.cli.main import exit_code
+from eventlog.core.errors import EX_USAGE, OK
+from eventlog.sql.given import take_back, taking_back
+from eventlog.sql.install import install, uninstall, uninstall_sql
+from eventlog.sql.leaving import Leaving
+from eventlog.sql.names import LogNames
+from eventlog.sql.rights import Roles, give_rights
+from eventlog.sql.triggers import track
+from tests.support.logged import USR, run
+from tests.support.servers import mysqls
+
+FUNCTIONS = r"SELECT proname FROM pg_proc WHERE proname LIKE 'event\_log%' ORDER BY 1"
+RIGHTS = """SELECT relname || privilege_type || grantee::regrole FROM pg_class, aclexplode(relacl)
+WHERE grantee::regrole::text LIKE '%_traces' AND grantee <> grantor
+UNION ALL SELECT nspname || privilege_type || grantee::regrole FROM pg_namespace, aclexplode(nspacl)
+WHERE grantee::regrole::text LIKE '%_traces' AND grantee <> grantor
+UNION ALL SELECT roleid::regrole || ' ' || member::regrole FROM pg_auth_members WHERE member::regrole::text LIKE '%_traces'
+ORDER BY 1"""
+ROLES = Roles(installer="ins_traces", writer="app_traces", publisher="idm_traces", reader="read_traces")
+
+
+def found(engine: Engine, query: str) -> list[str]:
+    with engine.connect() as connection:
+        return [str(row[0]) for row in connection.execute(text(query.replace(":", "\\:")))]
+
+
+@pytest.fixture
+def roles(postgresql: Engine) -> Iterator[Engine]:
+    names = [getattr(ROLES, called) for called in Roles.__struct_fields__] + ["own_traces"]
+    run(postgresql, *(f"CREATE ROLE {name}" for name in names), "CREATE SCHEMA app")
+    yield postgresql
+    run(postgresql, *(f"DROP OWNED BY {name}" for name in names), *(f"DROP ROLE {name}" for name in names))
+
+
+def test_functions_and_rights_go_with_the_log_on_postgresql(roles: Engine) -> None:
+    run(roles, *USR, "CREATE TABLE app.grp (idg INTEGER PRIMARY KEY)", "ALTER TABLE app.grp OWNER TO own_traces")
+    run(roles, "CREATE TABLE gone (id INTEGER PRIMARY KEY)", "GRANT SELECT ON usr TO idm_traces")
+    before = found(roles, RIGHTS)
+    other = LogNames(table="event_log_two")
+    install(roles)
+    install(roles, other)
+    track(roles, ["usr", "app.grp", "gone"])
+    track(roles, ["usr", "gone"], names=other)
+    give_rights(roles, ROLES)
+    run(roles, "DROP TABLE gone")
+    assert len(found(roles, FUNCTIONS)) > 20
+    told: list[Leaving] = []
+    script = uninstall_sql(roles)
+    assert uninstall(roles, agree=told.append) == []
+    assert found(roles, RIGHTS) == before
+    assert {name.split("_")[2] for name in found(roles, FUNCTIONS)} == {"two"}
+    assert uninstall(roles, other) == []
+    assert found(roles, FUNCTIONS) == []
+    (leaving,) = told
+    lines = leaving.told()
+    assert "function public.event_log_gone_insert" in lines
+    assert "table public.event_log" in lines
+    assert "what was given by GRANT SELECT ON app.grp TO idm_traces" in lines
+    assert "REVOKE SELECT ON app.grp FROM idm_traces" in script
+    assert "GRANT SELECT ON public.usr TO idm_traces" not in "\n".join(lines), "it was not we who gave that"
+
+
+@pytest.mark.parametrize("server", mysqls())
+def test_rights_go_with_the_log_on_mysql(server: str, request: pytest.FixtureRequest) -> None:
+    engine: Engine = request.getfixturevalue(server)
+    run(engine, "CREATE USER 'idm_traces'@'%'", *USR)
+    before = found(engine, "SHOW GRANTS FOR 'idm_traces'@'%'")
+    try:
+        install(engine)
+        track(engine, ["usr"])
+        give_rights(engine, Roles(publisher="idm_traces@%"))
+        assert found(engine, "SHOW GRANTS FOR 'idm_traces'@'%'") != before
+        assert uninstall(engine) == []
+        assert found(engine, "SHOW GRANTS FOR 'idm_traces'@'%'") == before
+    finally:
+        run(engine, "DROP USER 'idm_traces'@'%'")
+
+
+def test_what_is_no_grant_is_not_run(postgresql: Engine) -> None:
+    for forged in ("GRANT a TO b; DROP TABLE usr", "DROP TABLE usr", 'GRANT "a TO b', "GRANT SELECT ON a -- TO b"):
+        assert taking_back(forged) is None
+    install(postgresql)
+    run(
+        postgresql, "INSERT INTO event_log_mark VALUES ('given: 1', 'GRANT pg_monitor TO nobody; DROP TABLE event_log')"
+    )
+    told: list[Leaving] = []
+    uninstall(postgresql, agree=told.append)
+    assert told[0].grants == ()
+    with postgresql.connect() as connection:
+        assert take_back(connection, ["GRANT pg_monitor TO nobody_there"]) == ["GRANT pg_monitor TO nobody_there"]
+
+
+def test_it_shows_and_wants_a_yes(sqlite: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    install(sqlite)
+    run(sqlite, *USR, *(f"CREATE TABLE t{number} (id INTEGER PRIMARY KEY NOT NULL)" for number in range(9)))
+    track(sqlite, ["*"])
+    run(sqlite, "INSERT INTO usr (idu) VALUES (1)", "UPDATE event_log SET status = 'S'")
+    where = ["--database", str(sqlite.url)]
+    assert exit_code(["uninstall", *where]) == EX_USAGE
+    told = capsys.readouterr().err
+    for words in (
+        "table event_log_mark",
+        "1 row(s) of the log, of which 0 wait",
+        "trigger event_log_t",
+        "more triggers",
+    ):
+        assert words in told
+    assert "say --yes" in told
+    assert exit_code(["triggers", *where]) == OK
+    assert exit_code(["uninstall", "--yes", *where]) == OK
+    assert "is gone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("answer, code", [("y\n", OK), ("n\n", EX_USAGE)])
+def test_somebody_at_a_terminal_is_asked(
+    sqlite: Engine, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+) -> None:
+    from click.testing import CliRunner
+
+    from eventlog.cli import install as commands
+
+    install(sqlite)
+    monkeypatch.setattr(commands, "_asks", lambda: True)
+    done = CliRunner().invoke(commands.uninstall, ["--database", str(sqlite.url)], input=answer)
+    assert (done.exit_code == OK) == (code == OK)
+    assert exit_code(["triggers", "--database", str(sqlite.url)]) == (OK if code else 78)
+
+
+def test_an_adopted_log_stays(sqlite: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    install(sqlite, LogNames(table="other"))
+    run(sqlite, "CREATE TABLE event_log AS SELECT * FROM other")
+    where = ["--database", str(sqlite.url)]
+    assert exit_code(["install", *where]) == OK
+    assert exit_code(["uninstall", "--yes", *where]) == OK
+    assert "nothing of the log itself, which was adopted: 0 row(s)" in capsys.readouterr().err
+    run(sqlite, "INSERT INTO event_log (record_id) VALUES (1)")
