@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.schema import Table
@@ -148,21 +149,26 @@ def _class_states(
     asked: TriggerOptions | None,
 ) -> Iterable[TriggerState]:
     options = standing[0].marker.options if standing else asked or TriggerOptions()
+    if asked is not None:
+        options = replace(asked, rows=options.rows, foreign=options.foreign)
     try:
         table = classes.one(owner, options.children, options.key)
     except EventlogError as error:
         return [_told(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
-    others = [
-        one for one in (asked, *(trigger.marker.options for trigger in standing)) if one and not same(one, options)
-    ]
-    if others:
-        note = f"it was asked for {words(others[0])}"
-        return [_told(trigger, TriggerCondition.OUTDATED, note) for trigger in standing]
     try:
         wanted = render(plan(table, options), dialect, names)
     except EventlogError as error:
         return [_told(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
-    return compare(wanted, standing, owner, options)
+    differing = {trigger.name for trigger in standing if not same(trigger.marker.options, options)}
+    found = compare(wanted, standing, owner, options)
+    return [_differing(one, options) if one.name in differing else one for one in found]
+
+
+def _differing(found: TriggerState, options: TriggerOptions) -> TriggerState:
+    """A trigger that says of itself that something else was asked for."""
+    if found.state is TriggerCondition.STRAY:
+        return found
+    return replace(found, state=TriggerCondition.OUTDATED, note=f"it was asked for {words(options)}")
 
 
 def _state(trigger: Trigger, standing: Installed | None, owner: str, options: TriggerOptions | None) -> TriggerState:
