@@ -35,7 +35,7 @@ def test_replace_is_a_delete_and_an_insert_where_triggers_are_recursive(usr: Eng
 
 def test_replace_tells_only_what_came_where_they_are_not(usr: Engine) -> None:
     assert left_by(usr, "REPLACE INTO usr VALUES (1, NULL, 'Doe', NULL)") == [(1, "idu=1", "lname", None, "Doe")]
-    track(usr, ["usr"])
+    track(usr, ["usr"], TriggerOptions())
     assert left_by(usr, "REPLACE INTO usr VALUES (1, 'x', NULL, NULL)") == [(5, "idu=1", None, None, None)]
 
 

@@ -117,6 +117,8 @@ def forgetting(dialect: Dialect, names: LogNames, table: str) -> str:
 def believed(table: str, kept: TriggerOptions | None, standing: Sequence[TriggerOptions]) -> TriggerOptions | None:
     """What a class was tracked with; None when it never was, InstallError when that cannot be known for sure."""
     told = [_comparable(one) for one in standing]
+    if kept is not None and _comparable(kept) in told:
+        return kept  # others are left of an attempt that was broken off
     if any(one != told[0] for one in told) or (kept is not None and told and told[0] != _comparable(kept)):
         known = [*([kept] if kept is not None else []), *standing]
         ways = " or ".join(dict.fromkeys(words(one) for one in known))

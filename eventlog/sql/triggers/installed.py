@@ -154,25 +154,30 @@ def _class_states(
     asked: TriggerOptions | None,
 ) -> Iterable[TriggerState]:
     options = standing[0].marker.options if standing else asked or TriggerOptions()
+    if asked is not None:
+        options = replace(asked, rows=options.rows, foreign=options.foreign)
     try:
         table = classes.present(owner, options.children)
     except EventlogError as error:
         return [_told(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
-    others = [
-        one for one in (asked, *(trigger.marker.options for trigger in standing)) if one and not same(one, options)
-    ]
     try:
         table = classes.one(owner, options.children, options.key)
         wanted = render(plan(table, needs.needed(table, options)), dialect, names)
     except EventlogError as error:
         found = [_told(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
     else:
-        found = compare(wanted, standing, owner, options)
-    if others:
-        note = f"it was asked for {words(others[0])}"
-        found = [_told(trigger, TriggerCondition.OUTDATED, note) for trigger in standing]
+        differing = {trigger.name for trigger in standing if not same(trigger.marker.options, options)}
+        compared = compare(wanted, standing, owner, options)
+        found = [_differing(one, options) if one.name in differing else one for one in compared]
     texts = {trigger.name: trigger.source for trigger in standing if trigger.enabled}
     return [_with_failure(one, texts.get(one.name, ""), table, dialect) for one in found]
+
+
+def _differing(found: TriggerState, options: TriggerOptions) -> TriggerState:
+    """A trigger that says of itself that something else was asked for."""
+    if found.state in (TriggerCondition.STRAY, TriggerCondition.DISABLED):
+        return found
+    return replace(found, state=TriggerCondition.OUTDATED, note=f"it was asked for {words(options)}")
 
 
 def _with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect) -> TriggerState:
