@@ -7,10 +7,14 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.config.build import catalog_of
+from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.model import RowId
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.names import LogNames
+from eventlog.sql.rows import SqlRowReader
 from eventlog.sql.triggers import (
     Style,
     TrackRequest,
@@ -211,3 +215,16 @@ def test_nothing_is_kept_of_what_was_refused(usr: Engine, refused: Callable[[], 
     assert trigger_states(usr) == []
     track(usr, ["usr"])
     assert asked(usr) == {"--events row-back"}
+
+
+def test_what_was_left_out_is_not_read_back(usr: Engine) -> None:
+    """The default style reads rows back: what `--exclude` names must not come with them."""
+    track(usr, ["usr"], TrackRequest(exclude=("lname",)))
+    run(usr, "INSERT INTO usr VALUES (1, 'a', 'secret', NULL)")
+    catalog = catalog_of(usr, LogNames(), Config())
+    found = catalog.find("usr")
+    assert found is not None
+    row = RowId(found.table.schema, "usr", "idu=1")
+    read = SqlRowReader(usr, catalog).rows({row: found.table.attribute_names})
+    assert "fname" in str(read)
+    assert "secret" not in str(read)

@@ -19,7 +19,7 @@ from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import Classes
 from eventlog.sql.triggers.asked import asked_of, same, words
 from eventlog.sql.triggers.marker import Marker, read_marker
-from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
+from eventlog.sql.triggers.plan import Style, TriggerOptions, captured, plan
 from eventlog.sql.triggers.render import Trigger, render
 from eventlog.sql.triggers.table_needs import TableNeeds
 
@@ -133,12 +133,12 @@ def _sees(connection: Connection, owner: str) -> bool:
 
 
 def tracked(connection: Connection, names: LogNames) -> list[Table]:
-    """The classes that have triggers of the log, as they are now; what `eventlog catalog` shows."""
+    """The classes that have triggers of the log, with the columns that are captured; what `eventlog catalog` shows."""
     options = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, names)}
     found, classes = [], Classes(connection)
     for table, asked in options.items():
         try:
-            found.append(classes.present(table, asked.children, asked.key))
+            found.append(captured(classes.present(table, asked.children, asked.key), asked))
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue
     return found

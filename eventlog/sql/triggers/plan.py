@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Attribute, Child, Column, Table
@@ -89,6 +90,25 @@ def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
         watched=_own(table, chosen),
         children=tuple(child for child in children if child.watched),
     )
+
+
+def captured(table: Table, options: TriggerOptions) -> Table:
+    """The class without the columns that are not captured: a read-back or a full load would publish them otherwise."""
+    if not (options.columns or options.exclude):
+        return table
+    try:
+        chosen = _chosen(table, options)
+    except UsageError:
+        chosen = []  # a column that was left out may have another name now: only the key is certain not to be it
+    names = {(found.child, found.column.name) for found in chosen}
+    names |= {(None, name) for name in table.key}
+    names |= {(child.name, name) for child in table.children for name in child.parent_key}
+    children = [replace(one, columns=_among(one.columns, one.name, names)) for one in table.children]
+    return replace(table, columns=_among(table.columns, None, names), children=tuple(children))
+
+
+def _among(columns: Iterable[Column], child: str | None, names: set[tuple[str | None, str]]) -> tuple[Column, ...]:
+    return tuple([column for column in columns if (child, column.name) in names])
 
 
 def _own(table: Table, chosen: Iterable[Attribute]) -> tuple[Watched, ...]:

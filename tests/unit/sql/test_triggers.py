@@ -20,6 +20,7 @@ from eventlog.sql.sqlite.dialect import SQLITE
 from eventlog.sql.triggers import Style, TriggerOptions, TriggerPlan, plan, render
 from eventlog.sql.triggers.installed import Installed, TriggerCondition, compare
 from eventlog.sql.triggers.marker import Marker, read_marker, write_marker
+from eventlog.sql.triggers.plan import captured
 from eventlog.sql.triggers.render import Trigger
 
 USR = Table(
@@ -43,6 +44,23 @@ def test_everything_but_keys_is_watched_unless_said_otherwise() -> None:
     assert watched(plan(USR)) == ["fname", "photo", "usr_phone.phoneno"]
     assert watched(plan(USR, TriggerOptions(columns=("FNAME", "usr_phone.phoneno")))) == ["fname", "usr_phone.phoneno"]
     assert watched(plan(USR, TriggerOptions(exclude=("photo", "usr_phone.phoneno")))) == ["fname"]
+
+
+def test_what_is_left_out_is_in_no_read_back_either() -> None:
+    def names(options: TriggerOptions) -> list[str]:
+        table = captured(USR, options)
+        assert table.key == ("idu",)
+        assert [child.parent_key for child in table.children] == [("idu",)]
+        return list(table.attributes)
+
+    assert names(TriggerOptions()) == ["fname", "photo", "usr_phone.phoneno"]
+    assert names(TriggerOptions(exclude=("photo",))) == ["fname", "usr_phone.phoneno"]
+    assert names(TriggerOptions(columns=("fname",))) == ["fname"]
+    assert names(TriggerOptions(exclude=("photo", "usr_phone.phoneno"))) == ["fname"]
+
+
+def test_a_column_that_was_left_out_and_is_gone_may_have_any_other_name() -> None:
+    assert list(captured(USR, TriggerOptions(exclude=("salary",))).attributes) == []
 
 
 def test_options_that_leave_nothing_are_refused() -> None:
