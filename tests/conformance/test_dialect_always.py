@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.admin.check.triggers import trigger_points
 from eventlog.core.errors import UsageError
 from eventlog.sql.install import install
-from eventlog.sql.triggers import TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.sql.names import LogNames
+from eventlog.sql.triggers import TrackRequest, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.support.logged import USR, logged, run
 
 ALWAYS = TriggerOptions(always=True)
@@ -55,3 +57,16 @@ def test_a_view_cannot_fire_always(postgresql: Engine) -> None:
     )
     with pytest.raises(UsageError, match="is a view; --always is for tables"):
         track(postgresql, ["person"], ALWAYS)
+
+
+def test_it_is_kept_and_said_until_it_is_taken_back(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, *USR)
+    track(postgresql, ["usr"], ALWAYS)
+    assert {one.asked for one in track(postgresql, ["usr"])} == {"--events row-back --always"}
+    run(postgresql, "ALTER TABLE usr ENABLE TRIGGER event_log_usr_insert")
+    mends = {point.mend for point in trigger_points(postgresql, LogNames(schema="public"))}
+    assert mends == {"Run `eventlog track public.usr --events row-back --always --reset`."}
+    assert {one.asked for one in track(postgresql, ["usr"], TrackRequest(reset=True))} == {"--events row-back"}
+    run(postgresql, REPLICA, "INSERT INTO usr (idu) VALUES (1)")
+    assert logged(postgresql) == []

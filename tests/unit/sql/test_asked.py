@@ -36,17 +36,22 @@ def test_the_options_are_written_as_constants() -> None:
 
 
 def test_options_are_said_as_people_type_them() -> None:
-    asked = replace(ASKED, columns=("a",), children=("c", "d"), key=("k", "l"), when="a > 'x y'", rows=True)
+    asked = replace(
+        ASKED, columns=("a",), children=("c", "d"), key=("k", "l"), when="a > 'x y'", rows=True, always=True
+    )
     assert words(asked) == (
         "--events field --columns a --exclude salary --child c,d --key k,l --when 'a > '\"'\"'x y'\"'\"'' --row-triggers"
+        " --always"
     )
     assert exactly(asked).over(TriggerOptions(style=Style.FIELD_BACK)) == asked
     assert TrackRequest(exclude=(), when="").over(asked) == replace(asked, exclude=(), when=None)
+    assert TrackRequest(always=False).over(asked) == replace(asked, always=False)
 
 
 def test_what_the_table_adds_makes_no_difference() -> None:
-    assert same(ASKED, replace(ASKED, rows=True, foreign=True))
+    assert same(ASKED, replace(ASKED, rows=True, foreign=True, deferred=True))
     assert not same(ASKED, replace(ASKED, key=("a",)))
+    assert not same(ASKED, replace(ASKED, always=True))
 
 
 def test_one_witness_is_enough_for_what_runs_nothing() -> None:
