@@ -71,8 +71,11 @@ def test_durations_are_written_for_people(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 
 
-MINUTES = ("spark.growth", "spark.reading", "peers.spark")
-"""Benchmarks of Spark's sessions, of which spark.engines stands for the others in a short run."""
+MINUTES = (
+    *("spark.growth", "spark.reading", "peers.spark"),
+    *("growth.capture", "growth.log", "growth.rowback", "growth.shapes", "growth.tables"),
+)
+"""Benchmarks that take long even when they are only tried: spark.engines, growth.publish and growth.rules stand for them."""
 
 
 @pytest.mark.parametrize(
