@@ -119,7 +119,7 @@ def _agree(leaving: Leaving, *, yes: bool) -> None:
     if not _asks():
         raise UsageError("Nobody can be asked here; say --yes to have it go.")
     if not click.confirm("Go on?", err=True):
-        raise UsageError("Nothing was changed.")
+        raise UsageError("Nothing was changed; answer y, or say --yes, to have it go.")
 
 
 def _asks() -> bool:

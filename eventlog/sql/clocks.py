@@ -44,8 +44,8 @@ def zone_of(clock: str) -> dt.tzinfo | None:
         return ZoneInfo(clock)
     except (KeyError, ValueError, OSError):
         hint = did_you_mean(clock, available_timezones())
-        usual = "It is utc, database, or a zone such as Europe/Berlin"
-        raise ConfigError(f"source.clock = {clock!r} names no time zone. {usual}.", hint=hint) from None
+        usual = "utc, database, or a zone such as Europe/Berlin"
+        raise ConfigError(f"source.clock = {clock!r} names no time zone; it is {usual}.", hint=hint) from None
 
 
 def clock_of(connection: Connection, clock: str) -> str:
