@@ -67,6 +67,8 @@ def track(
 
     if every and tables:
         raise UsageError("--all means every table of the schema; leave out the names, or --all.")
+    if not (every or tables):
+        raise click.MissingParameter(param_hint="'TABLES...'", param_type="argument")
     request = TrackRequest(
         style=None if style is None else Style(style),
         columns=columns,
