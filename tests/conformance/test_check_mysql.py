@@ -52,7 +52,7 @@ def test_a_trigger_that_is_gone_fails_with_the_command_that_mends(usr: Engine) -
     (point,) = found(usr, "triggers")
     assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_CONFIG)
     assert point.said == "The trigger event_log_usr_update on usr is MISSING."
-    assert point.mend == "Run `eventlog track usr --events row-back`."
+    assert point.mend == "Run `eventlog track usr --events row-back --reset`."
 
 
 def test_rights_that_a_publisher_lacks_are_told_until_they_are_given(usr: Engine) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError
 
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.daemon.publisher import Publisher
@@ -109,7 +110,8 @@ def test_a_session_that_stands_still_after_it_has_noted_reasons_is_ended(postgre
         settle(connection, Log(engine, log.names), later, LogSettings(), {})
         alive = text(f"SELECT count(*) FROM pg_stat_activity WHERE pid = {mine}")
         until(lambda: not watch.scalar(alive), "the server ends the session")
-        connection.invalidate()
+        with pytest.raises(DBAPIError):
+            connection.execute(text("SELECT 1"))
     engine.dispose()
 
 
