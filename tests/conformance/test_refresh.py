@@ -12,11 +12,14 @@ from sqlalchemy import Engine, text
 
 from eventlog.admin.refresh import Load, Refresh, RefreshPace, Stand, loads
 from eventlog.core.errors import DataError, InstallError, UsageError
+from eventlog.core.schema import Column, Table
 from eventlog.core.tablekey import parse
 from eventlog.sources.marks import Marks
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
+from eventlog.sql.keyorder import KeyOrder
 from eventlog.sql.log import Log
+from eventlog.sql.postgresql.dialect import POSTGRESQL
 from eventlog.sql.triggers import TriggerOptions, located, track, untrack
 from tests.conformance.test_dialect_keys import any_text
 from tests.support.logged import run
@@ -224,11 +227,17 @@ def test_a_condition_that_cannot_be_asked_is_the_callers_mistake(engine: Engine,
         Refresh(log, load_of(log, where=where)).begin()
 
 
-def test_a_key_that_cannot_be_asked_for_ends_it_with_its_name(postgresql: Engine) -> None:
+def test_a_key_that_cannot_be_asked_for_ends_it_with_its_name() -> None:
+    table = Table(name="t", columns=(Column(name="k", type="integer", key=1),))
+    with pytest.raises(DataError, match="Rows after the row k=word of t cannot be asked for"):
+        KeyOrder(POSTGRESQL, table, "r").parameters("k=word")
+
+
+def test_keys_at_the_end_of_their_type_come_too(postgresql: Engine) -> None:
     log = site(postgresql, "CREATE TABLE t (k DATE NOT NULL PRIMARY KEY)")
     insert(postgresql, [{"k": "infinity"}, {"k": "2026-01-01"}])
-    with pytest.raises(DataError, match="Rows after the row k=infinity of t cannot be asked for"):
-        whole(log, 1)
+    whole(log, 1)
+    assert keys(log) == ["k=2026-01-01", "k=infinity"]
 
 
 @pytest.mark.parametrize(
