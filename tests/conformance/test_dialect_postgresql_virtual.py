@@ -78,7 +78,9 @@ def test_a_child_table_and_a_table_of_nothing_else_may_have_one(table: Engine) -
 def test_the_catalog_tells_its_formula_and_another_one_makes_triggers_outdated(table: Engine) -> None:
     [column] = [column for column in reflect_table(table, "t").columns if column.formula]
     assert (column.name, column.type) == ("V %", "INTEGER")
-    track(table, ["t"])
+    track(
+        table, ["t"], TriggerOptions(style=Style.FIELD)
+    )  # a row-back trigger compares whole rows, and names no column
     assert {state.state for state in trigger_states(table)} == {TriggerCondition.CURRENT}
     run(table, 'ALTER TABLE t ALTER COLUMN "V %" SET EXPRESSION AS (a + 2)')
     assert {state.state for state in trigger_states(table) if state.name.endswith("update")} == {

@@ -237,7 +237,7 @@ def test_the_backlog_is_kept_by_all_jobs_together(request: pytest.FixtureRequest
     assert sorted(keys(log)) == sorted(f"k={number}" for number in range(1, 41))
 
 
-def test_a_key_that_cannot_be_asked_for_bounds_no_range(postgresql: Engine) -> None:
+def test_keys_at_the_ends_of_their_type_bound_ranges_too(postgresql: Engine) -> None:
     log = site(postgresql, "CREATE TABLE t (k DATE NOT NULL PRIMARY KEY)")
     days: list[dict[str, Any]] = [{"k": f"2026-01-{day:02}"} for day in range(1, 7)]
     insert(postgresql, [*days, {"k": "infinity"}])
@@ -247,4 +247,4 @@ def test_a_key_that_cannot_be_asked_for_bounds_no_range(postgresql: Engine) -> N
     tied = refresh(log, 1).begin(again=True, jobs=2)
     assert tied[-1].after == "k=2026-01-06"
     run(postgresql, "DELETE FROM t WHERE k BETWEEN '2026-01-02' AND '2026-01-06'", "INSERT INTO t VALUES ('-infinity')")
-    assert len(refresh(log, 1).begin(again=True, jobs=3)) == 1
+    assert [stand.upto for stand in refresh(log, 1).begin(again=True, jobs=3)] == ["k=-infinity", "k=2026-01-01", ""]
