@@ -138,7 +138,8 @@ def test_values_that_do_not_fit_are_set_aside_one_by_one(site: Site, encoding: s
     ]
     for number, fields in enumerate(values, 1):
         site.log(number, **fields)
-    publish(site.config(mode="metadata" if encoding == "avro" else "bare", encoding=encoding, logical_types=True))
+    mode = "metadata" if encoding == "avro" else "bare"
+    publish(site.config(mode=mode, encoding=encoding, logical_types=True, on_value="refuse-object"))
     rows = {row["id"]: row for row in (site.read() if encoding == "avro" else site.told())}
     assert [rows[1]["note"], rows[3]["note"]] == ["fits", "a\0b"]
     assert [str(rows[number]["born"]) for number in (3, 7)] == ["1583-10-15", "1969-12-31"]
