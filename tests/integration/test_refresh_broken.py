@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -121,6 +122,7 @@ def test_one_that_was_killed_goes_on_with_another_number_of_jobs(site: Engine, j
 def test_who_interrupts_it_is_told_how_far_it_came(site: Engine) -> None:
     with on_its_way(site) as load:
         load.process.send_signal(signal.SIGINT)
+        time.sleep(2)  # the process has seen the signal before its ranges can go on, and end
         said = load.said()
     assert load.process.returncode == 130
     told = re.search(r"usr: (\d+) row\(s\) are written\. (.*)", said)
