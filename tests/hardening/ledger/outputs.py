@@ -97,12 +97,16 @@ class Growing:
 
 
 class XdsFiles:
-    """XDS documents in a folder, a change in each, read by name."""
+    """XDS documents in a folder, a change in each, read by name.
+
+    `replaces` says that a row which is published anew takes its former file; in the order of times it gets another one.
+    """
 
     name = "XDS files"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, replaces: bool = True) -> None:
         self.folder = folder / "xds"
+        self._replaces = replaces
 
     def config(self) -> str:
         return f'sink = "files"\npath = "{self.folder}"\n'
@@ -113,7 +117,7 @@ class XdsFiles:
     def shown(self) -> Shown:
         files = sorted(self.folder.glob("*.xml"))
         found = [one for file in files for one in read_xds(file.read_bytes(), file.name)]
-        return Shown(output=self.name, seen=found, replaces=True)
+        return Shown(output=self.name, seen=found, replaces=self._replaces)
 
     def watched(self) -> Sequence[Finding]:
         odd = [entry.name for entry in self.folder.iterdir() if entry.suffix != ".xml" and not _ours(entry.name)]

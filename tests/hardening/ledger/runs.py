@@ -322,7 +322,9 @@ class Run:
             return made(self.servers.kafka, real=self.servers.real)
         if name == "change tables":
             return ChangeTables(target_beside(self.engine, self.folder))
-        made_here = {one.name: one for one in (XdsFiles, ChangeFiles, MessageFiles, StandardOutput)}
+        if name == XdsFiles.name:
+            return XdsFiles(self.folder, replaces="future" not in self.cell.histories)
+        made_here = {one.name: one for one in (ChangeFiles, MessageFiles, StandardOutput)}
         return made_here[name](self.folder)
 
 
