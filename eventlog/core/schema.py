@@ -73,6 +73,8 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     number: int | None = None
     children: tuple[Child, ...] = ()
     view: bool = False
+    withheld: str = ""
+    """Why no row may be read back for now; empty where rows may be."""
 
     @property
     def whole(self) -> str:

@@ -93,13 +93,25 @@ def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
 
 
 def captured(table: Table, options: TriggerOptions) -> Table:
-    """The class without the columns that are not captured: a read-back or a full load would publish them otherwise."""
+    """The class without the columns that are not captured: a read-back or a full load would publish them otherwise.
+
+    A column that was chosen and is gone is left out. One that was left out and is gone may have another name now, so
+    no row of the class is read back until somebody says what is to be left out.
+    """
     if not (options.columns or options.exclude):
         return table
-    try:
-        chosen = _chosen(table, options)
-    except UsageError:
-        chosen = []  # a column that was left out may have another name now: only the key is certain not to be it
+    known = _attribute_names(table)
+    gone = [name for name in options.exclude if name.casefold() not in known]
+    if gone:
+        said = f"{table.whole} was tracked with --exclude {gone[0]}, and that column is gone or has another name"
+        return replace(
+            table, withheld=f"{said}. Run `eventlog track {table.whole} --exclude …` with what is left out now."
+        )
+    only = {known[name.casefold()] for name in options.columns if name.casefold() in known}
+    never = {known[name.casefold()] for name in options.exclude}
+    chosen = [
+        found for name, found in table.attributes.items() if (name in only or not options.columns) and name not in never
+    ]
     names = {(found.child, found.column.name) for found in chosen}
     names |= {(None, name) for name in table.key}
     names |= {(child.name, name) for child in table.children for name in child.parent_key}
@@ -137,14 +149,21 @@ def _chosen(table: Table, options: TriggerOptions) -> list[Attribute]:
 
 
 def _named(table: Table, names: Iterable[str]) -> set[str]:
-    """The attributes that these names mean: `fname`, `usr_phone.phoneno`, or a view's column with its prefix."""
-    known = {name.casefold(): name for name in table.attributes}
-    known |= {found.column.name.casefold(): name for name, found in table.attributes.items() if found.child is None}
+    """The attributes that these names mean; UsageError for one that means none."""
+    known = _attribute_names(table)
     missing = [name for name in names if name.casefold() not in known]
     if missing:
         known_as = ", ".join(table.attributes)
         raise UsageError(f"{table.name} has no column {missing[0]} outside its key; it has {known_as or 'none'}.")
     return {known[name.casefold()] for name in names}
+
+
+def _attribute_names(table: Table) -> dict[str, str]:
+    """The attributes by the names that people write: `fname`, `usr_phone.phoneno`, or a view's column with its prefix."""
+    known = {name.casefold(): name for name in table.attributes}
+    return known | {
+        found.column.name.casefold(): name for name, found in table.attributes.items() if found.child is None
+    }
 
 
 def _check_key(table: Table) -> None:

@@ -59,8 +59,14 @@ def test_what_is_left_out_is_in_no_read_back_either() -> None:
     assert names(TriggerOptions(exclude=("photo", "usr_phone.phoneno"))) == ["fname"]
 
 
-def test_a_column_that_was_left_out_and_is_gone_may_have_any_other_name() -> None:
-    assert list(captured(USR, TriggerOptions(exclude=("salary",))).attributes) == []
+def test_a_column_that_was_chosen_and_is_gone_is_left_out() -> None:
+    assert list(captured(USR, TriggerOptions(columns=("fname", "salary"))).attributes) == ["fname"]
+    assert list(captured(USR, TriggerOptions(columns=("salary",))).attributes) == []
+
+
+def test_where_a_column_that_was_left_out_is_gone_nothing_is_read_back() -> None:
+    assert captured(USR, TriggerOptions(exclude=("photo",))).withheld == ""
+    assert "--exclude salary" in captured(USR, TriggerOptions(exclude=("photo", "salary"))).withheld
 
 
 def test_options_that_leave_nothing_are_refused() -> None:
