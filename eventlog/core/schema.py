@@ -73,8 +73,8 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     number: int | None = None
     children: tuple[Child, ...] = ()
     view: bool = False
-    withheld: str = ""
-    """Why no row may be read back for now; empty where rows may be."""
+    left_out: tuple[Attribute, ...] = ()
+    """What is not captured any more and never read back; events that were logged before may still name it."""
 
     @property
     def whole(self) -> str:
@@ -120,7 +120,8 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     def loggable(self) -> dict[str, Attribute]:
         """Every attribute that a field event may name: key columns too, which a whole row leaves out."""
         own = [self._own_attribute(column) for column in self.key_columns]
-        return {attribute.name: attribute for attribute in own} | self.attributes
+        left_out = {attribute.name: attribute for attribute in self.left_out}
+        return {attribute.name: attribute for attribute in own} | self.attributes | left_out
 
     @cached_property
     def multiple(self) -> frozenset[str | None]:

@@ -124,9 +124,6 @@ class SqlRowReader:
 
         Law: what waiting may cure, and a table that is not as the catalog has it, is for the caller to hear of.
         """
-        if asked.table.withheld:
-            withheld = Unreadable(note=asked.table.withheld, reason=Reason.NO_RIGHT)
-            return _Part(found=dict.fromkeys(asked.rows, withheld))
         try:
             return self._read(connection, asked, wanted, plain)
         except driver_errors(self._engine) as error:

@@ -109,7 +109,8 @@ def _text_without_nul(written: str) -> str | None:
 
 
 def _whole(written: str) -> int | None:
-    value = int(written) if _integer(written.strip()) else None
+    trimmed = written.strip()
+    value = int(trimmed) if _integer(trimmed) else None
     return value if value is not None and -(2**63) <= value < 2**63 else None
 
 

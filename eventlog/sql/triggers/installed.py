@@ -134,11 +134,12 @@ def _sees(connection: Connection, owner: str) -> bool:
 
 def tracked(connection: Connection, names: LogNames) -> list[Table]:
     """The classes that have triggers of the log, with the columns that are captured; what `eventlog catalog` shows."""
-    options = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, names)}
+    markers = {trigger.marker.table: trigger.marker for trigger in installed(connection, names)}
     found, classes = [], Classes(connection)
-    for table, asked in options.items():
+    for table, marker in markers.items():
+        asked = marker.options
         try:
-            found.append(captured(classes.present(table, asked.children, asked.key), asked))
+            found.append(captured(classes.present(table, asked.children, asked.key), asked, marker.watched))
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue
     return found

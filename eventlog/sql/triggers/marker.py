@@ -14,13 +14,17 @@ SIGN = "eventlog "
 """What a marker begins with, wherever the database keeps it."""
 
 
-class Marker(Struct, frozen=True, kw_only=True):
-    """The log that the trigger writes to, the class it belongs to, the options of `track`, and its text's hash."""
+class Marker(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The log that the trigger writes to, the class it belongs to, the options of `track`, and its text's hash.
+
+    `watched` are the attributes that it was made for, where columns were left out.
+    """
 
     log: str
     table: str
     options: TriggerOptions
     hash: str
+    watched: tuple[str, ...] = ()
 
 
 def hash_of(texts: Iterable[str]) -> str:

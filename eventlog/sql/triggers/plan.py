@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 
 from msgspec import Struct
@@ -68,6 +69,14 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
     children: tuple[ChildPlan, ...] = ()
 
     @property
+    def remembered(self) -> tuple[str, ...]:
+        """The attributes that are watched, where columns were left out; with all of them, new columns may come in."""
+        if not self.options.exclude:
+            return ()
+        watched = itertools.chain(self.watched, *(child.watched for child in self.children))
+        return tuple(one.name for one in watched)
+
+    @property
     def key(self) -> tuple[Column, ...]:
         return self.table.key_columns
 
@@ -92,31 +101,30 @@ def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
     )
 
 
-def captured(table: Table, options: TriggerOptions) -> Table:
+def captured(table: Table, options: TriggerOptions, watched: Collection[str] = ()) -> Table:
     """The class without the columns that are not captured: a read-back or a full load would publish them otherwise.
 
-    A column that was chosen and is gone is left out. One that was left out and is gone may have another name now, so
-    no row of the class is read back until somebody says what is to be left out.
+    `watched` are the attributes that its triggers were made for, where columns were left out: a column that came later, or
+    has another name since, may be what nobody is to see.
     """
     if not (options.columns or options.exclude):
         return table
     known = _attribute_names(table)
-    gone = [name for name in options.exclude if name.casefold() not in known]
-    if gone:
-        said = f"{table.whole} was tracked with --exclude {gone[0]}, and that column is gone or has another name"
-        return replace(
-            table, withheld=f"{said}. Run `eventlog track {table.whole} --exclude …` with what is left out now."
-        )
-    only = {known[name.casefold()] for name in options.columns if name.casefold() in known}
-    never = {known[name.casefold()] for name in options.exclude}
-    chosen = [
-        found for name, found in table.attributes.items() if (name in only or not options.columns) and name not in never
-    ]
+    only = {known[name.casefold()] for name in watched or options.columns if name.casefold() in known}
+    never = {known[name.casefold()] for name in options.exclude if name.casefold() in known}
+    all_of_them = not (watched or options.columns)
+    chosen = [one for name, one in table.attributes.items() if (name in only or all_of_them) and name not in never]
     names = {(found.child, found.column.name) for found in chosen}
     names |= {(None, name) for name in table.key}
     names |= {(child.name, name) for child in table.children for name in child.parent_key}
     children = [replace(one, columns=_among(one.columns, one.name, names)) for one in table.children]
-    return replace(table, columns=_among(table.columns, None, names), children=tuple(children))
+    left_out = [one for one in table.attributes.values() if one not in chosen]
+    return replace(
+        table,
+        columns=_among(table.columns, None, names),
+        children=tuple(children),
+        left_out=tuple(left_out),
+    )
 
 
 def _among(columns: Iterable[Column], child: str | None, names: set[tuple[str | None, str]]) -> tuple[Column, ...]:

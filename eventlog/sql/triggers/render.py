@@ -230,7 +230,10 @@ class _Writer(Struct, frozen=True, kw_only=True):
     def _mark(self, digest: str) -> str:
         log = self.names.whole
         table = self.plan.table
-        text = write_marker(Marker(log=log, table=table.whole, options=self.plan.options, hash=digest))
+        marker = Marker(
+            log=log, table=table.whole, options=self.plan.options, hash=digest, watched=self.plan.remembered
+        )
+        text = write_marker(marker)
         return self.dialect.marked(text)
 
     def _base(self, child: ChildPlan | None, what: str) -> str:

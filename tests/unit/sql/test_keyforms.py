@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlog.sql.keyforms import octets, state
@@ -35,6 +35,7 @@ VALUES: dict[str, type] = {
 
 
 @given(st.sampled_from(sorted(FORMS)), st.text(st.characters(codec=None)))
+@example("bigint", "0\x1f")
 def test_no_text_makes_a_form_fail(type_: str, written: str) -> None:
     form = postgresql_form(type_)
     assert isinstance(form.read(written), (type(None), VALUES[form.bound]))
