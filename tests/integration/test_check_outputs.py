@@ -13,13 +13,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
 from eventlog.admin.check import Point, PointLevel
 from eventlog.admin.check.outputs import output_points
-from eventlog.config.settings import Config, DatabaseOutput, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
+from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
+from eventlog.qlik.messages.settings import MessageSettings
 from tests.acceptance.command import eventlog, ok
+from tests.support.servers import free_port
 
 
 def of(output: OutputConfig) -> Point:
@@ -98,6 +102,8 @@ def test_a_full_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_database_for_change_tables_is_tried_and_stays_as_it_is(engine: Engine) -> None:
+    with engine.connect() as connection:  # a file is made by whoever connects first
+        connection.exec_driver_sql("SELECT 1")
     url = engine.url.render_as_string(hide_password=False)
     assert of(DatabaseOutput(url=url)).level is PointLevel.OK
     assert inspect(engine).get_table_names() == []
@@ -134,6 +140,32 @@ def test_a_database_file_that_is_still_to_be_made_is_a_warning(tmp_path: Path) -
     point = of(DatabaseOutput(url=f"sqlite:///{tmp_path}/lake.db"))
     assert point.level is PointLevel.WARNING
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_broker_that_does_not_answer_fails() -> None:
+    point = of(KafkaOutput(servers=f"127.0.0.1:{free_port()}", timeout=0.5))
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
+    assert "does not answer" in point.said
+
+
+def test_a_topic_that_is_not_there_is_a_warning_unless_it_may_be_made(mock_cluster: str) -> None:
+    """The stand-in has every topic that somebody has asked for by its name, and no other."""
+    output = KafkaOutput(servers=mock_cluster, format="xds", topic="check.none")
+    point = of(output)
+    assert point.level is PointLevel.WARNING
+    assert "has no topic check.none" in point.said
+    assert of(replace(output, create_topics=True)).level is PointLevel.OK
+    messages = MessageSettings(mode="metadata", metadata_topic="check.metadata")
+    assert "check.metadata" in of(KafkaOutput(servers=mock_cluster, messages=messages)).said
+
+
+def test_a_registry_that_does_not_answer_fails(mock_cluster: str) -> None:
+    registry = f"http://127.0.0.1:{free_port()}"
+    point = of(
+        KafkaOutput(servers=mock_cluster, registry=registry, messages=MessageSettings(mode="registry", encoding="avro"))
+    )
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
+    assert "schema registry" in point.said
 
 
 def test_standard_output_is_always_there() -> None:

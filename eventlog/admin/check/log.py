@@ -17,7 +17,7 @@ from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Status
 from eventlog.core.rules.times import moment
 from eventlog.sources.log.backlog import Backlog, backlog, unread_tables
-from eventlog.sql.access import transaction, verbatim
+from eventlog.sql.access import in_our_words, transaction, verbatim
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.findlog import log_columns
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 TABLE = "The table "
+GIVES_RIGHTS = "`eventlog rights --publisher ROLE` gives what a publisher needs."
 PATIENCE_INTERVALS = 10
 """Polling intervals after which a waiting row is one that nobody fetches; never less than a minute."""
 
@@ -39,9 +40,14 @@ PATIENCE_INTERVALS = 10
 def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     """The points of one log; without the log itself there is nothing more to ask."""
     try:
-        found = log_columns(engine, names, config.source.columns)
+        with in_our_words(engine, f"The log {names.whole}"):
+            found = log_columns(engine, names, config.source.columns)
     except InstallError as error:
         yield failure("log", error)
+        return
+    except SourceError as error:
+        hint = error.hint or GIVES_RIGHTS
+        yield failure("log", SourceError(error.message, hint=hint))
         return
     yield ok("log", f"{config.source.log} has its ten columns: {', '.join(found.columns)}")
     yield from points("companions", lambda: [_companions(engine, found)])
@@ -80,7 +86,7 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
                 connection.execute(verbatim(sql))
         except SourceError as error:
             missing += 1
-            hint = error.hint or "`eventlog rights --publisher ROLE` gives what a publisher needs."
+            hint = error.hint or GIVES_RIGHTS
             yield failure("rights", InstallError(error.message, hint=hint))
     for table, note in _unread(engine, names).items():
         missing += 1

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 
 from eventlog.admin.check.point import Point, failure, ok, warning
 from eventlog.config.build import require_packages
-from eventlog.config.settings import Config, DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig
+from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig
+from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError, EventlogError, SinkError
 from eventlog.sinks.http.address import trust
 from eventlog.sql.connect import missing_file

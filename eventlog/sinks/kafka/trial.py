@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from eventlog.core.errors import SinkError
 from eventlog.sinks.kafka.errors import error_of, in_words, louder
 from eventlog.sinks.kafka.settings import KafkaSettings, client_options
 
@@ -26,7 +25,8 @@ def missing_topics(settings: KafkaSettings, topics: Collection[str]) -> list[str
     def hear(error: KafkaError) -> None:
         heard[:] = [louder(heard[0] if heard else None, error)]
 
-    client = AdminClient({**client_options(settings), "error_cb": hear})
+    options: dict[str, Any] = {**client_options(settings), "error_cb": hear}
+    client = AdminClient(options)
     try:
         listed = client.list_topics(timeout=min(settings.timeout, TRIAL_SECONDS))
     except KafkaException as failed:
