@@ -50,7 +50,7 @@ def grouped(request: pytest.FixtureRequest, *marks: str, asks: str = "", path: s
     spark.pytest_collection_modifyitems([item])
     servers_kafka.pytest_collection_modifyitems([item])
     workers: Any = SimpleNamespace(getvalue={"loadgroup": True}.get)
-    WorkerInteractor.pytest_collection_modifyitems(None, workers, [item])  # type: ignore[arg-type]  # it asks itself nothing
+    WorkerInteractor.pytest_collection_modifyitems(None, workers, [item])
     return str(item.nodeid).partition("test_x@")[2]
 
 
