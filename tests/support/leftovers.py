@@ -52,10 +52,14 @@ class Run:
         self.home.mkdir()
         # matplotlib keeps what fonts there are, which would stand in HOME and which each process would look for anew.
         self.fonts = self.folder / "fonts"
+        # With a file of all authorities, which SSL_CERT_FILE names on some machines, each session of MariaDB and MySQL
+        # reads it anew, although it asks nobody for a certificate. Those of a folder are looked up when they are wanted.
+        self.authorities = self.folder / "authorities.pem"
+        self.authorities.touch()
         self.memory = _in_memory() or self.folder
         self.memory.chmod(0o711)
         kept = {MARK: self.folder, MEMORY: self.memory, "TMPDIR": self.folder}
-        kept |= {"HOME": self.home, "MPLCONFIGDIR": self.fonts}
+        kept |= {"HOME": self.home, "MPLCONFIGDIR": self.fonts, "SSL_CERT_FILE": self.authorities}
         self._former = {name: os.environ.get(name) for name in kept}
         os.environ |= {name: str(folder) for name, folder in kept.items()}
         tempfile.tempdir = None
@@ -96,7 +100,7 @@ class Run:
         """What stands beside the folders that pytest keeps for tests, and in the home of the run."""
         # pymp-…: multiprocessing keeps its sockets there until the last process that shares them has gone.
         others = ("pytest-of-", "pymp-")
-        known = (self.home, self.fonts)
+        known = (self.home, self.fonts, self.authorities)
         stand = {path for folder in (self.folder, self.memory) for path in folder.iterdir()}
         ours = [path for path in stand if not path.name.startswith(others) and path not in known]
         return sorted([*ours, *self.home.iterdir()])

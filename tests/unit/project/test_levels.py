@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -74,6 +76,10 @@ class _Item:
 
     def get_closest_marker(self, name: str) -> object:
         return self._mark if name == "long" else None
+
+
+def test_no_session_reads_a_file_of_all_authorities() -> None:
+    assert Path(os.environ["SSL_CERT_FILE"]).stat().st_size == 0
 
 
 def test_coverage_looks_at_the_first_examples_of_a_property() -> None:
