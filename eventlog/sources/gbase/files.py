@@ -35,6 +35,16 @@ def files_of(path: Path) -> list[Path]:
     return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
 
 
+def refuse_dirty(files: Iterable[Path]) -> None:
+    """Reads with rubbish behind them can only be told apart line by line; DataError names a file that has no lines."""
+    for file in files:
+        if file.suffix.lower() != ".hex":
+            hint = "Write one read a line, in hexadecimal, into a file whose name ends in .hex."
+            raise DataError(
+                f"{file} does not say where a read ends, which reads with rubbish behind them need.", hint=hint
+            )
+
+
 def read_hex(lines: Iterable[str], *, origin: str = "the text") -> Iterator[bytes]:
     """One piece of bytes for each line. `#` begins a comment; blanks do not count.
 
