@@ -133,6 +133,7 @@ def read_split(split: Split) -> Iterator[bytes]:
 def _splits(path: str, data: mmap.mmap, size: int, largest: int) -> list[Split]:
     found: list[Split] = []
     tables: dict[int, bytes] = {}
+    described: list[bytes] = []
     before, start, at, end = b"", 0, 0, len(data)
     open_ones: set[int] = set()
     while end - at >= COMMON_BYTES:
@@ -145,11 +146,14 @@ def _splits(path: str, data: mmap.mmap, size: int, largest: int) -> list[Split]:
         elif number in _ENDS:
             open_ones.discard(_txid(data, at + 24)[0])
         elif number == CdcRecord.TABSCHEM:
-            tables[_txid(data, at + 16)[0]] = data[at : at + header + payload]
+            label, record = _txid(data, at + 16)[0], data[at : at + header + payload]
+            if tables.get(label) != record:
+                tables[label] = record
+                described.append(record)  # each, for they are counted
         at += header + payload
         if at - start >= size and not open_ones:
             found.append(Split(path=path, start=start, end=at, before=before))
-            before, start = b"".join(tables.values()), at
+            before, start = b"".join(described), at
     if start < end:
         found.append(Split(path=path, start=start, end=end, before=before))
     return found

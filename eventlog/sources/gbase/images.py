@@ -278,6 +278,7 @@ class ImageMaker:
         if same is not None:
             return same  # another table was described meanwhile
         table = table_of(label, None if isinstance(layout, str) else layout, self._settings, self._known)
+        table = replace(table, version=table.version + labels[: at + 1].count(label) - 1)
         if isinstance(layout, str):
             made = DescribedTable(table, table.whole, _refusing(layout))
         else:

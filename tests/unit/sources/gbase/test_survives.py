@@ -156,6 +156,16 @@ def test_updates_without_their_other_half() -> None:
     assert [one.last for one in found] == [False] * 6 + [True]
 
 
+def test_a_table_described_anew_is_another_version() -> None:
+    wider = layout_of(5, "c1 integer, c3 date, c2 varchar(20,0)")
+    row = row_record(CdcRecord.INSERT, 5, 7, wider, {"c1": 2, "c2": "b", "c3": None})
+    stream = [GOOD, table_record(T1), begin(4), table_record(wider), row, commit(6)]
+    batches = list(images(stream, OWN))
+    assert [one.catalog and one.catalog.tables[0].version for one in batches] == [1, 2]
+    known = Catalog([Table(name="t1", schema="shop", columns=(), version=7)])
+    assert [one.catalog and one.catalog.tables[0].version for one in images(stream, OWN, known)] == [7, 8]
+
+
 def test_the_end_of_an_unknown_transaction_is_only_told() -> None:
     said: list[str] = []
     assert len(read(record(CdcRecord.DISCARD, 1, 3), record(CdcRecord.RBTX, 1, 3), GOOD, said=said)) == 1
