@@ -17,6 +17,9 @@ CASE WHEN /* value */n.mood IS DISTINCT FROM NULL THEN concat(/* value */n.mood)
 -- made_domain: a value of a domain that somebody made, in the type of the database that the domain stands for
 CAST(CASE WHEN /* value */n.code IS DISTINCT FROM NULL THEN concat(/* value */n.code) END AS /* type */varchar);
 
+-- text_of_row: a whole row, by the output functions of its types; it names no column, so it stays true when columns come and go
+concat(/* row */o);
+
 -- text_of_octet: binary as Base64 without line breaks
 replace(encode(/* value */n.photo, 'base64'), E'\n', '');
 
