@@ -27,7 +27,7 @@ SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $eventlog$
 DECLARE
 changed record; held record; watched record;
-bridge json; marker jsonb; body text; keys text[]; formerly text; today text;
+bridge json; marker jsonb; body text; keys text[]; formerly text; today text; renamed boolean;
 BEGIN
 FOR changed IN
   SELECT found.watch, found.shape, found.told, tgname, tgrelid FROM (
@@ -47,6 +47,7 @@ LOOP
   marker := bridge -> 'marker';
   formerly := marker ->> 'table';
   body := bridge ->> 'body';
+  renamed := false;
   FOR held IN
     SELECT (entry ->> 0)::oid AS relation, (entry ->> 1)::integer AS number, (entry ->> 2)::oid AS former,
       attname AS name, atttypid AS type
@@ -74,6 +75,7 @@ LOOP
     IF strpos(watched.schema || watched.name, 'eventlog{') > 0 THEN
       RAISE EXCEPTION 'eventlog: % cannot be followed to the name %.', formerly, watched.name;
     END IF;
+    renamed := renamed OR (watched.oid = changed.tgrelid AND watched.name <> bridge ->> 'name');
     today := format('%I.%I', watched.schema, watched.name);
     body := replace(body, format('''"eventlog{}"."eventlog{%s}"''', watched.oid), quote_literal(today));
     body := replace(body, format('"eventlog{}"."eventlog{%s}"', watched.oid), today);
@@ -98,7 +100,7 @@ LOOP
   EXECUTE (bridge ->> 'head') || quote_literal(replace(body, 'eventlog{ddl}', format('/* eventlog ddl %s %s %s */',
     changed.watch, changed.shape, replace(encode(convert_to((bridge::jsonb || jsonb_build_object('marker', marker))::text, 'UTF8'),
       'base64'), E'\n', ''))));
-  IF marker <> (bridge -> 'marker')::jsonb THEN
+  IF renamed OR marker <> (bridge -> 'marker')::jsonb THEN
     EXECUTE format('COMMENT ON TRIGGER %I ON %s IS %L', changed.tgname, changed.tgrelid::regclass, 'eventlog ' || marker::text);
     IF octet_length('asked: ' || (marker ->> 'table')) <= 200 THEN
       UPDATE /* marks */event_log_mark SET name = 'asked: ' || (marker ->> 'table'),

@@ -18,8 +18,6 @@ from eventlog.core.schema import Child
 from eventlog.sql.triggers.marker import Marker
 from eventlog.sql.triggers.plan import ChildPlan, Numbered, Style, TriggerPlan
 
-BODY_QUOTE: Final = "$eventlog$"
-"""What stands on both sides of a function's body."""
 HERE: Final = "eventlog{ddl}"
 """Where the bridge's own comment goes."""
 SCHEMA: Final = "eventlog{}"
@@ -27,10 +25,11 @@ SCHEMA: Final = "eventlog{}"
 
 
 class Bridge(Struct, frozen=True, kw_only=True):
-    """A function in two parts, with numbers in place of names; the class's table, its key, and its marker."""
+    """A function in two parts, with numbers in place of names; the trigger's table, the class's, its key, and its marker."""
 
     head: str
     body: str
+    name: str
     parent: int
     key: list[int]
     marker: Marker

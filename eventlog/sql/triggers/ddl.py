@@ -83,7 +83,7 @@ def ddl_needed(connection: Connection, names: LogNames, *, followed: bool) -> It
         yield statement(dialect, "ddl_trigger", **holes)
 
 
-def refused(dialect: Dialect, sql: str, error: BaseException) -> InstallError | None:
+def refused(dialect: Dialect, sql: str, error: BaseException | None) -> InstallError | None:
     """What to say where the event trigger, and not something else, is what somebody may not make."""
     if not (sql.startswith("CREATE EVENT TRIGGER") and is_denied(dialect, error)):
         return None

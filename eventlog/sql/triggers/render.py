@@ -12,9 +12,9 @@ from eventlog.core.errors import InstallError
 from eventlog.core.schema import Column
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes, number_holes, offers, statement
+from eventlog.sql.queries import BODY_QUOTE, log_holes, number_holes, offers, statement
 from eventlog.sql.triggers.bodies import RowBodies, StatementBodies
-from eventlog.sql.triggers.bridge import BODY_QUOTE, HERE, Bridge, bridge_comment, bridge_plan
+from eventlog.sql.triggers.bridge import HERE, Bridge, bridge_comment, bridge_plan
 from eventlog.sql.triggers.clauses import logged_name, qualified
 from eventlog.sql.triggers.constants import common_holes, declarations
 from eventlog.sql.triggers.facts import EVERY, When
@@ -240,7 +240,12 @@ class _Writer(Struct, frozen=True, kw_only=True):
         head, body, _ = text.split(BODY_QUOTE)
         own, this = self.plan.numbered[0], self.plan.numbered[place]
         bridge = Bridge(
-            head=head, body=body, parent=own.number, key=[number for number, _ in own.keys], marker=self._marker("")
+            head=head,
+            body=body,
+            name=child.child.name if child else self.plan.table.name,
+            parent=own.number,
+            key=[number for number, _ in own.keys],
+            marker=self._marker(""),
         )
         return bridge_comment(bridge, this, own)
 

@@ -354,7 +354,7 @@ def _make(connection: Connection, sql: str) -> None:
     try:
         _execute(connection, sql)
     except DBAPIError as error:
-        why = refused(dialect_of(connection), sql, error)
+        why = refused(dialect_of(connection), sql, error.orig)
         if why is None:
             raise
         raise why from None
