@@ -1,7 +1,7 @@
 """What a database makes of a trigger's function when its table is altered, so that it goes on: prepared when the table is tracked.
 
 The bridge logs rows to be read back. It names no column but those of the key, and these by their numbers, so that the database
-has to put in nothing but names. The event trigger in `postgresql/ddl.sql` does that; `eventlog track` makes the whole trigger.
+has to put in nothing but names. The event trigger in `postgresql/triggers.sql` does that; `eventlog track` makes the whole trigger.
 """
 
 from __future__ import annotations
