@@ -34,6 +34,9 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option(
     "--always", is_flag=True, default=None, help="Fire for replicated changes too, where triggers can (PostgreSQL)."
 )
+@click.option(
+    "--follow-ddl", is_flag=True, default=None, help="Let the database follow ALTER TABLE itself (PostgreSQL)."
+)
 @click.option("--reset", is_flag=True, help="Forget what the tables were tracked with before.")
 @sql_option
 @json_option
@@ -50,6 +53,7 @@ def track(
     when: str | None,
     row_triggers: bool | None,
     always: bool | None,
+    follow_ddl: bool | None,
     reset: bool,
     sql: bool,
     as_json: bool,
@@ -78,6 +82,7 @@ def track(
         when=when,
         rows=row_triggers,
         always=always,
+        follow_ddl=follow_ddl,
         reset=reset,
     )
     engine, wanted = site.engine(), ("*",) if every else tables

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import EventlogError, InstallError
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import STANDARD, LogNames
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 COMMON: Final = "common"
 """The folder of what databases share."""
+
+BODY_QUOTE: Final = "$eventlog$"
+"""What stands on both sides of what a database keeps as a text: nothing that is filled in may end it."""
 
 _header = re.compile(r"^-- ([a-z][a-z0-9_]*): .+$", re.MULTILINE)
 _comment_line = re.compile(r"^\s*--.*\n?", re.MULTILINE)
@@ -50,6 +53,10 @@ def offers(dialect: Dialect, query: str) -> bool:
 
 def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
     """The text with every hole replaced, sample and all; a hole that nothing fills is an error."""
+    if BODY_QUOTE in text and any(BODY_QUOTE in value for value in holes.values()):
+        raise InstallError(
+            f"A name or a condition holds {BODY_QUOTE}, which would end the text of a trigger.", hint="Change it."
+        )
 
     def fill(match: re.Match[str]) -> str:
         try:

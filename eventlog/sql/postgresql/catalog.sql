@@ -17,7 +17,7 @@ GROUP BY name HAVING bool_or(type >= 16384 AND rolsuper IS NOT TRUE);
 -- our_triggers: every trigger that bears our marker, with its function's text; a disabled one, or one for replicas, sleeps, and so
 -- does for replicas one that was to fire always and does not any more
 SELECT tgname AS trigger_name, nspname AS table_schema, relname AS table_name, description AS marker, prosrc AS source,
-  CASE WHEN tgenabled = 'A' OR (tgenabled = 'O' AND position('"always"\:true' IN description) = 0) THEN 1 ELSE 0 END AS enabled
+  CASE WHEN tgenabled = 'A' OR (tgenabled = 'O' AND description !~ '"always"\: ?true') THEN 1 ELSE 0 END AS enabled
 FROM pg_trigger
 JOIN pg_class ON pg_class.oid = tgrelid
 JOIN pg_namespace ON pg_namespace.oid = relnamespace

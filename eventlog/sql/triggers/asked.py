@@ -45,6 +45,7 @@ class TrackRequest(Struct, frozen=True, kw_only=True):
     when: str | None = None
     rows: bool | None = None
     always: bool | None = None
+    follow_ddl: bool | None = None
     reset: bool = False
 
     def over(self, kept: TriggerOptions) -> TriggerOptions:
@@ -58,6 +59,7 @@ class TrackRequest(Struct, frozen=True, kw_only=True):
             when=kept.when if self.when is None else self.when or None,
             rows=kept.rows if self.rows is None else self.rows,
             always=kept.always if self.always is None else self.always,
+            follow_ddl=kept.follow_ddl if self.follow_ddl is None else self.follow_ddl,
         )
 
 
@@ -72,6 +74,7 @@ def exactly(options: TriggerOptions) -> TrackRequest:
         when=options.when,
         rows=options.rows,
         always=options.always,
+        follow_ddl=options.follow_ddl,
         reset=True,
     )
 
@@ -150,7 +153,7 @@ def words(options: TriggerOptions) -> str:
     ):
         said += [option, ",".join(names)] if names else []
     said += ["--when", options.when] if options.when else []
-    flags = {"--row-triggers": options.rows, "--always": options.always}
+    flags = {"--row-triggers": options.rows, "--always": options.always, "--follow-ddl": options.follow_ddl}
     return shlex.join([*said, *(flag for flag, given in flags.items() if given)])
 
 

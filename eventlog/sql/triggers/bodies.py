@@ -238,6 +238,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
         clauses = self.clauses
         row = clauses.row(side)
         values = [row.text(watched.column) for watched in fact.watched[:count]]
+        values = values or [statement(clauses.dialect, "text_of_row", row=row.alias)]
         gone = side is Side.OLD and when is not When.TRUNCATE
         conditions = clauses.under_a_parent(side, may_be_gone=gone)
         if fact.filled:

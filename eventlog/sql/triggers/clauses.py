@@ -97,7 +97,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
     @property
     def compares_rows(self) -> bool:
         """Whether rows are compared as a whole, where the database can: such a trigger does not age with its columns."""
-        return self.child is None and self.plan.whole_rows and offers(self.dialect, "row_differs")
+        whole = self.plan.whole_rows if self.child is None else not self.child.watched
+        return whole and offers(self.dialect, "row_differs")
 
     def holds(self, side: Side) -> str:
         """What `when` says about one side of the class's own row; nothing where there is no condition."""

@@ -18,6 +18,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import Classes
 from eventlog.sql.triggers.asked import asked_of, same, words
+from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl
 from eventlog.sql.triggers.marker import Marker, read_marker
 from eventlog.sql.triggers.plan import Style, TriggerOptions, captured, plan
 from eventlog.sql.triggers.render import Trigger, render
@@ -113,11 +114,34 @@ def states(connection: Connection, names: LogNames) -> list[TriggerState]:
         by_class.setdefault(trigger.marker.table, []).append(trigger)
     by_class |= {owner: [] for owner in asked if owner not in by_class and _sees(connection, owner)}
     classes, needs = Classes(connection), TableNeeds(connection)
-    return [
+    found = [
         state
         for owner, standing in by_class.items()
         for state in _class_states(classes, needs, dialect_of(connection), names, owner, standing, asked.get(owner))
     ]
+    following = [
+        owner for owner, standing in by_class.items() if any(one.marker.options.follow_ddl for one in standing)
+    ]
+    return found + [_ddl_state(connection, names, owner) for owner in following[:1]]
+
+
+def _ddl_state(connection: Connection, names: LogNames, owner: str) -> TriggerState:
+    """The state of the event trigger of the log, as if it were one of this class's: tracking it anew makes it stand."""
+    standing = standing_ddl(connection, names)
+    if standing is None:
+        state = TriggerCondition.MISSING
+    elif not standing.enabled:
+        state = TriggerCondition.DISABLED
+    else:
+        state = TriggerCondition.CURRENT if standing.current else TriggerCondition.OUTDATED
+    name = ddl_trigger_name(dialect_of(connection), names)
+    return TriggerState(name=name, table="ALTER TABLE", owner=owner, state=state, note=_ddl_notes.get(state))
+
+
+_ddl_notes = {
+    TriggerCondition.MISSING: "nothing follows ALTER TABLE in its transaction",
+    TriggerCondition.DISABLED: "nothing follows ALTER TABLE in its transaction",
+}
 
 
 def _sees(connection: Connection, owner: str) -> bool:
@@ -163,15 +187,24 @@ def _class_states(
         return [_told(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
     try:
         table = classes.one(owner, options.children, options.key)
-        wanted = render(plan(table, needs.needed(table, options)), dialect, names)
+        wanted = render(needs.numbered(plan(table, needs.needed(table, options))), dialect, names)
     except EventlogError as error:
         found = [_told(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
     else:
         differing = {trigger.name for trigger in standing if not same(trigger.marker.options, options)}
         compared = compare(wanted, standing, owner, options)
         found = [_differing(one, options) if one.name in differing else one for one in compared]
+    if any(not trigger.marker.hash for trigger in standing):
+        found = [_renamed(one) for one in found if one.state is not TriggerCondition.STRAY]
     texts = {trigger.name: trigger.source for trigger in standing if trigger.enabled}
     return [_with_failure(one, texts.get(one.name, ""), table, dialect) for one in found]
+
+
+def _renamed(found: TriggerState) -> TriggerState:
+    """A trigger that stands under another name, since the event trigger has followed a table to another name."""
+    if found.state is not TriggerCondition.MISSING:
+        return found
+    return replace(found, state=TriggerCondition.OUTDATED, note="it stands under the name of before")
 
 
 def _differing(found: TriggerState, options: TriggerOptions) -> TriggerState:

@@ -30,6 +30,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `key` names the columns that tell rows apart, where that is not the primary key.
     `rows` asks for row triggers where the database also has statement triggers that see all rows at once.
     `always` asks for triggers that also fire for sessions which replicate from elsewhere.
+    `follow_ddl` asks for triggers that the database itself changes when their table is altered.
     `foreign` says that a table belongs to somebody who must not get the rights of who installs.
     `deferred` says that two rows may have one key until their transaction ends.
     """
@@ -42,6 +43,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     when: str | None = None
     rows: bool = False
     always: bool = False
+    follow_ddl: bool = False
     foreign: bool = False
     deferred: bool = False
 
@@ -60,13 +62,26 @@ class ChildPlan(Struct, frozen=True, kw_only=True):
     watched: tuple[Watched, ...]
 
 
+class Numbered(Struct, frozen=True, kw_only=True):
+    """A table of a class as the catalog numbers it: its own number, and number and type of each key column.
+
+    `shape` changes when something of it does that its triggers depend on, or of what else `watch` names.
+    """
+
+    number: int
+    keys: tuple[tuple[int, int], ...]
+    watch: str
+    shape: str
+
+
 class TriggerPlan(Struct, frozen=True, kw_only=True):
-    """What the triggers of one class have to do."""
+    """What the triggers of one class have to do; `numbered` are its table and child tables, where DDL is followed."""
 
     table: Table
     options: TriggerOptions
     watched: tuple[Watched, ...]
     children: tuple[ChildPlan, ...] = ()
+    numbered: tuple[Numbered, ...] = ()
 
     @property
     def remembered(self) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ from eventlog.core.errors import InstallError
 from eventlog.core.schema import Column
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.names import LogNames
-from eventlog.sql.queries import log_holes, number_holes, offers, statement
+from eventlog.sql.queries import BODY_QUOTE, log_holes, number_holes, offers, statement
 from eventlog.sql.triggers.bodies import RowBodies, StatementBodies
+from eventlog.sql.triggers.bridge import HERE, Bridge, bridge_comment, bridge_plan
 from eventlog.sql.triggers.clauses import logged_name, qualified
 from eventlog.sql.triggers.constants import common_holes, declarations
 from eventlog.sql.triggers.facts import EVERY, When
@@ -90,11 +91,14 @@ class _Writer(Struct, frozen=True, kw_only=True):
         table = child.child.name if child else self.plan.table.name
         function = "reading_function" if part is TriggerPart.READING else "function"
         holes = self._holes(child, events, name, table, part) | self._log() | self._settling(name)
+        if self.plan.numbered:
+            holes["body"] = f"{self._bridge(child, events, name, part)}\n{holes['body']}"
         form = self._form(events[0])
         digest = hash_of(self._statement(query, **holes, marker="") for query in (function, form))
         mark = self._mark(digest)
         always = ("always_trigger",) if self.plan.options.always else ()
-        queries = ("before_trigger", function, "guard_function", form, "mark_trigger", *always, "after_trigger")
+        owned = ("own_function",) if self.plan.numbered else ()
+        queries = ("before_trigger", function, *owned, "guard_function", form, "mark_trigger", *always, "after_trigger")
         texts = {query: self._statement(query, **holes, marker=mark) for query in queries}
         self._check_length(table, texts[form])
         return Trigger(
@@ -227,14 +231,42 @@ class _Writer(Struct, frozen=True, kw_only=True):
         watched = () if self._compares_rows else tuple(one.column for one in self.plan.watched)
         return self.plan.key + watched
 
-    def _mark(self, digest: str) -> str:
-        log = self.names.whole
-        table = self.plan.table
-        marker = Marker(
-            log=log, table=table.whole, options=self.plan.options, hash=digest, watched=self.plan.remembered
+    def _bridge(self, child: ChildPlan | None, events: tuple[When, ...], name: str, part: TriggerPart) -> str:
+        """A comment with what the database makes of this function when the table is altered: it names the key only."""
+        plan = bridge_plan(self.plan)
+        place = 1 + self.plan.children.index(child) if child else 0
+        writer = replace(self, plan=plan)
+        text = writer.bridging(plan.children[place - 1] if child else None, events, name, part)
+        head, body, _ = text.split(BODY_QUOTE)
+        own, this = self.plan.numbered[0], self.plan.numbered[place]
+        bridge = Bridge(
+            head=head,
+            body=body,
+            name=child.child.name if child else self.plan.table.name,
+            parent=own.number,
+            key=[number for number, _ in own.keys],
+            marker=self._marker(""),
         )
-        text = write_marker(marker)
-        return self.dialect.marked(text)
+        return bridge_comment(bridge, this, own)
+
+    def bridging(self, child: ChildPlan | None, events: tuple[When, ...], name: str, part: TriggerPart) -> str:
+        """The text of a trigger's function, with a place for the comment."""
+        function = "reading_function" if part is TriggerPart.READING else "function"
+        holes = self._holes(child, events, name, "", part) | self._log()
+        holes["body"] = f"{HERE}\n{holes['body']}"
+        return self._statement(function, **holes)
+
+    def _mark(self, digest: str) -> str:
+        return self.dialect.marked(write_marker(self._marker(digest)))
+
+    def _marker(self, digest: str) -> Marker:
+        return Marker(
+            log=self.names.whole,
+            table=self.plan.table.whole,
+            options=self.plan.options,
+            hash=digest,
+            watched=self.plan.remembered,
+        )
 
     def _base(self, child: ChildPlan | None, what: str) -> str:
         table = self.plan.table

@@ -12,7 +12,8 @@ from eventlog.sql.dialect import dialect_of
 from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import reflect
 from eventlog.sql.triggers.cascades import Name, Reference, acting, changed_twice_by
-from eventlog.sql.triggers.plan import Style, TriggerOptions
+from eventlog.sql.triggers.ddl import numbered
+from eventlog.sql.triggers.plan import Style, TriggerOptions, TriggerPlan
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -36,6 +37,10 @@ class TableNeeds:
         """
         rows = options.rows or any(True for _ in self._why_rows(table))
         return replace(options, rows=rows, deferred=any(self._one(table.schema, table.name, "deferrable_key")))
+
+    def numbered(self, plan: TriggerPlan) -> TriggerPlan:
+        """The plan with what an event trigger has to know of its tables."""
+        return numbered(self._connection, plan)
 
     def remarks(self, table: Table, options: TriggerOptions) -> Iterator[str]:
         """What somebody should know who tracks a class: what was chosen for them, and what no trigger will see."""

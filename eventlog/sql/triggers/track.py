@@ -23,6 +23,7 @@ from eventlog.sql.reflect import Classes
 from eventlog.sql.shapes import Schema
 from eventlog.sql.trial import try_log, try_triggers
 from eventlog.sql.triggers.asked import TrackRequest, asked_of, exactly, forgetting, has_marks, keeping
+from eventlog.sql.triggers.ddl import ddl_drops, ddl_needed, refused
 from eventlog.sql.triggers.installed import Installed, TriggerState, compare, installed, is_current, states
 from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan
 from eventlog.sql.triggers.render import Trigger, function_name, render
@@ -62,7 +63,7 @@ def track(
             wanted = wanted_classes(connection, tables, _request(options), log, schema, note)
             # All of it is known before the first of it runs, for not every database takes back what ran before a refusal.
             for statement_text in list(_needed(connection, wanted, log)):
-                _execute(connection, statement_text)
+                _make(connection, statement_text)
             _keep(connection, log, wanted)
             _tell_publisher(connection, engine, log)
         finally:
@@ -101,6 +102,9 @@ def untrack(
         for owner in dict.fromkeys(owners):
             removed += found.get(owner, [])
         _remove(connection, log, removed)
+        if not any(one.marker.options.follow_ddl for one in installed(connection, log)):
+            for text in ddl_drops(connection, log):
+                _execute(connection, text)
         for owner in dict.fromkeys(owners):
             _execute_if_may(connection, forgetting(dialect_of(connection), log, asked.get(owner, owner)))
         _tell_publisher(connection, engine, log)
@@ -123,7 +127,8 @@ def all_drops(connection: Connection, names: LogNames) -> list[str]:
     """The statements that take off every trigger of a log."""
     log = with_schema(connection, names)
     dialect = dialect_of(connection)
-    return [text for trigger in installed(connection, log) for text in _drops(dialect, log, trigger)]
+    drops = [text for trigger in installed(connection, log) for text in _drops(dialect, log, trigger)]
+    return ddl_drops(connection, log) + drops
 
 
 def located(connection: Connection, names: LogNames | None) -> LogNames:
@@ -153,7 +158,7 @@ def script(statements: Sequence[str], dialect: Dialect) -> str:
 def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNames) -> Iterator[str]:
     """What has to run so that the classes are tracked as planned: what stands in the way goes before what is new comes."""
     standing = _by_owner(installed(connection, names), str)
-    dialect = dialect_of(connection)
+    dialect, owners = dialect_of(connection), {one.owner for one in wanted}
     for one in wanted:
         _check(connection, one.plan, names)
         triggers = render(one.plan, dialect, names)
@@ -169,6 +174,8 @@ def _needed(connection: Connection, wanted: Sequence[WantedClass], names: LogNam
                 yield statement(dialect, "release_table")
         for stray in mine.values():
             yield from _drops(dialect, names, stray)
+    others = [one.marker.options.follow_ddl for owner, ones in standing.items() for one in ones if owner not in owners]
+    yield from ddl_needed(connection, names, followed=any([*others, *(one.plan.options.follow_ddl for one in wanted)]))
 
 
 def _keep(connection: Connection, names: LogNames, wanted: Sequence[WantedClass]) -> None:
@@ -216,10 +223,28 @@ def _check(connection: Connection, wanted: TriggerPlan, names: LogNames) -> None
         raise UsageError(message, hint="Leave out --always, and track the tables on the server where they are written.")
     if wanted.options.always and table.view:
         raise UsageError(f"{table.name} is a view; --always is for tables.", hint="Track the tables beneath it.")
+    if wanted.options.follow_ddl:
+        _check_ddl(connection, wanted)
     if wanted.options.when is not None:
         _try_condition(connection, table, wanted.options.when)
     if (table.schema, table.name) == (names.schema, names.table):
         raise InstallError(f"{table.name} is the log itself; tracking it would never end.")
+
+
+def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
+    """Refuses what an event trigger cannot follow."""
+    if not offers(dialect_of(connection), "ddl_function"):
+        message = f"{dialect_of(connection).name} has no triggers on DDL that could follow an ALTER TABLE."
+        raise UsageError(message, hint="Leave out --follow-ddl, and set publisher.follow = true.")
+    why = (
+        "is a view"
+        if wanted.table.view
+        else "has a condition (--when), which names columns"
+        if wanted.options.when
+        else ""
+    )
+    if why:
+        raise UsageError(f"{wanted.table.name} {why}; --follow-ddl cannot follow that.", hint="Leave out --follow-ddl.")
 
 
 def _is_written(connection: Connection, table: Table) -> bool:
@@ -321,6 +346,18 @@ def _execute_if_may(connection: Connection, sql: str) -> None:
 
     with suppress(SQLAlchemyError), connection.begin_nested():
         connection.execute(verbatim(sql))
+
+
+def _make(connection: Connection, sql: str) -> None:
+    from sqlalchemy.exc import DBAPIError
+
+    try:
+        _execute(connection, sql)
+    except DBAPIError as error:
+        why = refused(dialect_of(connection), sql, error.orig)
+        if why is None:
+            raise
+        raise why from None
 
 
 def _execute(connection: Connection, sql: str) -> None:

@@ -95,7 +95,7 @@ def _planned(
     key = () if found.view or found.key == classes.primary(found) else found.key
     asked = replace(asked, children=children, key=key)
     try:
-        return WantedClass(plan=plan(found, needs.fitted(found, asked)), asked=asked)
+        return WantedClass(plan=needs.numbered(plan(found, needs.fitted(found, asked))), asked=asked)
     except UsageError as error:
         if request.columns is None and request.exclude is None and not request.reset:
             error.hint = f"It was tracked with {words(asked)}; say --columns or --exclude again, or --reset."

@@ -1,0 +1,141 @@
+"""The event trigger by which a database follows ALTER TABLE itself: what it is told of tables, how it is made and taken off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.errors import InstallError
+from eventlog.sql.access import verbatim
+from eventlog.sql.dialect import Dialect, dialect_of
+from eventlog.sql.error_codes import is_denied
+from eventlog.sql.names import LogNames
+from eventlog.sql.queries import log_holes, offers, statement
+from eventlog.sql.triggers.bridge import watching
+from eventlog.sql.triggers.plan import Numbered, TriggerPlan
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+class DdlTrigger(Struct, frozen=True, kw_only=True):
+    """The event trigger of a log as the database tells of it; `current` says whether it would be made so today."""
+
+    enabled: bool
+    current: bool
+    owner: str
+    mine: bool
+
+
+def numbered(connection: Connection, plan: TriggerPlan) -> TriggerPlan:
+    """The plan with the numbers of its tables, where the database is to follow DDL."""
+    if not (plan.options.follow_ddl and offers(dialect_of(connection), "ddl_function")):
+        return plan
+    table = plan.table
+    own = _columns(connection, table.schema, table.name)
+    keys = [own[name] for name in table.key]
+    numbers = [number for _, number, _ in keys]
+    found = [_numbered(connection, keys, watching(keys[0][0], numbers if plan.whole_rows else None))]
+    for one in plan.children:
+        columns = _columns(connection, table.schema, one.child.name)
+        held = [columns[name] for name in one.child.parent_key]
+        found.append(_numbered(connection, held, watching(held[0][0], None, keys[0][0], numbers)))
+    return replace(plan, numbered=tuple(found))
+
+
+def _columns(connection: Connection, schema: str | None, table: str) -> dict[str, tuple[int, int, int]]:
+    """Number of table, column and type by the column's name."""
+    from sqlalchemy import text
+
+    query = text(statement(dialect_of(connection), "numbered_columns"))
+    rows = connection.execute(query, {"schema": schema, "table": table})
+    return {row.name: (row.relation, row.number, row.type) for row in rows}
+
+
+def _numbered(connection: Connection, keys: list[tuple[int, int, int]], watch: str) -> Numbered:
+    dialect = dialect_of(connection)
+    shape = statement(dialect, "shape_of", watch=dialect.literal(watch))
+    found = connection.execute(verbatim(statement(dialect, "shape_now", shape=shape))).scalar_one()
+    pairs = tuple([(number, kind) for _, number, kind in keys])
+    return Numbered(number=keys[0][0], keys=pairs, watch=watch, shape=str(found))
+
+
+def ddl_needed(connection: Connection, names: LogNames, *, followed: bool) -> Iterator[str]:
+    """What has to run so that the event trigger of a log stands where a table wants it, and nowhere else."""
+    standing = standing_ddl(connection, names)
+    if not followed:
+        yield from ddl_drops(connection, names)
+        return
+    if standing is not None and not standing.mine:
+        message = (
+            f"ALTER TABLE is followed by an event trigger of {standing.owner}, which changes only what is its owner's."
+        )
+        raise InstallError(message, hint=f"Run this as {standing.owner}, or leave out --follow-ddl.")
+    if standing is None or not (standing.current and standing.enabled):
+        dialect = dialect_of(connection)
+        yield _function(dialect, names)
+        holes = _holes(dialect, names)
+        if standing is not None:
+            yield statement(dialect, "drop_ddl_trigger", **holes)
+        yield statement(dialect, "ddl_trigger", **holes)
+
+
+def refused(dialect: Dialect, sql: str, error: BaseException | None) -> InstallError | None:
+    """What to say where the event trigger, and not something else, is what somebody may not make."""
+    if not (sql.startswith("CREATE EVENT TRIGGER") and is_denied(dialect, error)):
+        return None
+    message = "Only a superuser may make the event trigger that follows ALTER TABLE."
+    hint = "Run this as one, or leave out --follow-ddl and set publisher.follow = true."
+    return InstallError(message, hint=hint)
+
+
+def ddl_drops(connection: Connection, names: LogNames) -> list[str]:
+    """What takes the event trigger of a log off; nothing where none stands."""
+    if standing_ddl(connection, names) is None:
+        return []
+    dialect = dialect_of(connection)
+    return [statement(dialect, query, **_holes(dialect, names)) for query in ("drop_ddl_trigger", "drop_function")]
+
+
+def standing_ddl(connection: Connection, names: LogNames) -> DdlTrigger | None:
+    """The event trigger of a log, which must carry its schema."""
+    from sqlalchemy import text
+
+    dialect = dialect_of(connection)
+    if not offers(dialect, "standing_ddl_trigger"):
+        return None
+    query = text(statement(dialect, "standing_ddl_trigger"))
+    row = connection.execute(query, {"trigger": ddl_trigger_name(dialect, names)}).one_or_none()
+    if row is None:
+        return None
+    current = bool(row.whole) and row.source.strip() in _function(dialect, names)
+    return DdlTrigger(enabled=bool(row.enabled), current=current, owner=row.owner, mine=bool(row.mine))
+
+
+def ddl_trigger_name(dialect: Dialect, names: LogNames) -> str:
+    """What the event trigger of a log is called; a database has one list of them, whatever the schema."""
+    return dialect.shortened("_".join(filter(None, ("eventlog", names.schema, names.table, "ddl"))))
+
+
+def _function(dialect: Dialect, names: LogNames) -> str:
+    shape = statement(dialect, "shape_of", watch="called.part[1]")
+    schema = names.schema or ""
+    holes = _holes(dialect, names) | log_holes(dialect, names)
+    return statement(
+        dialect,
+        "ddl_function",
+        **holes,
+        shape_of_watch=shape,
+        schema=dialect.literal(dialect.quoted(schema)),
+        schema_name=dialect.literal(schema),
+    )
+
+
+def _holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
+    return {
+        "trigger": dialect.quoted(ddl_trigger_name(dialect, names)),
+        "function": dialect.qualified(names.schema, dialect.shortened(f"{names.table}_ddl")),
+    }

@@ -1,0 +1,317 @@
+"""PostgreSQL follows ALTER TABLE in its own transaction: nothing is lost, no writer fails, and what was left out stays out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError
+
+from eventlog.admin.check.point import PointLevel
+from eventlog.admin.check.triggers import trigger_points
+from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.schema import Table
+from eventlog.sql.install import install, uninstall, uninstall_sql
+from eventlog.sql.names import LogNames
+from eventlog.sql.triggers import (
+    Style,
+    TrackRequest,
+    TriggerCondition,
+    TriggerOptions,
+    track,
+    track_sql,
+    tracked,
+    trigger_states,
+    untrack,
+)
+from eventlog.sql.triggers.asked import asked_of
+from tests.support.following import Site
+from tests.support.logged import USR, left_by, logged, run
+
+LOG = LogNames(schema="public")
+FOLLOWED = TriggerOptions(style=Style.FIELD, exclude=("age",), follow_ddl=True)
+CHANGES = (
+    ("INSERT INTO usr (idu) VALUES (1)", {1, 5}, "1"),
+    ("INSERT INTO usr_phone (idu, phoneno) VALUES (1, 1)", {1, 6}, "1"),
+    ("UPDATE usr_phone SET phoneno = 2", {1, 2, 6}, "1"),
+    ("UPDATE usr SET OTHER = 2", {2, 6}, "1"),
+    ("DELETE FROM usr_phone", {2, 6}, "1"),
+    ("UPDATE usr SET idu = 3", {1, 2, 4, 5}, ""),
+    ("DELETE FROM usr", {4}, "3"),
+    ("INSERT INTO usr (idu) VALUES (2)", {1, 5}, "2"),
+    ("TRUNCATE usr, usr_phone", {4}, "2"),
+)
+"""Statements, what they may leave in the log, and about which object."""
+ALTERATIONS = [
+    "ALTER TABLE usr ADD COLUMN mail text",
+    "ALTER TABLE usr DROP COLUMN fname",
+    "ALTER TABLE usr RENAME COLUMN fname TO called",
+    "ALTER TABLE usr ALTER COLUMN fname TYPE text",
+    "ALTER TABLE usr ALTER COLUMN fname TYPE integer USING NULL",
+    "ALTER TABLE usr RENAME COLUMN idu TO number",
+    "ALTER TABLE usr ALTER COLUMN idu TYPE bigint",
+    "ALTER TABLE usr RENAME TO person",
+    'ALTER TABLE usr RENAME TO "it\'s a ""person"" $eventlog \\"',
+    "ALTER TABLE usr_phone ADD COLUMN kind text",
+    "ALTER TABLE usr_phone RENAME COLUMN phoneno TO number",
+    "ALTER TABLE usr_phone RENAME COLUMN idu TO held",
+    "ALTER TABLE usr_phone RENAME TO telephone",
+    "CREATE SCHEMA other; ALTER TABLE usr SET SCHEMA other; ALTER TABLE usr_phone SET SCHEMA other",
+    "ALTER TABLE usr DROP CONSTRAINT usr_pkey CASCADE; ALTER TABLE usr ADD COLUMN id2 serial PRIMARY KEY",
+]
+
+
+@pytest.fixture
+def usr(postgresql: Engine) -> Engine:
+    install(postgresql)
+    run(postgresql, *USR)
+    return postgresql
+
+
+def states(engine: Engine) -> set[TriggerCondition]:
+    return {one.state for one in trigger_states(engine)}
+
+
+def found(engine: Engine, query: str) -> list[str]:
+    with engine.connect() as connection:
+        return [str(row[0]) for row in connection.execute(text(query))]
+
+
+def today(engine: Engine) -> dict[str, str]:
+    """What tables and columns of the test are called now."""
+    named = "SELECT {} FROM pg_trigger JOIN pg_attribute ON attrelid = tgrelid AND attnum = {} WHERE tgname = 'event_log_usr{}_insert'"
+    tables = {"usr": "", "usr_phone": "__usr_phone"}
+    called = {name: found(engine, named.format("tgrelid::regclass", 1, trigger))[0] for name, trigger in tables.items()}
+    held, phoneno = (found(engine, named.format("quote_ident(attname)", number, "__usr_phone"))[0] for number in (1, 2))
+    return called | {"held": held, "phoneno": phoneno, "idu": found(engine, named.format("attname", 1, ""))[0]}
+
+
+def in_words_of(called: dict[str, str], change: str, other: str) -> str:
+    """A change in the names of today."""
+    key = called["held"] if "usr_phone" in change and "TRUNCATE" not in change else called["idu"]
+    names = {
+        "idu": key,
+        "phoneno": called["phoneno"],
+        "usr_phone": called["usr_phone"],
+        "usr": called["usr"],
+        "OTHER": other,
+    }
+    return re.sub(r"\b(usr_phone|usr|idu|phoneno|OTHER)\b", lambda match: names[match[1]], change)
+
+
+@pytest.mark.parametrize("style, rows", [(Style.FIELD, False), (Style.FIELD, True), (Style.ROW_BACK, False)])
+def test_after_an_alteration_everything_is_logged_and_no_writer_fails(
+    postgresql: Engine, style: Style, rows: bool
+) -> None:
+    """By rows to be read back, and as before once the table is tracked anew; what was excluded is not captured in between."""
+    install(postgresql)
+    for alteration in ALTERATIONS if style is Style.FIELD and not rows else ALTERATIONS[2::4]:
+        run(postgresql, *USR)
+        track(postgresql, ["usr"], TriggerOptions(style=style, exclude=("age",), rows=rows, follow_ddl=True))
+        run(postgresql, alteration)
+        called = today(postgresql)
+        logs_all(postgresql, called, alteration)
+        assert states(postgresql) == {TriggerCondition.OUTDATED, TriggerCondition.CURRENT}, alteration
+        assert all("age" not in table.attributes for table in captured(postgresql)), alteration
+        if "CONSTRAINT" not in alteration:
+            track(postgresql, list({one.owner for one in trigger_states(postgresql)}))
+            assert states(postgresql) == {TriggerCondition.CURRENT}, alteration
+        run(postgresql, f"DROP TABLE {called['usr']}, {called['usr_phone']} CASCADE", "DROP SCHEMA IF EXISTS other")
+        run(postgresql, "DELETE FROM event_log_mark")
+
+
+def logs_all(engine: Engine, called: dict[str, str], alteration: str) -> None:
+    """Each change is logged, of the right object."""
+    for change, kinds, key in CHANGES:
+        if "CONSTRAINT" in alteration and "usr_phone" in change:
+            continue  # with the key went the foreign key, by which the child knows its parent
+        left = left_by(engine, in_words_of(called, change, "mail" if "mail" in alteration else "lname"))
+        assert left, (alteration, change)
+        assert {row[0] for row in left} <= kinds, (alteration, change)
+        if key:
+            assert {row[1] for row in left} == {f"{called['idu']}={key}"}, (alteration, change)
+
+
+def captured(engine: Engine) -> list[Table]:
+    with engine.connect() as connection:
+        return tracked(connection, LOG)
+
+
+def test_rows_that_are_compared_as_a_whole_need_no_bridge(usr: Engine) -> None:
+    run(usr, "DROP TABLE usr_phone")
+    track(usr, ["usr"], TriggerOptions(follow_ddl=True))
+    run(usr, "ALTER TABLE usr ADD COLUMN mail text", "ALTER TABLE usr RENAME COLUMN fname TO called")
+    run(usr, "ALTER TABLE usr DROP COLUMN age", "ALTER TABLE usr ALTER COLUMN lname TYPE text")
+    assert states(usr) == {TriggerCondition.CURRENT}
+    run(usr, "INSERT INTO usr (idu) VALUES (1)")
+    assert left_by(usr, "UPDATE usr SET mail = 'x'") == [(6, "idu=1", None, None, None)]
+    run(usr, "ALTER TABLE usr RENAME COLUMN idu TO number")
+    assert left_by(usr, "UPDATE usr SET mail = 'y'") == [(6, "number=1", None, None, None)]
+
+
+def test_what_is_rolled_back_was_not_followed(usr: Engine) -> None:
+    track(usr, ["usr"], FOLLOWED)
+    with usr.connect() as connection:
+        connection.execute(text("ALTER TABLE usr RENAME COLUMN fname TO called"))
+        connection.execute(text("INSERT INTO usr (idu, called) VALUES (1, 'Ann')"))
+        connection.rollback()
+    assert states(usr) == {TriggerCondition.CURRENT}
+    run(usr, "ALTER TABLE usr RENAME COLUMN fname TO called", "ALTER TABLE usr RENAME COLUMN called TO fname")
+    assert TriggerCondition.OUTDATED in states(usr), "there and back, and still by rows, until it is tracked"
+    assert {one.state for one in track(usr, ["usr"])} == {TriggerCondition.CURRENT}
+    assert [row[0] for row in left_by(usr, "INSERT INTO usr (idu, fname) VALUES (1, 'Ann')")] == [1]
+
+
+def test_a_transaction_with_an_older_snapshot_is_not_lost(usr: Engine) -> None:
+    track(usr, ["usr"], FOLLOWED)
+    run(usr, "INSERT INTO usr (idu) VALUES (1)", "DELETE FROM event_log")
+    with usr.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+        connection.execute(text("SELECT 1 FROM pg_class LIMIT 1"))
+        run(usr, "ALTER TABLE usr RENAME COLUMN fname TO called", "ALTER TABLE usr ADD COLUMN mail text")
+        connection.execute(text("UPDATE usr SET mail = 'x'"))
+        connection.commit()
+    assert [row[:2] for row in logged(usr)] == [(6, "idu=1")]
+
+
+def test_a_writer_that_waits_for_the_alteration_goes_on(usr: Engine) -> None:
+    """Its statement was made, and its functions were known, before."""
+    track(usr, ["usr"], FOLLOWED)
+    run(usr, "INSERT INTO usr (idu) VALUES (1)")
+    with usr.connect() as writer:
+        writer.execute(text("UPDATE usr SET lname = 'a'"))
+        writer.commit()
+        run(usr, "ALTER TABLE usr DROP COLUMN fname")
+        writer.execute(text("UPDATE usr SET lname = 'b'"))
+        writer.commit()
+    assert logged(usr)[-1] == (6, "idu=1", None, None, None)
+
+
+@pytest.mark.parametrize(
+    "alteration, said",
+    [
+        ("ALTER TABLE usr DROP COLUMN idu CASCADE", "a column goes by which rows of public.usr are known"),
+        ("ALTER TABLE usr ALTER COLUMN idu TYPE numeric", "whose new type would give them other names"),
+        ('ALTER TABLE usr RENAME COLUMN idu TO "i=d"', "a name that a table_key cannot carry"),
+        ('ALTER TABLE usr RENAME TO "eventlog{1}"', "cannot be followed to the name"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(usr: Engine, alteration: str, said: str) -> None:
+    track(usr, ["usr"], FOLLOWED)
+    with pytest.raises(DBAPIError, match=said):
+        run(usr, alteration)
+    assert states(usr) == {TriggerCondition.CURRENT}
+    run(usr, "DROP TABLE usr CASCADE")
+
+
+def test_another_primary_key_does_not_give_objects_other_names(usr: Engine) -> None:
+    run(usr, "DROP TABLE usr_phone")
+    track(usr, ["usr"], TriggerOptions(follow_ddl=True))
+    site = Site(usr, follow=True)
+    with site.publisher:
+        site.poll()
+        run(usr, "ALTER TABLE usr DROP CONSTRAINT usr_pkey, ADD COLUMN id2 serial PRIMARY KEY")
+        run(usr, "INSERT INTO usr (idu, fname) VALUES (7, 'Ann')")
+        site.poll()
+        site.poll()
+    assert found(usr, "SELECT status || table_key FROM event_log") == ["Sidu=7"]
+    with usr.connect() as connection:
+        assert asked_of(connection, LOG)["public.usr"].key == ("idu",)
+    assert states(usr) == {TriggerCondition.CURRENT}
+
+
+def test_a_renamed_column_that_was_excluded_is_never_published(
+    usr: Engine, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Nor after its table has another name too, whether or not the publisher makes the triggers anew."""
+    track(usr, ["usr"], FOLLOWED)
+    site = Site(usr, follow=True)
+    with site.publisher:
+        site.poll()
+        run(usr, "ALTER TABLE usr RENAME COLUMN age TO years", "INSERT INTO usr VALUES (1, 'Ann', 'Lee', 4711)")
+        site.poll()
+        run(usr, "ALTER TABLE usr RENAME TO person", "UPDATE person SET years = 4712, fname = 'Eve'")
+        site.poll()
+        run(usr, "UPDATE person SET years = 4713, fname = 'Ida'")
+        site.poll()
+    told = capsysbinary.readouterr().out.decode()
+    assert {"Ann", "Eve", "Ida"} <= set(re.findall(r"Ann|Eve|Ida", told))
+    assert "471" not in told
+    assert set(found(usr, "SELECT status FROM event_log")) == {"S"}
+
+
+def test_options_that_cannot_be_followed_are_refused(engine: Engine) -> None:
+    install(engine)
+    run(engine, USR[0])
+    if engine.dialect.name != "postgresql":
+        with pytest.raises(UsageError, match="no triggers on DDL"):
+            track(engine, ["usr"], FOLLOWED)
+        return
+    with pytest.raises(UsageError, match="--when"):
+        track(engine, ["usr"], TriggerOptions(when="age > 1", follow_ddl=True))
+    run(engine, "CREATE VIEW direct AS SELECT idu AS pk_idu, fname FROM usr")
+    run(
+        engine,
+        "CREATE FUNCTION write() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+        "CREATE TRIGGER write INSTEAD OF INSERT ON direct FOR EACH ROW EXECUTE FUNCTION write()",
+    )
+    with pytest.raises(UsageError, match="is a view"):
+        track(engine, ["direct"], TriggerOptions(follow_ddl=True))
+
+
+def test_it_is_shown_checked_kept_and_taken_off(usr: Engine) -> None:
+    track(usr, ["usr"], FOLLOWED)
+    name = "eventlog_public_event_log_ddl"
+    assert found(usr, "SELECT evtname FROM pg_event_trigger") == [name]
+    assert "--follow-ddl" in str({one.asked for one in trigger_states(usr)})
+    assert {one.level for one in trigger_points(usr, LOG)} == {PointLevel.OK}
+    assert track_sql(usr, ["usr"]) == ""
+    for command, state in (
+        (f"ALTER EVENT TRIGGER {name} DISABLE", TriggerCondition.DISABLED),
+        (f"DROP EVENT TRIGGER {name}", TriggerCondition.MISSING),
+    ):
+        run(usr, command)
+        assert next(one.state for one in trigger_states(usr) if one.name == name) is state
+        assert PointLevel.FAILURE in {one.level for one in trigger_points(usr, LOG)}
+        track(usr, ["usr"])
+        assert states(usr) == {TriggerCondition.CURRENT}
+    run(usr, "CREATE OR REPLACE FUNCTION event_log_ddl() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'")
+    assert TriggerCondition.OUTDATED in states(usr)
+    track(usr, ["usr"], TrackRequest(reset=True))
+    assert found(usr, "SELECT evtname FROM pg_event_trigger") == []
+    track(usr, ["usr"], FOLLOWED)
+    untrack(usr, ["usr"])
+    assert found(usr, "SELECT proname FROM pg_proc WHERE proname LIKE 'event_log%'") == []
+    track(usr, ["usr"], FOLLOWED)
+    assert f"DROP EVENT TRIGGER IF EXISTS {name}" in uninstall_sql(usr)
+    uninstall(usr, purge=True)
+    assert found(usr, "SELECT proname FROM pg_proc WHERE proname LIKE 'event_log%'") == []
+    assert found(usr, "SELECT evtname FROM pg_event_trigger") == []
+
+
+@pytest.fixture
+def installer(usr: Engine) -> Iterator[Engine]:
+    """Somebody who may make triggers, and is no superuser."""
+    run(usr, "CREATE ROLE installing LOGIN", "GRANT ALL ON SCHEMA public TO installing")
+    run(usr, "GRANT ALL ON ALL TABLES IN SCHEMA public TO installing")
+    run(usr, "ALTER TABLE usr_phone OWNER TO installing", "ALTER TABLE usr OWNER TO installing")
+    other = create_engine(usr.url.set(username="installing"))
+    yield other
+    other.dispose()
+    run(usr, "DROP OWNED BY installing CASCADE", "DROP ROLE installing")
+
+
+def test_who_may_not_make_event_triggers_is_told_so_and_nothing_is_made(usr: Engine, installer: Engine) -> None:
+    with pytest.raises(InstallError, match="Only a superuser"):
+        track(installer, ["usr"], FOLLOWED)
+    assert trigger_states(usr) == []
+    track(installer, ["usr"], TriggerOptions(style=Style.FIELD))
+    track(usr, ["usr"], FOLLOWED)
+    assert found(usr, "SELECT DISTINCT proowner::regrole FROM pg_proc WHERE proname LIKE 'event_log_usr%'") == [
+        "postgres"
+    ]
+    with pytest.raises(InstallError, match="event trigger of postgres"):
+        track(installer, ["usr"], TriggerOptions(style=Style.FIELD_BACK, follow_ddl=True))
+    run(installer, "ALTER TABLE usr RENAME COLUMN fname TO called")
+    assert left_by(usr, "INSERT INTO usr (idu) VALUES (1)") == [(5, "idu=1", None, None, None)]
