@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
-from eventlog.core.model import Change, Event, Outcome, ReadBack, Reason, Refusal, Row, Unreadable
-from eventlog.core.rules.coalesce import CANCELLED, NetEdits, PackedPositions, coalesce
+from eventlog.core.model import Change, Event, Outcome, ReadBack, Refusal, Row, Unreadable
+from eventlog.core.rules.coalesce import NetEdits, PackedPositions, cancelled, coalesce
 from eventlog.core.rules.join import Unfinished, ending, join
 from eventlog.core.rules.lifetimes import (
     BACK,
@@ -101,8 +102,8 @@ class LongObject:
         else:
             changes = coalesce(screened, self.subject, events, row, self._net, over=over)
             yield from self._told(self._begin(changes, row))
-            for position in self._net.cancelled:
-                yield Outcome(position=position, reason=Reason.NOTHING, note=CANCELLED)
+            yield from map(cancelled, chain.from_iterable(self._net.cancelled))
+            self._net.cancelled = []
         if over:
             self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions())
 
