@@ -20,8 +20,8 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option(
     "--events",
     "style",
-    type=click.Choice(["row-back", "field", "field-replace", "field-back"]),
-    help="How a change is logged: as a row to read back (the default), or as its fields.",
+    type=click.Choice(["row-back", "field", "field-replace", "field-back", "image"]),
+    help="How a change is logged: as a row to read back (the default), as its fields, or as the whole row.",
 )
 @click.option("--columns", multiple=True, callback=_names, metavar="A,B", help="Only these columns.")
 @click.option("--exclude", multiple=True, callback=_names, metavar="C", help="All columns but these.")

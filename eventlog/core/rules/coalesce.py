@@ -10,7 +10,15 @@ from typing import cast, overload
 from msgspec import Struct
 
 from eventlog.core.model import Change, Edit, Event, Op, Outcome, Position, Reason, Row
-from eventlog.core.rules.join import INSERT_FIELD, UPDATE_FIELD, edit, multiple_attributes, saying_something, whole_row
+from eventlog.core.rules.join import (
+    INSERT_FIELD,
+    UPDATE_FIELD,
+    edit,
+    has_images,
+    multiple_attributes,
+    saying_something,
+    whole_row,
+)
 from eventlog.core.rules.lifetimes import ROW_BACK
 from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Screened, Subject
@@ -103,20 +111,26 @@ class NetEdits:
         if last is None:
             return None
         multiple = multiple_attributes(subject)
-        edits = [
-            edit(column.first, row) if column.first.column in multiple else _net_edit(column, row, self._op)
-            for column in self._columns.values()
-        ]
-        told = tuple([one for one in edits if one is not None])
-        if not told:
+        images = has_images(subject)
+        edits: list[Edit] = []
+        changed = False
+        for column in self._columns.values():
+            of_child = column.first.column in multiple
+            one = edit(column.first, row) if of_child else _net_edit(column, row, self._op)
+            stayed = not of_child and self._op is not Op.ADD and column.only_updates and one.old == one.new
+            changed = changed or not stayed
+            if images or not stayed:
+                edits.append(one)
+        if not changed:
             return None
         positions = self.positions if isinstance(self.positions, PackedPositions) else tuple(self.positions)
         return Change(
             row=subject.row,
             op=self._op,
-            edits=told,
+            edits=tuple(edits),
             positions=cast("tuple[Position, ...]", positions),  # PackedPositions behave as a tuple does
             time=last.time,
+            whole=images,
             transaction=last.transaction,
         )
 
@@ -140,7 +154,7 @@ def coalesce(
     net = NetEdits([]) if unfinished is None else unfinished
     multiple = multiple_attributes(subject)
     changes: list[Change] = []
-    for event in saying_something(screened, events):
+    for event in events if has_images(subject) else saying_something(screened, events):
         if net.ends_before(event):
             changes += net.finished(subject, row)
         net.take(event, multiple)
@@ -157,10 +171,8 @@ def cancelled(position: Position) -> Outcome:
     return Outcome(position=position, reason=Reason.NOTHING, note=CANCELLED)
 
 
-def _net_edit(column: NetColumn, row: Row | None, op: Op) -> Edit | None:
+def _net_edit(column: NetColumn, row: Row | None, op: Op) -> Edit:
     first, last = edit(column.first, row), edit(column.last, row)
     if op is Op.ADD:
         return Edit(column=first.column, new=last.new)
-    if column.only_updates and first.old == last.new:
-        return None
     return Edit(column=first.column, old=first.old, new=last.new, reset=column.reset)
