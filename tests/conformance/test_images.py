@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
+from eventlog.admin.check import PointLevel, check
+from eventlog.cli.main import main
+from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.core.model import Change, Op
 from eventlog.core.rules import Options, Round
 from eventlog.core.schema import Catalog
@@ -153,6 +158,37 @@ def test_a_table_that_is_all_key_and_a_compound_key(engine: Engine) -> None:
 def test_values_of_a_child_table_are_told_as_fields(usr: Engine) -> None:
     run(usr, "INSERT INTO usr VALUES (1, 'Jack', NULL, 3)")
     assert left_by(usr, "INSERT INTO usr_phone VALUES (1, '55')") == [(1, "idu=1", "usr_phone.phoneno", None, "55")]
+
+
+def test_check_warns_where_an_output_needs_images_that_a_style_cannot_give(sqlite: Engine) -> None:
+    install(sqlite)
+    run(sqlite, *USR)
+    track(sqlite, ["usr"])
+    assert said(sqlite, "xds") == []
+    [(level, words)] = said(sqlite, "change-tables")
+    assert (level, "lack rows before a change" in words) == (PointLevel.WARNING, True)
+    track(sqlite, ["usr"], IMAGE)
+    assert [level for level, _ in said(sqlite, "messages")] == [PointLevel.OK]
+
+
+def said(engine: Engine, form: Any) -> list[tuple[PointLevel, str]]:
+    url = engine.url.render_as_string(hide_password=False)
+    config = Config(source=SourceConfig(url=url), output=(FilesOutput(path=".", format=form),))
+    return [(point.level, point.said) for point in check(lambda: config) if point.name == "images"]
+
+
+@pytest.mark.parametrize("style, recommended", [("field", True), ("image", False)])
+def test_track_recommends_images_where_an_output_needs_them(
+    sqlite: Engine, tmp_path: Path, style: str, recommended: bool
+) -> None:
+    install(sqlite)
+    run(sqlite, *USR)
+    config = tmp_path / "eventlog.toml"
+    url = sqlite.url.render_as_string(hide_password=False)
+    config.write_text(f'[source]\nurl = "{url}"\n[[output]]\nsink = "files"\npath = "o"\nformat = "messages"\n')
+    found = CliRunner().invoke(main, ["track", "usr", "--events", style, "--config", str(config)])
+    assert found.exit_code == 0, found.output
+    assert ("--events image" in found.output) is recommended
 
 
 texts = st.sampled_from(["a", "b", "", ODD, None])
