@@ -73,6 +73,8 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     number: int | None = None
     children: tuple[Child, ...] = ()
     view: bool = False
+    images: bool = False
+    """Its events come with whole rows: what stands there twice did not change, and a delete brings the row that went."""
     left_out: tuple[Attribute, ...] = ()
     """What is not captured any more and never read back; events that were logged before may still name it."""
     version: int = 1

@@ -35,6 +35,7 @@ _settings = {
     "autovacuum": "off",  # so that plans and timings are the test's own doing
     "shared_buffers": "64MB",
     "max_wal_size": "2GB",
+    "track_commit_timestamp": "on",
     "listen_addresses": "127.0.0.1",
 }
 

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from eventlog.admin.check.clocks import time_points
+from eventlog.admin.check.images import image_points
 from eventlog.admin.check.index import index_points
 from eventlog.admin.check.loopback import loopback_points
 from eventlog.admin.check.numbers import number_points
 from eventlog.admin.check.owners import owner_points
 from eventlog.admin.check.point import Point, failure, ok, points, warning
+from eventlog.admin.check.transactions import transaction_points
 from eventlog.admin.check.triggers import trigger_points
 from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, SourceError
@@ -58,6 +60,8 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield from points("loopback", lambda: loopback_points(engine, found, config))
     yield from points("triggers", lambda: trigger_points(engine, found))
     future = config.publisher.handle_future_events
+    yield from points("images", lambda: image_points(engine, found, config))
+    yield from transaction_points(dialect_of(engine), found, config)
     yield from points("times", lambda: time_points(engine, found, future=future))
     yield from points("rows", lambda: _rows(engine, found, config))
 

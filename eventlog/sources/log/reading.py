@@ -36,6 +36,7 @@ from eventlog.sources.log.rows import (
 )
 from eventlog.sources.log.seen import NEVER, SeenNumbers
 from eventlog.sql.log import ALL, Log, id_list
+from eventlog.sql.queries import offers
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -172,6 +173,13 @@ class WaitingRows:
         rows = [row for row in again if row[0] in known or identities.row_id(*row[OBJECT]) in objects]
         return [*late, *rows][:limit]
 
+    @property
+    def _transaction(self) -> str:
+        """The query that adds the transaction to waiting rows; nobody asks for it with ""."""
+        if not self._settings.transactions or not offers(self._log.dialect, "transaction_known"):
+            return ""
+        return "transaction_known" if self._log.names.transaction is None else "transaction_written"
+
     def _plain(self, limit: int) -> int:
         """The length up to which values come with their rows: all rows that are asked for fit with two of them."""
         rows = limit if limit > 0 else USUAL_ROWS
@@ -194,7 +202,7 @@ class WaitingRows:
             **{"except": "except_passed" if passed else "except_none"},
             unread="unread_tables" if unread else "unread_none",
             order="order_by_time" if future else "order_by_number",
-            transaction=self._settings.transaction_column,
+            transaction=self._transaction,
         )
         parameters: dict[str, Any] = {"limit": limit, "plain": plain, **request.bounds}
         if passed:
@@ -292,8 +300,3 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     def share(self) -> int:
         """What the values of one batch may have, in bytes: while its documents are written two more are made ready."""
         return self.query_bytes // 3
-
-    @property
-    def transaction_column(self) -> str:
-        """The query that adds the transaction to waiting rows; nobody asks for it with ""."""
-        return "transaction_known" if self.transactions else ""

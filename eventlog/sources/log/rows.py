@@ -31,6 +31,7 @@ from eventlog.core.errors import SourceError, shortened
 from eventlog.core.model import Captured, Event, Outcome, Position, Reason, RowId, Transaction, exceptional
 from eventlog.core.rules.identity import Identities
 from eventlog.core.rules.meaning import MEANING
+from eventlog.core.rules.times import moment
 from eventlog.core.seams import Batch
 from eventlog.sources.marks import HELD, HOLDING, RETRIED, Marks, read_runs, write_runs
 from eventlog.sql.log import id_list
@@ -63,8 +64,8 @@ TRANSACTION_ID: Final = 11
 """Where the transaction stands, in rows that have it."""
 
 PLAIN_COLUMNS: Final = 9
-TRANSACTION_COLUMNS: Final = 12
-"""The columns of rows that were read as they are, and of rows that say which transaction wrote them."""
+TRANSACTION_COLUMNS: Final = 13
+"""The columns of rows that were read as they are, and of rows that say which transaction wrote them, and when it ended."""
 
 NEAR_ROWS: Final = 32
 """So many rows behind the end of a batch are looked at for those of a change that has rows as near before it."""
@@ -212,11 +213,15 @@ def _numbered(rows: Rows) -> Iterable[tuple[Position, tuple[Any, ...]]]:
 
 
 def _of_transactions(rows: Rows) -> list[Event]:
-    """Rows with the number of their transaction behind them; equal numbers share one value."""
-    numbers = {row[-1] for row in rows}
-    transactions = {number: None if number is None else Transaction(id=int(number)) for number in numbers}
-    events = events_of([row[:-1] for row in rows])
-    return [replace(event, transaction=transactions[row[-1]]) for event, row in zip(events, rows, strict=True)]
+    """Rows with the number and the time of their transaction behind them; equal numbers share one value."""
+    times = {row[-2]: row[-1] for row in rows}
+    transactions = {number: _transaction(number, time) for number, time in times.items()}
+    events = events_of([row[:-2] for row in rows])
+    return [replace(event, transaction=transactions[row[-2]]) for event, row in zip(events, rows, strict=True)]
+
+
+def _transaction(number: Any, time: str | None) -> Transaction | None:
+    return None if number is None else Transaction(id=int(number), time=None if time is None else moment(time))
 
 
 EVER: Final = -(2**62)

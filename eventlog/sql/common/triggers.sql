@@ -6,6 +6,9 @@
 -- absent: whether there is none
 /* value */n.fname IS NULL;
 
+-- image_begins: the beginning of the text that holds the image of a row
+/* text */'{"fname":';
+
 -- asked_read: what each class was tracked with
 SELECT value FROM /* marks */event_log_mark WHERE name LIKE 'asked: %';
 

@@ -79,6 +79,14 @@ THEN '"' || replace(replace(/* text */n.idu, E'\\', E'\\\\'), '"', E'\\"') || '"
 SELECT /* key */'idu=1', /* kind */eventlog_kind_6, /* column */NULL, /* old */NULL, /* new */NULL
 WHERE /* condition */(1 = 1);
 
+-- facts_together: a row of the log for each column of a row, if the condition holds, which is asked once for all of them
+SELECT /* key */'idu=1', image.kind, image.name, image.old, image.new FROM (VALUES
+  /* values */(eventlog_kind_2, 'fname', o.fname, n.fname)
+) AS image (kind, name, old, new) WHERE /* condition */(1 = 1);
+
+-- image_value: a value in the image of a row
+coalesce(to_json(/* text */n.fname)::text, 'null');
+
 -- log_each: writes the one fact that each row of an update's source tells: it left, came or changed
 -- Without a subquery for each row, which a bulk statement would pay for and a single row all the more.
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,

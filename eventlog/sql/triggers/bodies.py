@@ -12,7 +12,7 @@ from eventlog.sql.queries import statement
 from eventlog.sql.triggers.clauses import ALWAYS, Clauses, all_of, any_of, qualified
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import EVERY, Fact, Side, Test, When, child_facts, facts
-from eventlog.sql.triggers.plan import ChildPlan, Style, TriggerPlan
+from eventlog.sql.triggers.plan import VALUED, ChildPlan, Style, TriggerPlan
 from eventlog.sql.triggers.words import Row, present, same_key
 
 SEPARATOR = ";\n"
@@ -59,10 +59,19 @@ class RowBodies(Struct, frozen=True, kw_only=True):
         return [clauses.question(side) for side in sides]
 
     def _log_row(self, clauses: Clauses, fact: Fact) -> str:
+        if fact.each:
+            return self._log_together(clauses, fact)
         return statement(self.dialect, "log_row", **{**self.log, **clauses.holes(fact)})
 
+    def _log_together(self, clauses: Clauses, fact: Fact) -> str:
+        """All columns of a row, for which it is asked once whether they are written."""
+        each = clauses.each(fact)
+        rows = SEPARATOR.join(statement(self.dialect, "log_row", **{**self.log, **holes}) for holes in each)
+        holes = {**self.log, **clauses.holes(fact), "rows": rows, "values": values_of(each)}
+        return statement(self.dialect, "log_together", **holes)
+
     def _log_facts(self, clauses: Clauses, found: Iterable[Fact], source: str) -> str:
-        return log_facts(self.dialect, self.log, source, [clauses.holes(fact) for fact in found], hands=self.hands)
+        return log_facts(self.dialect, self.log, source, holes_of(clauses, found), hands=self.hands)
 
     def _taken_over(self, clauses: Clauses, when: When) -> str:
         """Tells anew of a row that took the key which this one left: its own arrival was logged before our delete."""
@@ -93,7 +102,7 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
 
     def _all(self, clauses: Clauses, when: When) -> str:
         if self.child is not None:
-            if when is When.TRUNCATE and self.plan.options.style in (Style.FIELD, Style.FIELD_REPLACE):
+            if when is When.TRUNCATE and self.plan.options.style in VALUED:
                 return self._truncated(clauses, self.child)
             return self._child_statements(clauses, self.child, when)
         if self.plan.options.deferred and when in (When.UPDATE, When.DELETE):
@@ -104,9 +113,10 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
         source = self._source(clauses, when)
         if when is When.UPDATE and self.plan.options.style == Style.ROW_BACK:
             return self._log_each(clauses, source)
-        if when is When.UPDATE and self.plan.options.when is None:
+        by_field = self.plan.options.style != Style.IMAGE
+        if when is When.UPDATE and self.plan.options.when is None and by_field:
             return log_facts(self.dialect, self.log, source, self._left_or_filled(clauses), hands=self.hands)
-        found = [clauses.holes(fact) for fact in facts(self.plan, when)]
+        found = holes_of(clauses, facts(self.plan, when))
         return log_facts(self.dialect, self.log, source, found, hands=self.hands)
 
     def _still_taken(self, clauses: Clauses, when: When) -> str:
@@ -123,7 +133,7 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
             condition=ALWAYS if when is When.DELETE else f"NOT {came}",
         )
         others = replace(clauses, new=taken, outer=False)
-        found = [others.holes(fact) for fact in facts(self.plan, When.INSERT)]
+        found = holes_of(others, facts(self.plan, When.INSERT))
         return log_facts(self.dialect, self.log, f"{source} AS taken", found, hands=self.hands)
 
     def _child_statements(self, clauses: Clauses, child: ChildPlan, when: When, only: str = "") -> str:
@@ -284,8 +294,20 @@ def log_facts(
     dialect: Dialect, log: Mapping[str, str], source: str, found: Iterable[Mapping[str, str]], *, hands: bool = False
 ) -> str:
     """One statement that writes every fact of every row of a source, or hands them to the next trigger."""
-    written = "\nUNION ALL ".join(statement(dialect, "fact", **holes) for holes in found)
+    written = "\nUNION ALL ".join(
+        statement(dialect, "facts_together" if "values" in holes else "fact", **holes) for holes in found
+    )
     return statement(dialect, _writing("log_facts", hands=hands), **log, source=source, facts=written)
+
+
+def holes_of(clauses: Clauses, found: Iterable[Fact]) -> list[dict[str, str]]:
+    """What fills the holes of facts; one that stands for several log rows has their values."""
+    return [clauses.holes(fact) | ({"values": values_of(clauses.each(fact))} if fact.each else {}) for fact in found]
+
+
+def values_of(each: Iterable[Mapping[str, str]]) -> str:
+    """Kind, column, old and new value of log rows, as a list of rows."""
+    return ",\n  ".join(f"({one['kind']}, {one['column']}, {one['old']}, {one['new']})" for one in each)
 
 
 def _writing(query: str, *, hands: bool) -> str:

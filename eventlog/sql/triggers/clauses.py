@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ from eventlog.sql.queries import offers, statement
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import Fact, Fate, Side, Test
 from eventlog.sql.triggers.plan import ChildPlan, TriggerPlan
-from eventlog.sql.triggers.words import Row, absent, differs, present
+from eventlog.sql.triggers.words import Row, absent, differs, joined, present
 
 ALWAYS = "(1 = 1)"
 READ_BACK = {
@@ -42,17 +43,37 @@ class Clauses(Struct, frozen=True, kw_only=True):
     unseen: bool = False
 
     def holes(self, fact: Fact) -> dict[str, str]:
-        """What fills the holes of one log row."""
-        literal = self.dialect.literal
+        """What fills the holes of one log row; where the fact stands for several, of the first of them."""
+        first = replace(fact, watched=fact.watched[:1], column=fact.watched[0].name) if fact.each else fact
+        return {"key": self.key(fact.side), "condition": self.condition(fact), **self._said(first)}
+
+    def each(self, fact: Fact) -> list[dict[str, str]]:
+        """What fills the holes of the log rows that a fact stands for, one for each column; it was asked before whether
+        they are written.
+        """
+        key, alone = self.key(fact.side), [replace(fact, watched=(one,), column=one.name) for one in fact.watched]
+        return [{"key": key, "condition": ALWAYS, **self._said(one)} for one in alone]
+
+    def _said(self, fact: Fact) -> dict[str, str]:
         told = self._read_back(fact)
+        old = self.old.text(fact.watched[0].column) if told.old else "NULL"
         return {
-            "key": self.key(fact.side),
             "kind": kind_text(self.dialect, told.kind),
-            "column": literal(fact.column) if fact.column is not None else "NULL",
-            "old": self.old.text(fact.watched[0].column) if told.old else "NULL",
+            "column": self.dialect.literal(fact.column) if fact.column is not None else "NULL",
+            "old": self._image(fact) if fact.image else old,
             "new": self.new.text(fact.watched[0].column) if told.new else "NULL",
-            "condition": self.condition(fact),
         }
+
+    def _image(self, fact: Fact) -> str:
+        """The row as a text of JSON: the values by the names of their columns, without those that cannot be read."""
+        seen = [one for one in fact.watched if self._seen(one.column)]
+        names = [json.dumps(one.name, ensure_ascii=False) for one in seen]
+        openings = [f"{',' if place else '{'}{name}:" for place, name in enumerate(names)] or ["{"]
+        begin = statement(self.dialect, "image_begins", text=self.dialect.literal(openings[0]))
+        literals = [begin, *map(self.dialect.literal, openings[1:])]
+        values = [statement(self.dialect, "image_value", text=self.row(fact.side).text(one.column)) for one in seen]
+        parts = [part for pair in zip(literals, values, strict=False) for part in pair] or literals
+        return joined(self.dialect, [*parts, self.dialect.literal("}")])
 
     def row(self, side: Side) -> Row:
         return self.old if side is Side.OLD else self.new

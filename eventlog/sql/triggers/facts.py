@@ -56,7 +56,8 @@ class Test(Enum):
 class Fact(Struct, frozen=True, kw_only=True):
     """One log row: its kind, whose key it has, the column, which of its values, and when it is written.
 
-    `filled` asks that the side has a value in the first of the watched columns.
+    `filled` asks that the side has a value in the first of the watched columns. `each` says that it stands for a log row
+    of each watched column, whatever stands there; `image` that its old value is the whole row.
     """
 
     kind: Kind
@@ -68,6 +69,8 @@ class Fact(Struct, frozen=True, kw_only=True):
     column: str | None = None
     old: bool = False
     new: bool = False
+    each: bool = False
+    image: bool = False
 
 
 _inserted = {
@@ -87,9 +90,13 @@ def facts(plan: TriggerPlan, when: When) -> list[Fact]:
     if when is When.INSERT:
         return _arrival(plan, Fate.ANY)
     if when is When.UPDATE:
-        gone = Fact(kind=Kind.DELETE_ROW, side=Side.OLD, fate=Fate.LEFT)
-        return [gone, *_arrival(plan, Fate.CAME), *_changes(plan)]
-    return [Fact(kind=Kind.DELETE_ROW, side=Side.OLD)]
+        return [_end(plan, Fate.LEFT), *_arrival(plan, Fate.CAME), *_changes(plan)]
+    return [_end(plan, Fate.ANY)]
+
+
+def _end(plan: TriggerPlan, fate: Fate) -> Fact:
+    image = plan.options.style == Style.IMAGE
+    return Fact(kind=Kind.DELETE_ROW, side=Side.OLD, fate=fate, image=image, watched=plan.watched if image else ())
 
 
 def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
@@ -97,6 +104,8 @@ def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
     style = plan.options.style
     if style == Style.ROW_BACK:
         return [Fact(kind=Kind.INSERT_ROW_BACK, side=Side.NEW, fate=fate)]
+    if style == Style.IMAGE:
+        return [Fact(kind=Kind.INSERT_FIELD, side=Side.NEW, fate=fate, watched=plan.watched, new=True, each=True)]
     kind, new = _inserted[style], style != Style.FIELD_BACK
     first = plan.watched[0]
     speaker = Fact(
@@ -116,6 +125,8 @@ def _changes(plan: TriggerPlan) -> list[Fact]:
     stayed = Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, fate=Fate.STAYED, test=Test.CHANGED, watched=watched)
     if style == Style.ROW_BACK:
         return [stayed]
+    if style == Style.IMAGE:
+        return [replace(stayed, kind=Kind.UPDATE_FIELD, old=True, new=True, each=True)]
     kind, valued = _updated[style], style != Style.FIELD_BACK
     return [replace(stayed, kind=kind, watched=(one,), column=one.name, old=valued, new=valued) for one in watched]
 

@@ -15,12 +15,17 @@ from eventlog.core.tablekey import SPECIAL
 
 
 class Style(StrEnum):
-    """What a change is logged as: the row to read back, or its fields, with or without values."""
+    """What a change is logged as: the row to read back, its fields with or without values, or all fields of the row."""
 
     ROW_BACK = "row-back"
     FIELD = "field"
     FIELD_REPLACE = "field-replace"
     FIELD_BACK = "field-back"
+    IMAGE = "image"
+
+
+VALUED = (Style.FIELD, Style.FIELD_REPLACE, Style.IMAGE)
+"""The styles that log values; others leave them to be read back."""
 
 
 class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -122,6 +127,8 @@ def captured(table: Table, options: TriggerOptions, watched: Collection[str] = (
     `watched` are the attributes that its triggers were made for, where columns were left out: a column that came later, or
     has another name since, may be what nobody is to see.
     """
+    if options.style == Style.IMAGE:
+        table = replace(table, images=True)
     if not (options.columns or options.exclude):
         return table
     known = _attribute_names(table)

@@ -119,6 +119,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             "trigger": self._trigger_name(name),
             "function": self._function_name(name),
             "target": qualified(self.dialect, self.plan.table.schema, table),
+            "old_type": "CLOB" if self.plan.options.style == Style.IMAGE else "VARCHAR2",
             "event": " OR ".join(events).upper(),
             "time": "INSTEAD OF" if self.plan.table.view else "AFTER",
             "rows": ROWS.get(events[0], ""),
@@ -146,7 +147,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if child is not None:
             return child.child.columns
         back = self.plan.options.style == Style.ROW_BACK
-        if when is When.DELETE or (back and when is When.INSERT):
+        image = self.plan.options.style == Style.IMAGE
+        if (when is When.DELETE and not image) or (back and when is When.INSERT):
             return self.plan.key
         return self._read(None)
 

@@ -13,7 +13,7 @@ from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import reflect
 from eventlog.sql.triggers.cascades import Name, Reference, acting, changed_twice_by
 from eventlog.sql.triggers.ddl import numbered
-from eventlog.sql.triggers.plan import Style, TriggerOptions, TriggerPlan
+from eventlog.sql.triggers.plan import VALUED, Style, TriggerOptions, TriggerPlan
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -48,7 +48,7 @@ class TableNeeds:
             yield from self._why_rows(table)
         if not self._dialect.cascades_fire_triggers:
             yield from self._unseen_actions(table, options)
-        if options.style in (Style.FIELD, Style.FIELD_REPLACE):
+        if options.style in VALUED:
             yield from self._equal_values(table)
         yield from self._asked(table, "remarks_on")
 
