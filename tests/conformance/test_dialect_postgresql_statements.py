@@ -9,8 +9,8 @@ from sqlalchemy import Engine, text
 
 from eventlog.core.errors import InstallError
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, remarks, track, trigger_states
-from tests.support.logged import USR, left_by, logged, run
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from tests.support.logged import USR, left_by, logged, run, said_of
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
 MERGE = """
@@ -268,7 +268,7 @@ def test_what_is_no_table_or_is_an_odd_one_is_called_by_its_name(postgresql: Eng
         "CREATE SERVER s FOREIGN DATA WRAPPER w",
         "CREATE FOREIGN TABLE ft (id INTEGER) SERVER s",
     )
-    said = {name: " ".join(remarks(postgresql, [name])) for name in ("u", "pa", "pt1")}
+    said = {name: " ".join(said_of(postgresql, [name])) for name in ("u", "pa", "pt1")}
     assert said["u"] == "u is UNLOGGED: a crash of the server empties it, and nobody is told."
     assert "what is written to ch itself is not logged" in said["pa"]
     assert "has the rule other, which does something INSTEAD" in said["pa"]

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, remarks, track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.hardening.schemas.replaying import Replayer, Store, expected
 from tests.hardening.schemas.shapes import schema
 from tests.hardening.schemas.working import Session, looked_at
@@ -30,8 +30,8 @@ class Run:
         install(engine)
         self.tables = looked_at(engine)
         names = [one.name for one in self.tables if one.shape.key]
-        self.remarks = remarks(engine, names, TriggerOptions(style=style))
-        track(engine, names, TriggerOptions(style=style))
+        self.remarks: list[str] = []
+        track(engine, names, TriggerOptions(style=style), note=self.remarks.append)
         several = {f"{one.name}.{column}" for one in self.tables if not one.shape.key for column in one.kinds}
         self.replayer = Replayer(strict=style in VALUED, several=frozenset(several))
         self.dice = random.Random(seed)
