@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -16,6 +16,10 @@ from eventlog.sql.uniques import unique_columns
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+
+VALUED: Final = frozenset({Style.FIELD, Style.FIELD_REPLACE})
+"""The styles that log values."""
 
 
 class TableNeeds:
@@ -35,7 +39,7 @@ class TableNeeds:
         key, or a value, where two rows may.
         """
         rows = options.rows or any(True for _ in self._why_rows(table))
-        repeated = self._repeated(table) if options.style in (Style.FIELD, Style.FIELD_REPLACE) else ()
+        repeated = self._repeated(table) if options.style in VALUED else ()
         return replace(options, rows=rows, deferred=self._is_deferred(table), repeated=tuple(repeated))
 
     def remarks(self, table: Table, options: TriggerOptions) -> Iterator[str]:
@@ -49,7 +53,8 @@ class TableNeeds:
                 f"{table.name} may have two rows with one key for a while. So whatever stands under a key is read back when"
                 " a row leaves it."
             )
-        yield from self._of_repeated(plan(table, self.needed(table, options)))
+        if options.style in VALUED:
+            yield from self._of_repeated(plan(table, replace(options, repeated=tuple(self._repeated(table)))))
         yield from self._asked(table, "remarks_on")
 
     def _why_rows(self, table: Table) -> Iterator[str]:
