@@ -86,7 +86,8 @@ class Replayer:
 
 def _is_all(event: ET.Element) -> bool:
     """Whether nothing of what was before counts any more."""
-    return all(attribute[0].tag == "remove-all-values" for attribute in event.iter("modify-attr"))
+    found = [attribute[0].tag for attribute in event.iter("modify-attr")]
+    return bool(found) and set(found) == {"remove-all-values"}
 
 
 def _object(event: ET.Element) -> Object:

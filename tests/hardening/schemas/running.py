@@ -22,6 +22,7 @@ from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.triggers import Style, TriggerOptions, located, track
 from eventlog.xds.write import XdsFormat
+from tests.hardening.schemas.images import Images
 from tests.hardening.schemas.replaying import Replayer, Store, expected
 from tests.hardening.schemas.shapes import schema
 from tests.hardening.schemas.working import Session, looked_at
@@ -37,9 +38,12 @@ VALUED = (Style.FIELD, Style.FIELD_REPLACE)
 
 
 class Run:
-    """One schema in one database, tracked whole. `remarks` is what `track` said of it."""
+    """One schema in one database, tracked whole. `remarks` is what `track` said of it.
 
-    def __init__(self, engine: Engine, folder: Path, style: Style, seed: int) -> None:
+    With `images` the publisher also writes messages and change tables.
+    """
+
+    def __init__(self, engine: Engine, folder: Path, style: Style, seed: int, *, images: bool = False) -> None:
         self.engine, self.folder = engine, folder
         _run(engine, *schema(engine.dialect.name))
         install(engine)
@@ -51,12 +55,21 @@ class Run:
         late = frozenset(one.name for one in self.tables if one.deferrable)
         self.replayer = Replayer(strict=style in VALUED, several=frozenset(several), loose=late)
         self.dice = random.Random(seed)
+        shapes = [one.shape for one in self.tables]
+        self.images = [Images(folder / name, shapes) for name in ("messages", "changes") if images]
         count = SESSIONS.get(engine.dialect.name, 1)
         self.sessions = [Session(engine, self.tables, seed * 100 + one) for one in range(count)]
         self.config = Config(
             source=SourceConfig(url=engine.url.render_as_string(hide_password=False)),
             publisher=PublisherConfig(allow_loopback=True, time_syntax=3, enable_refs=False, batch_size=16),
-            output=(FilesOutput(path=str(folder)),),
+            output=(
+                FilesOutput(path=str(folder)),
+                *(FilesOutput(path=str(one.folder), format="messages") for one in self.images[:1]),
+                *(
+                    FilesOutput(path=str(one.folder), format="change-tables", file_format="csv")
+                    for one in self.images[1:]
+                ),
+            ),
         )
         self._load: Iterator[Stand] = iter(())
         self._taken: set[str] = set()
@@ -134,6 +147,8 @@ class Run:
         new = sorted(one for one in self.folder.glob("*.xml") if one.name not in self._taken)
         self._taken.update(one.name for one in new)
         self.replayer.take(one.read_bytes() for one in new)
+        for images in self.images:
+            images.take()
 
     def faults(self) -> list[str]:
         """Where the receiver has not what the tables have, what it was told that could not be, and what was refused."""
@@ -146,7 +161,8 @@ class Run:
     def different(self) -> list[str]:
         """What the receiver was told that could not be, and where it has not what the tables have."""
         found, held = expected(self.engine, [one.shape for one in self.tables]), self.replayer.filled()
-        return [*self.replayer.wrong, *different(found, held)]
+        of_images = [fault for one in self.images for fault in one.differences(found)]
+        return [*self.replayer.wrong, *different(found, held), *of_images]
 
     def story(self) -> str:
         """What the sessions did in this round, one after the other, and what the log has of it."""

@@ -5,6 +5,7 @@ EVENTLOG_SCHEMAS says how many seeds; `python -m tests.hardening schemas --minut
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from enum import Enum, auto
@@ -14,7 +15,8 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.sql.triggers import Style
-from tests.hardening.schemas.replaying import Replayer
+from tests.hardening.schemas.images import Images
+from tests.hardening.schemas.replaying import Replayer, Shape
 from tests.hardening.schemas.running import Run, different
 from tests.support.servers import databases
 
@@ -24,7 +26,7 @@ STEPS = 60
 
 
 class Way(Enum):
-    """How documents come out of the log: by a publisher, by one that is killed, by a conversion."""
+    """How it comes out of the log: by a publisher in all formats, by one that is killed, by a conversion."""
 
     PUBLISHED = auto()
     KILLED = auto()
@@ -62,7 +64,7 @@ def test_a_receiver_has_what_the_tables_have(
     engine: Engine = request.getfixturevalue(database)
     folder = tmp_path / "documents"
     folder.mkdir()
-    run = Run(engine, folder, style, seed)
+    run = Run(engine, folder, style, seed, images=way is Way.PUBLISHED)
     if way is Way.CONVERTED:
         run.work(STEPS * ROUNDS)
         assert run.convert() == []
@@ -89,3 +91,20 @@ def test_the_replayer_tells_of_what_cannot_be() -> None:
     assert different({("t", "id=1"): {"x": {"a"}}}, receiver.filled()) == [
         "('t', 'id=1'): tables {'x': {'a'}}, receiver {}"
     ]
+
+
+def test_the_replayer_of_images_tells_of_what_is_not_so(tmp_path: Path) -> None:
+    def message(sequence: str, operation: str, mask: str, **data: object) -> str:
+        headers = {"operation": operation, "changeSequence": sequence, "columnMask": mask}
+        return json.dumps({"topic": "t", "value": {"headers": headers, "data": data}})
+
+    lines = [message("2", "INSERT", "7", k=1, x="1.50", y=True), message("1", "UPDATE", "5", k=1, x="not told", y=None)]
+    (tmp_path / "1.jsonl").write_text("\n".join(lines))
+    (tmp_path / "t__ct").mkdir()
+    rows = ["header__change_oper,header__change_mask,header__change_seq,k,x,y", "B,,3,1,old,\\N", "U,10,3,1,2,\\N"]
+    (tmp_path / "t__ct" / "3.csv").write_text("\n".join([*rows, "I,38,4,2,\\N,z", "D,08,5,2,\\N,\\N"]))
+    consumer = Images(tmp_path, [Shape(name="t", columns=(), key=("k",))])
+    consumer.take()
+    assert consumer.differences({("t", "k=1"): {"x": {"2.0"}}}) == ["1.jsonl: 1 of t comes after 2"]
+    [_, found] = consumer.differences({("t", "k=1"): {"x": {"3"}, "c.v": {"of a child"}}})
+    assert found.endswith("('t', 'k=1'): tables {'x': {'3'}}, consumer {'x': {'2'}}")
