@@ -97,7 +97,7 @@ def test_track_chooses_row_triggers_and_says_why(postgresql: Engine) -> None:
         "t gets row triggers, because foreign keys may change one of its rows twice when p is changed; bulk statements take"
         " longer with them."
     )
-    assert said_of(postgresql, ["t"], TriggerOptions(rows=True)) == []
+    assert "because" not in " ".join(said_of(postgresql, ["t"], TriggerOptions(rows=True)))
     with postgresql.connect() as connection:
         query = "SELECT relname, bool_or(tgtype & 1 = 1) FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid"
         found = connection.execute(text(f"{query} WHERE tgname LIKE 'event\\_log%' GROUP BY relname"))

@@ -74,7 +74,7 @@ def _messages(file: Path) -> Iterator[tuple[str, str, str, dict[str, str | None]
         headers, data = message["value"]["headers"], message["value"]["data"]
         known = int(headers["columnMask"], 16)
         row = {name: _text(value) for place, (name, value) in enumerate(data.items()) if known >> place & 1}
-        yield message["topic"], OPERATIONS[headers["operation"]], headers["changeSequence"], row
+        yield message["topic"].rpartition(".")[2], OPERATIONS[headers["operation"]], headers["changeSequence"], row
 
 
 def _rows(file: Path) -> Iterator[tuple[str, str, str, dict[str, str | None]]]:
