@@ -125,15 +125,6 @@ FROM /* source */new_rows CROSS JOIN LATERAL (
 /* facts */
 ) AS fact (key, kind, name, old, new));
 
--- taken_over: the row that now stands under the key which another row of the same statement left
-(SELECT taken.* FROM /* target */usr AS taken WHERE /* match */(taken.idu = OLD.idu) AND /* condition */(1 = 1));
-
--- still_taken: the rows that stand under keys which others left; what came in the same statement was told with it
-(SELECT taken.* FROM old_rows AS o JOIN /* target */usr AS taken ON /* match */(taken.idu = o.idu) WHERE /* condition */(1 = 1));
-
--- came_in_its_place: whether the statement gave the key to another row
-EXISTS (SELECT FROM new_rows AS n WHERE /* match */(n.idu = o.idu));
-
 -- child_side: the values that stood, or stand, under a parent
 SELECT /* key */'idu=1' AS key, /* values */phoneno FROM /* source */old_rows WHERE /* condition */(1 = 1);
 

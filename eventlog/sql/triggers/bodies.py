@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
-from eventlog.sql.triggers.clauses import ALWAYS, Clauses, all_of, any_of, qualified
+from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import EVERY, Fact, Side, Test, When, child_facts, facts
 from eventlog.sql.triggers.plan import VALUED, ChildPlan, Style, TriggerPlan
@@ -31,13 +31,11 @@ class RowBodies(Struct, frozen=True, kw_only=True):
     def body(self, when: When) -> str:
         clauses = _clauses(self.dialect, self.plan, self.child, *self.dialect.row_names, unseen=self.unseen)
         found = child_facts(self.plan, self.child, when) if self.child else facts(self.plan, when)
+        if self.dialect.procedural_triggers:  # where conditions hold no queries
+            found = [fact for fact in found if fact.test is not Test.LEFT_BEHIND]
         if not self.dialect.transition_tables:
             return SEPARATOR.join([*self._questions(clauses, when), *(self._log_row(clauses, fact) for fact in found)])
-        written = [self._log_facts(clauses, found, "(VALUES (1)) AS one (row)")]
-        may_be_taken = when is When.UPDATE or (when is When.DELETE and self.plan.options.deferred)
-        if may_be_taken and self.child is None and not self.plan.table.view:
-            written.append(self._taken_over(clauses, when))
-        return SEPARATOR.join(written)
+        return self._log_facts(clauses, found, "(VALUES (1)) AS one (row)")
 
     def by_event(self) -> str:
         """What one trigger does that fires for every event."""
@@ -73,16 +71,6 @@ class RowBodies(Struct, frozen=True, kw_only=True):
     def _log_facts(self, clauses: Clauses, found: Iterable[Fact], source: str) -> str:
         return log_facts(self.dialect, self.log, source, holes_of(clauses, found), hands=self.hands)
 
-    def _taken_over(self, clauses: Clauses, when: When) -> str:
-        """Tells anew of a row that took the key which this one left: its own arrival was logged before our delete."""
-        taken = Row(dialect=self.dialect, alias="taken", columns=self.plan.table.columns)
-        match = (f"{taken.matched(column)} = {clauses.old.value(column)}" for column in self.plan.key)
-        target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
-        condition = clauses.moved() if when is When.UPDATE else ALWAYS
-        holes = {"target": target, "match": " AND ".join(match), "condition": condition}
-        source = statement(self.dialect, "taken_over", **holes) + " AS taken"
-        return self._log_facts(replace(clauses, new=taken), facts(self.plan, When.INSERT), source)
-
 
 class StatementBodies(Struct, frozen=True, kw_only=True):
     """Bodies of triggers that see all rows of their statement before and after; `hands` as above."""
@@ -105,36 +93,17 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
             if when is When.TRUNCATE and self.plan.options.style in VALUED:
                 return self._truncated(clauses, self.child)
             return self._child_statements(clauses, self.child, when)
-        if self.plan.options.deferred and when in (When.UPDATE, When.DELETE):
-            return SEPARATOR.join((self._own(clauses, when), self._still_taken(clauses, when)))
         return self._own(clauses, when)
 
     def _own(self, clauses: Clauses, when: When) -> str:
         source = self._source(clauses, when)
-        if when is When.UPDATE and self.plan.options.style == Style.ROW_BACK:
+        if when is When.UPDATE and self.plan.options.style == Style.ROW_BACK and not self.plan.looks_back:
             return self._log_each(clauses, source)
-        by_field = self.plan.options.style != Style.IMAGE
+        by_field = self.plan.options.style not in (Style.ROW_BACK, Style.IMAGE)
         if when is When.UPDATE and self.plan.options.when is None and by_field:
             return log_facts(self.dialect, self.log, source, self._left_or_filled(clauses), hands=self.hands)
         found = holes_of(clauses, facts(self.plan, when))
         return log_facts(self.dialect, self.log, source, found, hands=self.hands)
-
-    def _still_taken(self, clauses: Clauses, when: When) -> str:
-        """Tells anew of rows that have the keys of rows which left; their arrival was logged by a statement before."""
-        taken = Row(dialect=self.dialect, alias="taken", columns=self.plan.table.columns)
-        match = [f"{taken.matched(column)} = {clauses.old.value(column)}" for column in self.plan.key]
-        told = [f"{clauses.new.value(column)} = {clauses.old.value(column)}" for column in self.plan.key]
-        came = statement(self.dialect, "came_in_its_place", match=all_of(told))
-        source = statement(
-            self.dialect,
-            "still_taken",
-            target=qualified(self.dialect, self.plan.table.schema, self.plan.table.name),
-            match=all_of(match),
-            condition=ALWAYS if when is When.DELETE else f"NOT {came}",
-        )
-        others = replace(clauses, new=taken, outer=False)
-        found = holes_of(others, facts(self.plan, When.INSERT))
-        return log_facts(self.dialect, self.log, f"{source} AS taken", found, hands=self.hands)
 
     def _child_statements(self, clauses: Clauses, child: ChildPlan, when: When, only: str = "") -> str:
         writing = _ChildStatements(clauses=clauses, child=child, log=self.log, hands=self.hands, only=only)
@@ -196,8 +165,9 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
         """
         left, *others = facts(self.plan, When.UPDATE)
         count = len(self.plan.watched)
-        pairs = zip(others[:count], others[count:], strict=True)
-        return [clauses.holes(left), *(self._came_or_stayed(clauses, came, stayed) for came, stayed in pairs)]
+        pairs = zip(others[:count], others[count : 2 * count], strict=True)
+        filled = [self._came_or_stayed(clauses, came, stayed) for came, stayed in pairs]
+        return [clauses.holes(left), *filled, *map(clauses.holes, others[2 * count :])]
 
     def _came_or_stayed(self, clauses: Clauses, came: Fact, stayed: Fact) -> dict[str, str]:
         fresh, told = f"({clauses.missing(Side.OLD)})", clauses.changed(stayed)
@@ -239,7 +209,9 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
         if when is not When.INSERT:
             removed = child_facts(self.clauses.plan, self.child, When.DELETE)
             gone = next(one for one in removed if one.column == fact.column)
-            written.append(self._query("log_child_values", gone, _without(old, new, when)))
+            written.append(
+                self._query(f"log_child_{'values' if gone.old else 'reads'}", gone, _without(old, new, when))
+            )
         if when in (When.INSERT, When.UPDATE):
             written.append(self._query("log_child_values", fact, _without(new, old, when)))
         return written

@@ -143,6 +143,10 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return f"{_variable(side, 'holds')} > 0" if self.dialect.procedural_triggers else self._parent_stands(side)
 
     def _parent_stands(self, side: Side) -> str:
+        return self._stands(side, "parent_stands")
+
+    def _stands(self, side: Side, query: str) -> str:
+        """Whether the class has a row with this key, and one that `when` is about."""
         parent = Row(dialect=self.dialect, alias=self._parent_alias)
         target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
         value = parent.matched
@@ -153,7 +157,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         pairs = zip(self.plan.key, self.key_columns, strict=True)
         return statement(
             self.dialect,
-            "parent_stands",
+            query,
             parent=target,
             row=parent.alias,
             match=" AND ".join(f"{value(own)} = {self.row(side).value(held)}" for own, held in pairs),
@@ -197,9 +201,36 @@ class Clauses(Struct, frozen=True, kw_only=True):
             return []
         if fact.test is Test.FILLED_OR_ALL_EMPTY:
             return [self._filled_or_all_empty(fact)]
+        if fact.test is Test.LEFT_BEHIND:
+            return self._left_behind(fact.side)
         if fact.test is Test.CHANGED:
             return [self.changed(fact)]
         return [any_of([self.changed(fact), self.moved()])]
+
+    def _left_behind(self, side: Side) -> list[str]:
+        """That something may stand under the key: a row for which `when` holds, or child rows that wait for one.
+
+        Another transaction's row is seen by nobody yet, and a foreign owner's tables are not read: then it may always.
+        """
+        asked = self.plan.options
+        if asked.when is not None:
+            return [self._stands(side, "stands")]
+        if asked.deferred or asked.foreign:
+            return []
+        return [any_of([self._children_stand(side, child) for child in self.plan.children])]
+
+    def _children_stand(self, side: Side, child: ChildPlan) -> str:
+        standing = Row(dialect=self.dialect, alias="standing")
+        by_name = {column.name: column for column in child.child.columns}
+        pairs = zip(child.child.parent_key, self.plan.key, strict=True)
+        return statement(
+            self.dialect,
+            "stands",
+            parent=qualified(self.dialect, self.plan.table.schema, child.child.name),
+            row=standing.alias,
+            match=all_of([f"{standing.matched(by_name[held])} = {self.row(side).value(own)}" for held, own in pairs]),
+            condition=ALWAYS,
+        )
 
     def all_empty(self, fact: Fact) -> list[str]:
         """That none of the columns which the fact is about has a value."""

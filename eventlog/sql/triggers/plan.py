@@ -38,6 +38,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `follow_ddl` asks for triggers that the database itself changes when their table is altered.
     `foreign` says that a table belongs to somebody who must not get the rights of who installs.
     `deferred` says that two rows may have one key until their transaction ends.
+    `repeated` are the attributes of child tables of which several rows under one parent may have the same value.
     """
 
     style: Style = Style.ROW_BACK
@@ -51,6 +52,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     follow_ddl: bool = False
     foreign: bool = False
     deferred: bool = False
+    repeated: tuple[str, ...] = ()
 
 
 class Watched(Struct, frozen=True, kw_only=True):
@@ -101,6 +103,17 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
         return self.table.key_columns
 
     @property
+    def looks_back(self) -> bool:
+        """Whether a key that a row left may still mean something that its delete does not tell of.
+
+        Another row may have it already, where keys may wait for the end of their transaction. Or child rows stand there and
+        wait for a parent that comes again, whose values nobody would tell anew.
+        """
+        if self.table.view or (self.options.foreign and self.options.when is not None):
+            return False
+        return self.options.deferred or (bool(self.children) and self.options.style != Style.ROW_BACK)
+
+    @property
     def whole_rows(self) -> bool:
         """Whether any change of a row counts, and nothing but the key is told of it."""
         asked = self.options
@@ -113,6 +126,8 @@ def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
     _check_key(table)
     chosen = _chosen(table, options)
     children = [_child_plan(child, chosen) for child in table.children]
+    names = {one.name for one in chosen}
+    options = replace(options, repeated=tuple(name for name in options.repeated if name in names))
     return TriggerPlan(
         table=table,
         options=options,
