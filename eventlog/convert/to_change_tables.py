@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from eventlog.convert.commit import cannot_write
 from eventlog.convert.forms import COVERS, STAMP, Parts, Rendering, covered, in_parts, table_numbers
@@ -65,7 +66,7 @@ class _Rows:
         if found is None:
             table = self._tables[place]
             # Each piece of a stream describes its tables anew, and they may look the same.
-            alike = next((one for one in self._made.values() if one.table == table), None)
+            alike = next((one for one in self._made.values() if _look(one.table) == _look(table)), None)
             found = self._made[place] = alike or ChangeTable(table, self._settings)
         return found
 
@@ -81,8 +82,8 @@ class TableForm:
         self._layouts: dict[str, list[Table]] = {}
         for table in tables.values():
             alike = self._layouts.setdefault(self._folder(table), [])
-            if table not in alike:
-                alike.append(table)
+            if _look(table) not in alike:
+                alike.append(_look(table))
 
     def rendering(self, catalog: Catalog | None, first: int = 0) -> Rendering:
         """What writes changes one by one."""
@@ -123,7 +124,7 @@ class TableForm:
         place = place / block.partition.name if block.partition is not None else place
         place.mkdir(parents=True, exist_ok=True)
         layouts = self._layouts[self._folder(block.table)]
-        suffix = f"-{layouts.index(block.table)}" if len(layouts) > 1 else ""
+        suffix = f"-{layouts.index(_look(block.table))}" if len(layouts) > 1 else ""
         form = self._target.file_format
         (place / f"part-{part:05d}{suffix}.{form}").write_bytes(file_bytes(block.columns, block.rows, form))
 
@@ -147,6 +148,11 @@ class TableDocuments:
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[RowsDocument]:
         """Documents of some thousand rows."""
         return self._form.bind((one for batch in rendered for one in self._rows.written(batch)), after)
+
+
+def _look(table: Table) -> Table:
+    """What files of a table have in common, whichever of its versions it is."""
+    return replace(table, version=1)
 
 
 def _fitting(write: Writer) -> Writer:

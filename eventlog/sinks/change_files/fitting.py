@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SET_ASIDE: Final = 'Mend the table or the row; or set output.on_refused = "set-aside", which marks such rows as errors.'
 LEAST, MOST = -(2**63), 2**63 - 1
-_HARMLESS: Final = ("bool", "double", "binary", "date32", "time64", "timestamp")
+_HARMLESS: Final = ("bool", "double", "binary", "date32", "timestamp")
 
 
 class Fitting:
@@ -33,7 +33,7 @@ class Fitting:
         self._doubts = [
             (place, _doubt(column, field.type))
             for place, (column, field) in enumerate(zip(present, arrow_schema(present), strict=True))
-            if _can_refuse(field.type)
+            if category(column.type) is not Category.TIME and _can_refuse(field.type)
         ]
 
     def check(self, rows: Sequence[ChangeRow]) -> None:

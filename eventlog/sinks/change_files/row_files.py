@@ -98,7 +98,7 @@ def arrow_type(sql_type: str) -> pa.DataType:
         Category.STATE: pa.bool_(),
         Category.NUMBER: pa.float64(),
         Category.DATE: pa.date32(),
-        Category.TIME: pa.time64("us"),
+        Category.TIME: pa.string(),  # Spark refuses a whole file for a column of Parquet's own type
     }[kind]
 
 
@@ -152,10 +152,12 @@ def _number_type(sql_type: str, kind: Category) -> pa.DataType:
 
 
 def _texts(cells: Sequence[Any], column: ChangeColumn) -> Sequence[Any]:
-    """The cells as Arrow takes them: exact numbers that stay text there are written out."""
+    """The cells as Arrow takes them: times of day, and exact numbers that stay text there, are written out."""
     import pyarrow as pa
 
     kind = arrow_type(column.type)
+    if category(column.type) is Category.TIME:
+        return [cell.isoformat("microseconds") if type(cell) is dt.time else cell for cell in cells]
     if pa.types.is_string(kind) and category(column.type) is Category.NUMBER:
         return [format(cell, "f") if type(cell) is Decimal else cell for cell in cells]
     if pa.types.is_decimal(kind) and kind.scale == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import io
 import json
 from decimal import Decimal
@@ -16,7 +17,8 @@ from eventlog.core.model import Op, Reason
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.change_tables.dfm import Described, description
 from eventlog.qlik.change_tables.rows import ChangeColumn, RowsDocument
-from eventlog.sinks.change_files.row_files import RowForm, arrow_type
+from eventlog.sinks.change_files.fitting import Fitting
+from eventlog.sinks.change_files.row_files import RowForm, arrow_type, misfits, parquet_bytes
 from eventlog.sinks.change_files.sink import ChangeTableFiles
 from tests.support.changerows import AT, documents, told
 from tests.support.sinks import opened
@@ -146,7 +148,7 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
         ("numeric(50,2)", "string"),
         ("float8", "double"),
         ("timestamptz", "timestamp[us, tz=UTC]"),
-        ("time", "time64[us]"),
+        ("time", "string"),
         ("date", "date32[day]"),
         ("boolean", "bool"),
         ("int", "int64"),
@@ -154,6 +156,15 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 )
 def test_arrow_has_a_type_for_each(kind: str, arrow: str) -> None:
     assert str(arrow_type(kind)) == arrow
+
+
+def test_a_time_of_day_is_text_that_every_reader_of_parquet_takes() -> None:
+    columns = [ChangeColumn(name="id", type="integer", key=1), ChangeColumn(name="at", type="time(3)")]
+    cells = ([1, 2, 3], [dt.time(7, 8, 9, 120_000), None, dt.time(0)])
+    [ids, times] = pq.read_table(io.BytesIO(parquet_bytes(columns, cells))).columns
+    assert (ids.to_pylist(), times.to_pylist()) == ([1, 2, 3], ["07:08:09.120000", None, "00:00:00.000000"])
+    Fitting(columns).check([(1, dt.time(7)), (2, None)])
+    assert misfits(columns, [(1, dt.time(7)), (2, None)]) == {}
 
 
 @pytest.mark.parametrize("schema", [None, "shop"])
