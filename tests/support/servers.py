@@ -23,6 +23,7 @@ import pytest
 from sqlalchemy import URL, Connection, Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 
+from tests.support.compiled import engine_on
 from tests.support.fetching import fetched
 from tests.support.leftovers import for_servers
 
@@ -97,7 +98,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[Engine]:
     """An engine on a new SQLite file."""
-    engine = create_engine(f"sqlite:///{tmp_path / 'app.db'}")
+    engine = engine_on(f"sqlite:///{tmp_path / 'app.db'}")
     yield engine
     engine.dispose()
 
@@ -141,7 +142,7 @@ def postgresql(postgresql_server: str, postgresql_admin: Engine) -> Iterator[Eng
     name = f"test_{next(_numbers)}"
     with postgresql_admin.connect() as connection:
         connection.execute(text(f"CREATE DATABASE {name}{_as_files(connection)}"))
-    engine = create_engine(postgresql_server + name)
+    engine = engine_on(postgresql_server + name)
     yield engine
     engine.dispose()
     with postgresql_admin.connect() as connection:

@@ -19,6 +19,7 @@ import pytest
 from sqlalchemy import URL, Engine, create_engine, make_url, text
 
 from tests.support import mysql_packages
+from tests.support.compiled import engine_on
 from tests.support.leftovers import for_servers
 from tests.support.servers import absent, containers_answer, free_port, running, said, server_owner, wait_until_ready
 
@@ -137,7 +138,7 @@ def _database(server: URL, collation: str, session: str) -> Iterator[Engine]:
     admin = create_engine(server, isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.execute(text(f"CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE {collation}"))
-    engine = create_engine(server.set(database=name), connect_args={"init_command": session})
+    engine = engine_on(server.set(database=name), connect_args={"init_command": session})
     yield engine
     engine.dispose()
     with admin.connect() as connection:
