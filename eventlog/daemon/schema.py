@@ -68,12 +68,12 @@ class SchemaWatch:
             if stamp == self._stamp:
                 return
             found = states(connection, names)
+        followed = follow(self._log.engine, names, behind(found)) if self._follow else []
+        with self._log.engine.connect() as connection:
+            if any(one.error is None for one in followed):
+                found = states(connection, names)
             shapes = {table.whole: shape_of(table) for table in tracked(connection, names)}
         changes = self._changes(shapes, names, journal)
-        followed = follow(self._log.engine, names, behind(found)) if self._follow else []
-        if any(one.error is None for one in followed):
-            with self._log.engine.connect() as connection:
-                found = states(connection, names)
         again = {one.owner for one in followed if one.again}
         for owner, change in changes.items():
             journal.info("table_changed", table=owner, since=self._since, **change)
