@@ -60,6 +60,9 @@ PART_EVENTS = 100_000
 @click.option("--key", "keys", multiple=True, metavar="TABLE=COL,…", help="A table's key, of a stream that names none.")
 @click.option("--tables", multiple=True, metavar="LABEL=TABLE,…", help="What labels of a stream mean: 111=shop.t1.")
 @click.option("--code-page", metavar="NAME", help="The code page of a stream's text, as cp1251 or gb18030.")
+@click.option(
+    "--dirty", is_flag=True, help="Each line of a stream's .hex file is one read with rubbish behind the records."
+)
 @click.option("--database", metavar="URL", help="The database that answers read-backs.")
 @click.option("--snapshot", metavar="DIR", type=click.Path(path_type=Path), help="Files that answer read-backs.")
 @click.option(
@@ -95,7 +98,8 @@ def convert(**given: Any) -> int:
     """Converts a whole backlog: rows of an event log or a captured stream become XDS documents, change tables or
     messages.
 
-    Rows come from files (Parquet, JSON lines, CSV) or a database. INPUT is a file, a folder, a pattern or a database URL. DEST is complete when it holds _SUCCESS.
+    Rows come from files (Parquet, JSON lines, CSV) or a database. INPUT is a file, a folder, a pattern or a database URL. DEST is complete when it holds _SUCCESS;
+    _DAMAGED stands there where a part of a stream is missing, and the exit code is 65.
 
     Example: eventlog convert archive/ --schema schema.json --out documents/
     """
@@ -111,7 +115,7 @@ def convert(**given: Any) -> int:
     for note in summary.notes:
         say(f"eventlog: {note}", err=True)
     if summary.damage is not None:
-        raise DataError(f"{summary.damage} Everything before it is converted.")
+        raise DataError(summary.damage, hint=f"{order.out} holds _DAMAGED in the place of _SUCCESS.")
     return EX_DATA if order.strict and summary.bad else OK
 
 

@@ -43,25 +43,35 @@ def gbase(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) -> 
     """Shows every record of a GBase 8s or Informix stream, field by field, with its bytes.
 
     A `.hex` file is text: one record or read a line, `#` begins a comment. `-` is standard
-    input. Exit code 65 when anything is damaged.
+    input. In the end it says where a session that goes on behind this stream would begin.
+    Exit code 65 when anything is damaged.
 
     Example: eventlog decode gbase capture.bin
     """
     import msgspec
 
     from eventlog.sources.gbase.dump import entries
-    from eventlog.sources.gbase.files import chunks_of
+    from eventlog.sources.gbase.files import chunks_of, files_of, refuse_dirty
+    from eventlog.sources.gbase.restart import Restart
     from eventlog.sources.gbase.settings import GBaseSettings
 
     settings = msgspec.convert({"encoding": encoding, "sizes": sizes, "dirty": dirty}, GBaseSettings)
+    if dirty:
+        refuse_dirty(files_of(file))
+    restart = Restart(settings)
     found = damaged = 0
-    for entry in entries(chunks_of(file), settings):
+    for entry in entries(chunks_of(file), settings, restart.take):
         found += 1
         damaged += entry.damaged
         if as_json:
             show_json_line(entry)
         else:
             show_text(entry.text)
+    point = restart.point
+    if as_json and point is not None:
+        show_json_line({"restart": point})
+    elif point is not None:
+        click.echo(point.text)
     if not as_json:
         click.echo(f"{found} entries, {damaged} of them damaged.")
     return EX_DATA if damaged else OK

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -15,16 +15,44 @@ from eventlog.cli.show import show_text
 from eventlog.cli.site import json_option
 from eventlog.core.errors import EX_DATA, OK, DataError
 from eventlog.core.secrets import visible
-from eventlog.qlik.messages.reader import MessageReader, Read, bytes_of
+from eventlog.qlik.messages.kept import CONTAINER, kept, read_kept, read_record
+from eventlog.qlik.messages.reader import NOT_MET, MessageReader, Read
+
+if TYPE_CHECKING:
+    from eventlog.sinks.kafka.settings import KafkaSettings
+
+Shown = tuple[str, Callable[[], Read | DataError]]
+"""Where a message stands, and what tells what it says, or why it cannot be read."""
 
 
 @click.command()
-@click.argument("file", type=ReadFile())
+@click.argument("files", metavar="FILE", type=ReadFile(), nargs=-1, required=True)
 @click.option("--avro-schema", type=click.Path(path_type=Path), help="The schema of Avro without an envelope.")
 @click.option("--registry", metavar="URL", help="The schema registry that numbered messages speak of.")
+@click.option(
+    "--kafka", metavar="SERVERS", help="Each FILE is a topic of this Kafka, read from its beginning to its end."
+)
+@click.option(
+    "--config",
+    "-c",
+    metavar="FILE",
+    envvar="EVENTLOG_CONFIG",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A configuration; the first output to Kafka in it says how brokers are reached.",
+)
 @json_option
-def messages(file: Path, avro_schema: Path | None, registry: str | None, as_json: bool) -> int:
-    """Shows the messages in FILE: lines of JSON, what kcat -J writes, an Avro container, or one value. `-` is standard input.
+def messages(
+    files: tuple[Path, ...],
+    avro_schema: Path | None,
+    registry: str | None,
+    kafka: str | None,
+    config: Path | None,
+    as_json: bool,
+) -> int:
+    """Shows the messages in FILE, or in several: lines of JSON, pretty-printed JSON, arrays, lines in Base64, what kcat -J
+    writes, an Avro container, or one value. `-` is standard input.
+
+    Metadata in one FILE describe the data in all of them, wherever they stand.
 
     Example: eventlog decode messages out/shop.orders/part-00000.jsonl
     """
@@ -33,8 +61,9 @@ def messages(file: Path, avro_schema: Path | None, registry: str | None, as_json
 
     numbered = registry_of(KafkaSettings(servers="none", registry=registry)).schema_of if registry else None
     schema = _content(avro_schema).decode() if avro_schema is not None else None
+    reader = MessageReader(numbered, schema)
     damaged = False
-    for place, found in _read(_content(file), MessageReader(numbered, schema)):
+    for place, found in _settled(_all(files, _brokers(kafka, config), reader)):
         damaged |= isinstance(found, DataError)
         if as_json:
             click.echo(visible(_as_json(place, found), json=True))
@@ -43,49 +72,53 @@ def messages(file: Path, avro_schema: Path | None, registry: str | None, as_json
     return EX_DATA if damaged else OK
 
 
-def _read(content: bytes, reader: MessageReader) -> Iterator[tuple[str, Read | DataError]]:
-    """Where each message stands, and what it says or why it cannot be read."""
-    content = content.removeprefix(BOM_UTF8)
-    if not content.strip():
-        return
-    if content.startswith(b"Obj\x01"):
-        yield from _contained(content, reader)
-    elif content.startswith(b"atMSG") or content[:1] not in (b"{", b" ", b"\n"):
-        yield "value", _one(reader, content)
-    else:
-        for number, line in enumerate(content.splitlines(), 1):
-            if line.strip():
-                yield f"line {number}", _line(reader, line)
+def _brokers(servers: str | None, config: Path | None) -> KafkaSettings | None:
+    """How to reach the brokers that topics are read from; None where files are."""
+    from msgspec.structs import replace
+
+    from eventlog.config.outputs import KafkaOutput
+    from eventlog.config.settings import load
+    from eventlog.sinks.kafka.settings import KafkaSettings
+
+    if servers is None:
+        return None
+    known = [one for one in load(config).output if isinstance(one, KafkaOutput)]
+    settings: KafkaSettings = known[0] if known else KafkaSettings(servers=servers, transactional_id="eventlog-decode")
+    return replace(settings, servers=servers)
 
 
-def _line(reader: MessageReader, line: bytes) -> Read | DataError:
-    """A message by itself, or with its topic and key round it."""
-    try:
-        found: Any = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return DataError(f"This is no JSON: {error}.")
-    for name in ("value", "payload"):
-        if isinstance(found, dict) and "topic" in found and name in found:
-            found = found[name]
-            break
-    if found is None or isinstance(found, str):
-        return _one(reader, None if found is None else bytes_of(found))
-    if not isinstance(found, dict):
-        return DataError("This is no message: messages are objects.")
-    try:
-        return reader.read_json(found)
-    except DataError as error:
-        return error
+def _all(files: Sequence[Path], brokers: KafkaSettings | None, reader: MessageReader) -> Iterator[Shown]:
+    for file in files:
+        if brokers is not None:
+            from eventlog.sinks.kafka.reading import topic_values
+
+            for place, value in topic_values(brokers, str(file)):
+                yield place, partial(read_kept, reader, value)
+            continue
+        before = f"{file}, " if len(files) > 1 else ""
+        content = _content(file)
+        if content.startswith(CONTAINER):
+            for place, read in _contained(content, reader):
+                yield before + place, read
+        elif content.strip():
+            for place, message in kept(content):
+                yield before + place, partial(read_kept, reader, message)
 
 
-def _one(reader: MessageReader, value: bytes | None) -> Read | DataError:
-    try:
-        return reader.read(value)
-    except DataError as error:
-        return error
+def _settled(found: Iterable[Shown]) -> Iterator[tuple[str, Read | DataError]]:
+    """The messages in their order; those whose metadata come later are shown in the end."""
+    waiting: list[Shown] = []
+    for place, read in found:
+        said = read()
+        if isinstance(said, Read) and said.note == NOT_MET:
+            waiting.append((place, read))
+        else:
+            yield place, said
+    for place, read in waiting:
+        yield place, read()
 
 
-def _contained(content: bytes, reader: MessageReader) -> Iterator[tuple[str, Read | DataError]]:
+def _contained(content: bytes, reader: MessageReader) -> Iterator[Shown]:
     from io import BytesIO
 
     from fastavro import reader as container
@@ -93,14 +126,10 @@ def _contained(content: bytes, reader: MessageReader) -> Iterator[tuple[str, Rea
     number = 0
     try:
         for number, record in enumerate(container(BytesIO(content)), 1):
-            yield f"record {number}", reader.read_record(record)  # type: ignore[arg-type]  # messages are records
-    except DataError as error:
-        yield f"record {number}", error
+            yield f"record {number}", partial(read_record, reader, record)
     except Exception as error:  # noqa: BLE001 - fastavro raises whatever a damaged file makes it run into
-        yield (
-            f"after record {number}",
-            DataError(f"The container is damaged here ({type(error).__name__}); write it anew."),
-        )
+        problem = DataError(f"The container is damaged here ({type(error).__name__}); write it anew.")
+        yield f"after record {number}", lambda: problem
 
 
 def _content(file: Path) -> bytes:

@@ -26,6 +26,7 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     keys: tuple[str, ...]
     tables: tuple[str, ...]
     code_page: str | None
+    dirty: bool
     database: str | None
     snapshot: Path | None
     file_format: str | None

@@ -66,6 +66,8 @@ def _refuse(order: ConversionOrder) -> None:
         _refuse_for_stream(order)
     if order.source != "gbase" and (order.keys or order.tables):
         raise UsageError("--key and --tables go with --from gbase; other tables come from --schema.")
+    if order.source != "gbase" and order.dirty:
+        raise UsageError("--dirty goes with --from gbase: only such a stream comes in reads of a buffer.")
     if order.source == "log" and order.code_page is not None:
         raise UsageError("--code-page goes with --from gbase and --from linter; a log's files are UTF-8.")
     refuse_target(order)
@@ -102,12 +104,17 @@ def _refuse_for_stream(order: ConversionOrder) -> None:
 
 def _stream(order: ConversionOrder, config: Config) -> StreamInput:
     """The files of a stream, and how they are read: as the configuration says, and the command line over it."""
+    from eventlog.sources.gbase.files import refuse_dirty
+
     places = [path for place in order.inputs for path in _files_at(place)]
     if order.source == "linter":
         queue = config.source.linter
         return StreamInput(places=tuple(places), settings=replace(queue, code_page=order.code_page or queue.code_page))
     settings = config.source.gbase
-    settings = replace(settings, encoding=order.code_page or settings.encoding)
+    dirty = order.dirty or settings.dirty
+    if dirty:
+        refuse_dirty(map(Path, places))
+    settings = replace(settings, encoding=order.code_page or settings.encoding, dirty=dirty)
     tables = {**settings.tables, **dict(_pair("--tables", one) for said in order.tables for one in _labels(said))}
     keys = {**settings.keys, **{table: tuple(names.split(",")) for table, names in map(_key_pair, order.keys)}}
     return StreamInput(places=tuple(places), settings=replace(settings, tables=tables, keys=keys))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from eventlog.cli.install import sql_option
 from eventlog.cli.show import say, show_json, show_table
 from eventlog.cli.site import Site, json_option, site_options
+
+if TYPE_CHECKING:
+    from eventlog.sql.triggers import TriggerState
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -20,8 +26,8 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
 @click.option(
     "--events",
     "style",
-    type=click.Choice(["row-back", "field", "field-replace", "field-back"]),
-    help="How a change is logged: as a row to read back (the default), or as its fields.",
+    type=click.Choice(["row-back", "field", "field-replace", "field-back", "image"]),
+    help="How a change is logged: as a row to read back (the default), as its fields, or as the whole row.",
 )
 @click.option("--columns", multiple=True, callback=_names, metavar="A,B", help="Only these columns.")
 @click.option("--exclude", multiple=True, callback=_names, metavar="C", help="All columns but these.")
@@ -94,9 +100,20 @@ def track(
         show_json(made)
     for trigger in () if as_json else made:
         say(f"{trigger.state} {trigger.name} on {trigger.table}", err=True)
+    _recommend(site, made)
     user = site.publishing_user
     if user and not as_json:
         _note(f"Changes that {user} makes are not published, for the publisher connects as {user}: `eventlog check`.")
+
+
+def _recommend(site: Site, made: Sequence[TriggerState]) -> None:
+    """Says what style an output asks for, where another one was chosen."""
+    if all(output.format == "xds" for output in site.config.output):
+        return
+    for owner in dict.fromkeys(one.owner for one in made if one.style != "image"):
+        _note(
+            f"{owner}: change tables and messages are only whole with --events image; as it is, rows before are missing."
+        )
 
 
 def _note(text: str) -> None:

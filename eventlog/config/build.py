@@ -38,6 +38,7 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     """What the captured tables look like now: tracked classes with the children they were tracked with, wherever they
     stand, and every other class of the schema, for triggers that somebody else wrote; eventlog's own tables never.
     """
+    from eventlog.sql.history import counted
     from eventlog.sql.reflect import reflect
     from eventlog.sql.triggers import located, tracked
 
@@ -45,7 +46,8 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     schema = source.schema if dialect_of(engine).schemas else None
     # Without a transaction: what is computed between two statements may take longer than one may be idle.
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        classes = tracked(connection, located(connection, names))
+        found = located(connection, names)
+        classes = counted(connection, found, tracked(connection, found))
         catalog = reflect(connection, source.tables or None, schema)
     if source.tables:
         asked = {(table.schema, table.name) for table in catalog}

@@ -24,6 +24,9 @@ from eventlog.core.errors import SinkError, UsageError
 from eventlog.sinks.files import PERMANENT
 
 SUCCESS = "_SUCCESS"
+DAMAGED: Final = "_DAMAGED"
+"""Stands in the place of `_SUCCESS` where a part of a stream is missing."""
+
 OUTCOMES_FILE: Final = "outcomes.parquet"
 UNMARKED: Final = "_UNMARKED"
 MARKING: Final = "_MARKING"
@@ -35,11 +38,13 @@ MOVING = "moving"
 """Names the folders that are on their way from or to the destination, for who comes after a crash."""
 
 LOCK = "lock"
-_ours = re.compile(rf"part-\d{{5,}}\.xml|{re.escape(OUTCOMES_FILE)}|{SUCCESS}|{UNMARKED}|{MARKING}|{WORK}").fullmatch
+_ours = re.compile(
+    rf"part-\d{{5,}}\.xml|{re.escape(OUTCOMES_FILE)}|{SUCCESS}|{DAMAGED}|{UNMARKED}|{MARKING}|{WORK}"
+).fullmatch
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """What a conversion did; `_SUCCESS` holds it. `duplicates` are rows that stood in the input once more, as they are."""
+    """What a conversion did; `_SUCCESS` holds it, or `_DAMAGED`. `duplicates` are rows that stood in the input once more, as they are."""
 
     rows: int
     duplicates: int = 0
@@ -53,7 +58,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """What was odd about a stream."""
     damage: str | None = None
-    """Where a stream was damaged; everything before that is there."""
+    """What of a stream is missing, and what is there: where it is damaged, or that records were left out."""
 
     @property
     def bad(self) -> int:
@@ -103,7 +108,7 @@ class Destination:
         return kept
 
     def commit(self, summary: Summary, order: str | None = None) -> None:
-        """Makes the staged files appear, durable when it returns; `_SUCCESS` comes last.
+        """Makes the staged files appear, durable when it returns; `_SUCCESS` comes last, or `_DAMAGED`.
 
         The order of a conversion of a log stays there until the log's rows are marked.
         """
@@ -122,7 +127,10 @@ class Destination:
                 file.replace(self.folder / file.name)
             flush_folder(self.folder)
             told = msgspec.json.encode(replace(summary, folders=folders))
-            write_file(self.folder / SUCCESS, msgspec.json.format(told, indent=2) + b"\n")
+            write_file(
+                self.folder / (SUCCESS if summary.damage is None else DAMAGED),
+                msgspec.json.format(told, indent=2) + b"\n",
+            )
         except OSError as error:
             raise cannot_write(self.folder, error) from error
         self.discard()
@@ -141,7 +149,7 @@ class Destination:
             message = f"{self.folder} holds a conversion whose rows were being marked when it was interrupted."
             hint = "Give its own command once more, with --mark, to mark the others; or move the folder away."
             raise UsageError(message, hint=hint)
-        unfinished = WORK in names and SUCCESS not in names
+        unfinished = WORK in names and not names & {SUCCESS, DAMAGED}
         strange = {name for name in names - self._folders() if not _ours(name)}
         if not overwrite and (strange or (names and not unfinished)):
             raise UsageError(f"{self.folder} is not empty.", hint="Choose another folder, or say --overwrite.")
@@ -163,7 +171,7 @@ class Destination:
 
     def _clear(self, *, resume: bool) -> None:
         """Takes away what a killed run left, down to parts that it had begun to move."""
-        if not (self.folder / SUCCESS).exists():
+        if not (self.folder / SUCCESS).exists() and not (self.folder / DAMAGED).exists():
             self._remove_former()
         shutil.rmtree(self.staged, ignore_errors=True)
         for entry in self.work.iterdir():
@@ -173,8 +181,9 @@ class Destination:
     def _folders(self) -> set[str]:
         """The folders that a former conversion made here, or an interrupted one."""
         found = set[str]()
-        if (self.folder / SUCCESS).is_file():
-            found.update(summary_in(self.folder).folders)
+        for ended in (SUCCESS, DAMAGED):
+            if (self.folder / ended).is_file():
+                found.update(msgspec.json.decode((self.folder / ended).read_bytes(), type=Summary).folders)
         if (self.work / MOVING).is_file():
             found.update(msgspec.json.decode((self.work / MOVING).read_bytes(), type=list[str]))
         return found
@@ -185,6 +194,7 @@ class Destination:
         if folders:
             write_file(self.work / MOVING, msgspec.json.encode(sorted(folders)))
         (self.folder / SUCCESS).unlink(missing_ok=True)
+        (self.folder / DAMAGED).unlink(missing_ok=True)
         for name in folders:
             shutil.rmtree(self.folder / name, ignore_errors=True)
         for entry in list(self.folder.iterdir()):

@@ -174,7 +174,11 @@ def stream_summary(pieces: Sequence[StreamResult]) -> Summary:
     rows = sum(sum(piece.ended.rows) for piece in pieces)
     notes = tuple(dict.fromkeys(note for piece in pieces for note in piece.notes))
     damage = next((piece.damage for piece in pieces if piece.damage is not None), None)
-    return replace(summary_of(rows, pieces), notes=notes, damage=damage)
+    lost = sum(piece.lost for piece in pieces)
+    missing = [f"{damage} Everything before it is converted."] if damage is not None else []
+    if lost:
+        missing.append(f"{lost} record(s) are left out, of which nobody knows what they say. The others are converted.")
+    return replace(summary_of(rows, pieces), notes=notes, damage=" ".join(missing) or None)
 
 
 def with_refused(summary: Summary, refused: int) -> Summary:

@@ -35,7 +35,10 @@ CHUNK_BYTES: Final = 4_000_000
 CHANGE: Final = "change"
 OUTCOME: Final = "outcome"
 REFUSAL: Final = "refusal"
-"""An outcome too: the format cannot write the change of these rows."""
+"""An outcome too: the format cannot write the change of these rows, or not with all of its values."""
+
+OF_FORMATS: Final = frozenset({Reason.REFUSED, Reason.ALTERED})
+"""The reasons of refusals, which the rules never give."""
 
 DUPLICATE: Final = "duplicate"
 """A row that says the same as another one; it has no outcome of its own."""
@@ -126,7 +129,7 @@ class _Deciding:
             for ended in self._round.decide_pieces(lambda: map(events_of, kept()), rendering.take):
                 yield from self._changes(rendering)
                 others = {one.position: one for one in ended}
-                refused = {place: one for place, one in others.items() if one.reason is Reason.REFUSED}
+                refused = {place: one for place, one in others.items() if one.reason in OF_FORMATS}
                 yield from self._outcomes(pa.array([place[0] for place in others], pa.int64()), others, refused)
 
     def _deduplicated(self, pieces: Iterable[pa.RecordBatch], aside: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -50,11 +50,15 @@ class ReadPiece(Struct, frozen=True, kw_only=True):
 
 
 class StreamResult(DecidedBucket, frozen=True, kw_only=True):
-    """What came of a piece. `tables` are by their numbers; `notes` say what was odd, `damage` what ended it."""
+    """What came of a piece. `tables` are by their numbers; `notes` say what was odd, `damage` what ended it.
+
+    `lost` are records that were left out although they may have said something.
+    """
 
     tables: Mapping[int, Table] = {}
     notes: tuple[str, ...] = ()
     damage: str | None = None
+    lost: int = 0
 
 
 def pieces_of(conversion: Conversion, folder: str) -> list[ReadPiece]:
@@ -89,6 +93,7 @@ def read_piece(task: ReadPiece) -> StreamResult:
             tables=reading.tables,
             notes=tuple(reading.notes),
             damage=reading.damage,
+            lost=reading.lost,
         )
 
 
@@ -101,6 +106,7 @@ class _Reading:
         self.tables: dict[int, Table] = {}
         self.notes: list[str] = []
         self.damage: str | None = None
+        self.lost = 0
         self._task = task
         self._form = form
         self._rendered = rendered
@@ -113,7 +119,7 @@ class _Reading:
     def run(self) -> None:
         """Reads batch after batch."""
         try:
-            for batch in batches(self._task, self._note):
+            for batch in batches(self._task, self._note, self._lose):
                 self._take(batch)
         except DamageError as error:
             split = self._task.split
@@ -170,13 +176,16 @@ class _Reading:
         if len(self.notes) < MOST_NOTES:
             self.notes.append(said)
 
+    def _lose(self, count: int) -> None:
+        self.lost += count
+
     def _place_of(self, split: Split | None) -> str:
         source = self._task.conversion.input
         assert isinstance(source, StreamInput)
         return split.path if split is not None else ", ".join(source.places)
 
 
-def batches(task: ReadPiece, report: Callable[[str], None]) -> Iterator[Batch]:
+def batches(task: ReadPiece, report: Callable[[str], None], lose: Callable[[int], None]) -> Iterator[Batch]:
     """The batches of a piece."""
     source, known = task.conversion.input, task.conversion.catalog
     assert isinstance(source, StreamInput)
@@ -191,11 +200,11 @@ def batches(task: ReadPiece, report: Callable[[str], None]) -> Iterator[Batch]:
             (chunk for path in paths for chunk in chunks_of(path)) if task.split is None else read_split(task.split)
         )
         spill = spill_to(Item, Path(task.folder))
-        return images(chunks, source.settings, known, report=report, spill=spill)
-    return _queue(task, report)
+        return images(chunks, source.settings, known, report=report, spill=spill, lose=lose)
+    return _queue(task, report, lose)
 
 
-def _queue(task: ReadPiece, report: Callable[[str], None]) -> Iterator[Batch]:
+def _queue(task: ReadPiece, report: Callable[[str], None], lose: Callable[[int], None]) -> Iterator[Batch]:
     from itertools import islice
 
     from eventlog.sources.linter.exports import export_rows
@@ -207,7 +216,7 @@ def _queue(task: ReadPiece, report: Callable[[str], None]) -> Iterator[Batch]:
     assert isinstance(source, StreamInput)
     assert not isinstance(source.settings, GBaseSettings)
     spill = spill_to(QueueRow, Path(task.folder))
-    with closing(CommittedRows(task.conversion.catalog, source.settings, report, spill)) as committed:
+    with closing(CommittedRows(task.conversion.catalog, source.settings, report, spill, lose)) as committed:
         images = committed.images(export_rows([Path(place) for place in source.places], source.settings))
         while found := list(islice(images, 10_000)):
             yield Batch(events=found, catalog=committed.catalog)

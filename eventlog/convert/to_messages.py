@@ -22,11 +22,12 @@ from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.messages.bulk import container_block, container_head, container_schema
 from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.qlik.messages.metadata import Structure
 from eventlog.qlik.messages.render import TableRenderer
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
-from eventlog.qlik.messages.write import FIRST_VERSION, MessageFormat, WrittenMessage, sequence_time
+from eventlog.qlik.messages.write import MessageFormat, WrittenMessage, sequence_time
 
 SCHEMA: Final = pa.schema(
     [
@@ -141,7 +142,10 @@ class MessageForm:
 
     def _describe(self, folder: Path, sequence: str) -> None:
         """Writes the metadata of every table, before the first message."""
-        structures = {one.structure.schema_id: one.structure for one in self._written.values() if one.structure}
+        structures: dict[str, Structure] = {}
+        for one in self._written.values():
+            if one.structure is not None:
+                structures.setdefault(one.structure.schema_id, one.structure)
         if not structures:
             return
         avro = self._settings.encoding == "avro"
@@ -149,7 +153,7 @@ class MessageForm:
         place = MessageFile(path=f"{self._settings.metadata_topic}/{name}", schema=text_of(ENVELOPE) if avro else None)
         files = PartFiles(folder, avro, {0: place})
         for structure in structures.values():
-            files.add(0, structure.told(FIRST_VERSION, sequence_time(sequence)))
+            files.add(0, structure.told(structure.version, sequence_time(sequence)))
         files.close()
 
 

@@ -186,7 +186,8 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
 
     `whole` says that the edits are the images of a row: an attribute whose old value equals its new one was captured
     and did not change. `transaction`, `place`, `last` and `stream` are those of its last event, where they are known.
-    `refresh` says that nothing happened: a full load tells the row as it is, all of it.
+    `refresh` says that nothing happened: a full load tells the row as it is, all of it. `created` says that a modify is
+    the first that is told of a new object: its values were read back, and XDS has no add for that.
     """
 
     row: RowId
@@ -200,6 +201,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     last: bool = False
     stream: str | None = None
     refresh: bool = False
+    created: bool = False
 
     @property
     def event_id(self) -> str:

@@ -73,8 +73,12 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     number: int | None = None
     children: tuple[Child, ...] = ()
     view: bool = False
+    images: bool = False
+    """Its events come with whole rows: what stands there twice did not change, and a delete brings the row that went."""
     left_out: tuple[Attribute, ...] = ()
     """What is not captured any more and never read back; events that were logged before may still name it."""
+    version: int = 1
+    """How often it was given another form so far, and once for its first one, as far as anybody has kept count."""
 
     @property
     def whole(self) -> str:

@@ -22,6 +22,7 @@ class Batch(Struct, frozen=True, kw_only=True):
     `later` is in how many seconds events come that wait for another attempt. A source that knows its tables by itself,
     because its stream describes them, says with `catalog` what they look like in this batch. `weight` is what the values
     of its events have at most, in bytes; `more` says that it was made smaller than was asked for, and more events wait.
+    `left` are the numbers of rows that lie between its own and belong to a later batch.
     """
 
     events: Sequence[Captured]
@@ -33,6 +34,7 @@ class Batch(Struct, frozen=True, kw_only=True):
     later: float | None = None
     weight: int = 0
     more: bool = False
+    left: Sequence[int] = ()
 
     @property
     def rows(self) -> Sequence[Event]:

@@ -214,7 +214,8 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             deliveries=deliveries,
             outcomes=outcomes,
             decided=Decided(
-                vanished=news.vanished, superseded=tuple(dict.fromkeys((*known.superseded, *news.superseded)))
+                vanished=tuple(dict.fromkeys((*known.vanished, *news.vanished))),
+                superseded=tuple(dict.fromkeys((*known.superseded, *news.superseded))),
             ),
             changes=changes,
         )
@@ -253,7 +254,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         if not staying and not any(progress.done or progress.planned for progress in kept.values()):
             return {}
         notes = {name: write_note(progress) for name, progress in kept.items()}
-        return {DECIDED: write_note(work.decided.of(staying, noted_events(notes))), **notes}
+        return {DECIDED: write_note(work.decided.of(staying, noted_events(notes), gone)), **notes}
 
     def _kept_progress(self, delivery: Delivery, gone: set[Position]) -> Progress:
         """What an output's next note must say of events that are not `gone`, whether they were in the batch or not."""

@@ -7,7 +7,7 @@ by themselves; what was decided by looking at the tables (who had vanished) is n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -69,11 +69,14 @@ class Decided(Struct, frozen=True, kw_only=True, omit_defaults=True):
             note = f"superseded by event {written(winner)}."
             yield Outcome(position=position, reason=Reason.SUPERSEDED, winner=winner, note=note)
 
-    def of(self, left: Iterable[Position], noted: Iterable[Position] = ()) -> Decided:
-        """What of it concerns events that are still to come, and those that were superseded by one that is `noted`."""
+    def of(self, left: Iterable[Position], noted: Iterable[Position], gone: Collection[Position]) -> Decided:
+        """What of it concerns events that are still to come, and those that were superseded by one that is `noted`.
+
+        Who had vanished stays so until the event is `gone`: it may be held, with the end of its object at an output.
+        """
         losers, winners = set(left), set(noted)
         pairs = [(loser, winner) for loser, winner in self.superseded if loser in losers or winner in winners]
-        return Decided(superseded=tuple(pairs))
+        return Decided(vanished=tuple([one for one in self.vanished if one not in gone]), superseded=tuple(pairs))
 
 
 Note = TypeVar("Note", Progress, Decided)

@@ -152,9 +152,21 @@ def _say_what_is_missing(engine: Engine, package: str) -> None:
     engine.dialect.connect = log_in  # type: ignore[method-assign]  # of this engine's dialect alone
 
 
-def _refuse_missing_file(url: URL, *, may_create: bool) -> None:
+def missing_file(url: str) -> str | None:
+    """The file that an embedded database would be made in, where it is not there."""
+    parsed = read_url(url)
+    return _missing_file(parsed) if dialect_of(parsed).embedded else None
+
+
+def _missing_file(url: URL) -> str | None:
     name = url.database
-    if may_create or not name or name == ":memory:" or name.startswith("file:") or Path(name).exists():
-        return
-    hint = "Name one that is there; for a new log `eventlog install` makes it."
-    raise ConfigError(f"There is no database file {name}.", hint=hint)
+    if not name or name == ":memory:" or name.startswith("file:") or Path(name).exists():
+        return None
+    return name
+
+
+def _refuse_missing_file(url: URL, *, may_create: bool) -> None:
+    name = _missing_file(url)
+    if name is not None and not may_create:
+        hint = "Name one that is there; for a new log `eventlog install` makes it."
+        raise ConfigError(f"There is no database file {name}.", hint=hint)

@@ -174,6 +174,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """A time, so many seconds later."""
     user: str = "NULL"
     """Who is connected, as perpetrator holds it."""
+    transaction: str | None = None
+    """The number of the transaction that runs, the whole one whatever savepoints it has; None where nobody can say it."""
+    transaction_guess: str | None = None
+    """What is told of a row's transaction where the log has no column for it, in words; None where nothing is."""
     backslash: tuple[str, str] | None = ("'", "\\")
     """How a string that holds a backslash begins, and how the backslash is written in it; None: the session decides."""
     plain_types: frozenset[str] | None = None

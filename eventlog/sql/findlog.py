@@ -11,7 +11,7 @@ from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, is_zoned
 from eventlog.sql.clocks import clock_of
-from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames, no_log, refuse_newer
+from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, TRANSACTION, LogNames, no_log, refuse_newer
 from eventlog.sql.shapes import Schema
 
 if TYPE_CHECKING:
@@ -82,7 +82,9 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
     columns = schema.shape(table).columns
     found = chosen(columns, wanted, table)
     times = {column.name: column for column in columns}[found[STANDARD.index("event_time")]]
-    return replace(names, columns=found, clock="utc" if is_zoned(times.type) else clock_of(where, names.clock))
+    zone = "utc" if is_zoned(times.type) else clock_of(where, names.clock)
+    behind = [column.name for column in columns if column.name.casefold() == TRANSACTION]
+    return replace(names, columns=found, clock=zone, transaction=behind[0] if behind else None)
 
 
 def _migration(connection: Connection, names: LogNames) -> str | None:

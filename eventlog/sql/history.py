@@ -82,6 +82,25 @@ def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
     ]
 
 
+def counted(connection: Connection, names: LogNames, tables: Sequence[Table]) -> list[Table]:
+    """The tables with the versions that the history counts; all are the first one where there is none to be read."""
+    from msgspec.structs import replace
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        known = latest(read_history(connection, names))
+    except SQLAlchemyError:
+        return list(tables)
+    return [replace(table, version=version_of(table, known.get(table.whole))) for table in tables]
+
+
+def version_of(table: Table, known: ShapeVersion | None) -> int:
+    """The table's version; one that nobody has entered into the history yet is the next."""
+    if known is None:
+        return 1
+    return known.version + (known.columns != shape_of(table))
+
+
 def latest(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
     """The newest version of each table."""
     return {one.table: one for one in sorted(versions, key=lambda one: one.version)}

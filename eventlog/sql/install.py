@@ -78,8 +78,9 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
     names = names or LogNames()
     with engine.connect() as connection:
         revision = _revision(connection, names)
+        marks = _marks(connection, names)
     url = engine.url.render_as_string(hide_password=False)
-    return _printed(url, names, f"{revision}:{_goal(to)}", NEW_ORDER)
+    return _printed(url, names, f"{revision}:{_goal(to)}", NEW_ORDER, marks=marks)
 
 
 def _goal(to: str | None) -> str:

@@ -23,6 +23,9 @@ STANDARD = (
 )
 """What the ten columns are for; every list of them, here and in configuration, keeps this order of meaning."""
 
+TRANSACTION = "eventlog_transaction"
+"""A column behind the ten, in logs that are ours: the transaction that wrote the row. No other log has one of this name."""
+
 NEW_ORDER = (
     "record_id",
     "table_key",
@@ -59,6 +62,8 @@ class LogNames(Struct, frozen=True, kw_only=True):
     """Whose time event_time is: utc, database, an offset, or a zone such as Asia/Tokyo."""
     sequence: str | None = None
     """Where record_ids come from if the table does not number its rows itself, as databases older than identities."""
+    transaction: str | None = None
+    """The column that says which transaction wrote a row, where the log has one."""
 
     @property
     def outcomes(self) -> str:
@@ -103,7 +108,7 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return self.columns[STANDARD.index(standard)]
 
 
-NEWEST_MIGRATION = "0002"
+NEWEST_MIGRATION = "0003"
 """The newest of the migrations in sql/migrations; a log that is at a later one was upgraded by a newer program."""
 
 

@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
+def unique_columns(connection: Connection, schema: str | None, table: str) -> list[frozenset[str]]:
+    """Sets of columns of which no two rows of a table have the same at any time, not even while a transaction is open."""
+    from sqlalchemy import inspect, text
+
+    dialect = dialect_of(connection)
+    if offers(dialect, "always_unique"):
+        query = text(statement(dialect, "always_unique"))
+        rows = connection.execute(query, {"schema": schema, "table": table}).all()
+        return [frozenset(str(column) for index, column in rows if index == name) for name in {row[0] for row in rows}]
+    found = _stated(connection, table) if offers(dialect, "unique_indexes") else _reflected(connection, schema, table)
+    key = inspect(connection).get_pk_constraint(dialect.normalised(table), schema=schema)["constrained_columns"]
+    return [frozenset(names) for names in (tuple(dialect.reported(str(one)) for one in key), *found.values()) if names]
+
+
 def unique_key(
     connection: Connection, asked: str | None, schema: str | None, table: str, columns: Sequence[Column]
 ) -> tuple[str, ...]:

@@ -101,7 +101,9 @@ def test_a_stream_of_gbase_with_damage_at_its_end(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.splitlines()[-1]) == (65, whole)
     assert f"capture.bin, byte {size}: " in done.stderr
     assert "Everything before it is converted." in done.stderr
-    assert (tmp_path / "damaged" / "_SUCCESS").exists()
+    assert "_DAMAGED in the place of _SUCCESS" in done.stderr
+    assert not (tmp_path / "damaged" / "_SUCCESS").exists()
+    assert str(size) in json.loads((tmp_path / "damaged" / "_DAMAGED").read_bytes())["damage"]
     assert (tmp_path / "damaged" / "part-00000.xml").read_bytes() == (
         tmp_path / "whole" / "part-00000.xml"
     ).read_bytes()
@@ -142,6 +144,7 @@ def test_exports_of_linters_queue(tmp_path: Path) -> None:
             "--resume goes with the local engine",
         ),
         (["--key", "usr=idu"], "--key and --tables go with --from gbase"),
+        (["--dirty"], "--dirty goes with --from gbase"),
         (["--from", "gbase", "--key", "usr"], "--key usr is not written as NAME=VALUE"),
         (["--from", "gbase", "--tables", "111="], "--tables 111= is not written as NAME=VALUE"),
         (["--from", "gbase", "--mark"], "--mark goes with --from log"),

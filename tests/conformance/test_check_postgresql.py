@@ -14,9 +14,11 @@ from sqlalchemy import Engine, create_engine, text
 
 from eventlog.admin.check import Point, PointLevel, check
 from eventlog.admin.check.server import local_time, server_points
+from eventlog.config.outputs import StdoutOutput
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from eventlog.sql.install import install
+from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
 from eventlog.sql.triggers import track
 from tests.support import servers
@@ -185,3 +187,27 @@ def test_changes_that_another_server_sends_are_told_because_they_fire_no_trigger
         give_rights(usr, Roles(publisher="check_blind"))
         assert [one.said for one in found(blind, "writing")] == [point.said]
     run(usr, "DROP SUBSCRIPTION from_elsewhere")
+
+
+def test_a_schema_that_is_not_there_is_a_failure(usr: Engine) -> None:
+    config = Config(source=SourceConfig(url=usr.url.render_as_string(hide_password=False), schema="pubic"))
+    (point,) = [one for one in check(lambda: config) if one.level is PointLevel.FAILURE]
+    assert (point.name, point.exit_code) == ("schema", EX_CONFIG)
+    assert (point.said, point.mend) == (
+        "source.schema is pubic, and the database has no such schema.",
+        "Did you mean public?",
+    )
+
+
+def test_a_log_in_a_schema_that_the_login_may_not_use_is_a_failure_and_ends_nothing(usr: Engine) -> None:
+    run(usr, "CREATE SCHEMA closed")
+    install(usr, LogNames(schema="closed"))
+    with role(usr, "check_blind") as blind:
+        url = blind.url.render_as_string(hide_password=False)
+        config = Config(source=SourceConfig(url=url, log="closed.event_log"), output=(StdoutOutput(),))
+        points = list(check(lambda: config))
+    (point,) = [one for one in points if one.level is PointLevel.FAILURE]
+    assert (point.name, point.exit_code) == ("log", EX_UNAVAILABLE)
+    assert "permission denied for schema closed" in point.said
+    assert "eventlog rights --publisher" in str(point.mend)
+    assert points[-1].name == "output 1"

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import fastavro
 import pytest
+from msgspec.structs import replace
 from pyarrow import parquet
 
 from eventlog.convert import pipeline, streams
@@ -28,7 +29,7 @@ from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sinks.change_files.row_files import csv_lines
-from eventlog.sources.gbase.emulator import reads, record, row_record, shop, table_record
+from eventlog.sources.gbase.emulator import buffers, reads, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import splits
 from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
@@ -253,3 +254,52 @@ def test_a_table_that_is_described_anew_has_files_for_each_of_its_looks(
     run(stream, out=tmp_path / "json", target=JSON, own=OWN, part_events=100)
     found = [json.loads(line) for line in lines(tmp_path / "json" / "shop.t1" / "part-00000.jsonl")]
     assert [one["data"]["c1"] for one in found] == [1, 2, 3]
+
+
+def unknown(seq: int) -> bytes:
+    """A row whose record number was damaged."""
+    return insert(seq, 9)[:12] + (45).to_bytes(4, "big") + insert(seq, 9)[16:]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_lost_record_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int) -> None:
+    monkeypatch.setattr(streams, "splits", partial(splits, size=1))
+    stream = table_record(T1) + begin(1) + insert(2, 1) + unknown(3) + commit(4) + begin(5) + insert(6, 2) + commit(7)
+    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=CSV, own=OWN, jobs=jobs)
+    assert (done.changes, done.statuses) == (2, {"S": 2})
+    assert (done.damage or "").startswith("1 record(s) are left out, of which nobody knows what they say.")
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    assert json.loads((tmp_path / "out" / "_DAMAGED").read_bytes())["damage"] == done.damage
+    whole = table_record(T1) + begin(1) + insert(2, 1) + commit(4)
+    run(write(tmp_path / "s.bin", whole), out=tmp_path / "out", target=CSV, own=OWN, jobs=jobs)
+    assert (tmp_path / "out" / "_SUCCESS").exists()
+    assert not (tmp_path / "out" / "_DAMAGED").exists()
+
+
+def test_a_lost_end_is_no_success(tmp_path: Path) -> None:
+    stream = table_record(T1) + begin(1) + insert(2, 1) + insert(3, 2) + begin(5) + insert(6, 3) + commit(7)
+    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=CSV, own=OWN)
+    assert done.changes == 1
+    assert "2 record(s) are left out" in (done.damage or "")
+
+
+def test_an_unknown_record_may_be_the_end(tmp_path: Path) -> None:
+    stream = table_record(T1) + begin(1) + insert(2, 1) + commit(4) + unknown(3) + begin(5) + insert(6, 2) + commit(7)
+    own = replace(OWN, unknown_rows="fail")
+    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=CSV, own=own)
+    assert done.changes == 1
+    assert "record number 45 is not known" in (done.damage or "")
+    assert "Everything before it is converted." in (done.damage or "")
+
+
+def test_reads_with_rubbish_that_cut_records_give_every_row_or_no_success(tmp_path: Path) -> None:
+    run(write(tmp_path / "whole.bin", STREAM), out=tmp_path / "whole", target=CSV)
+    pieces = list(reads(shop(400, seed=3), cut=3000))
+    text = "\n".join(one.hex() for one in buffers(pieces)).encode()
+    dirty = replace(SHOP, dirty=True)
+    done = run(write(tmp_path / "dirty.hex", text), out=tmp_path / "dirty", target=CSV, own=dirty)
+    assert (done.damage, tables(tmp_path / "dirty")) == (None, tables(tmp_path / "whole"))
+    text = "\n".join(one.hex() for one in buffers([bytes(5000), *pieces])).encode()
+    done = run(write(tmp_path / "dirty.hex", text), out=tmp_path / "cut", target=CSV, own=dirty)
+    assert done.damage is not None
+    assert not (tmp_path / "cut" / "_SUCCESS").exists()

@@ -131,7 +131,7 @@ def test_a_condition_on_the_parent_is_asked_for_its_children_too(usr: Engine) ->
 def test_a_parent_may_be_called_as_a_row_is_called_in_a_trigger(engine: Engine, name: str, rows: bool) -> None:
     install(engine)
     table = dialect_of(engine).quoted(name)
-    kid = f"CREATE TABLE kid (idu INTEGER, {table} VARCHAR(9), FOREIGN KEY (idu) REFERENCES {table} (idu))"
+    kid = f"CREATE TABLE kid (idu INTEGER, {table} VARCHAR(9), UNIQUE (idu, {table}), FOREIGN KEY (idu) REFERENCES {table} (idu))"
     run(engine, f"CREATE TABLE {table} (idu INTEGER NOT NULL PRIMARY KEY)", kid, f"INSERT INTO {table} VALUES (1), (2)")
     track(engine, [name], TriggerOptions(style=Style.FIELD, rows=rows, when="idu < 3"))
     changes = ("INSERT INTO kid VALUES (1, 'x')", "INSERT INTO kid VALUES (2, 'y')", "DELETE FROM kid WHERE idu = 1")

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, remarks, track, trigger_states
-from tests.support.logged import left_by, logged, run
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from tests.support.logged import left_by, logged, run, said_of
 
 FIELDS = TriggerOptions(style=Style.FIELD)
 ACTS = "ON UPDATE CASCADE ON DELETE CASCADE"
@@ -92,12 +92,12 @@ def test_track_chooses_row_triggers_and_says_why(postgresql: Engine) -> None:
         "CREATE TABLE o (oid INTEGER PRIMARY KEY REFERENCES p ON DELETE CASCADE)",
     )
     track(postgresql, ["p", "t", "o"])
-    [said] = remarks(postgresql, ["p", "t", "o"])
+    [said] = said_of(postgresql, ["p", "t", "o"])
     assert said == (
         "t gets row triggers, because foreign keys may change one of its rows twice when p is changed; bulk statements take"
         " longer with them."
     )
-    assert remarks(postgresql, ["t"], TriggerOptions(rows=True)) == []
+    assert "because" not in " ".join(said_of(postgresql, ["t"], TriggerOptions(rows=True)))
     with postgresql.connect() as connection:
         query = "SELECT relname, bool_or(tgtype & 1 = 1) FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid"
         found = connection.execute(text(f"{query} WHERE tgname LIKE 'event\\_log%' GROUP BY relname"))

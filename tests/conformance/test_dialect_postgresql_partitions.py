@@ -72,7 +72,7 @@ def test_a_child_table_may_be_the_one_that_has_partitions(table: Engine) -> None
     run(
         table,
         "CREATE TABLE usr (idu INTEGER PRIMARY KEY)",
-        "CREATE TABLE usr_tag (idu INTEGER REFERENCES usr, tag TEXT) PARTITION BY LIST (tag)",
+        "CREATE TABLE usr_tag (idu INTEGER REFERENCES usr, tag TEXT, UNIQUE (idu, tag)) PARTITION BY LIST (tag)",
         "CREATE TABLE usr_tag_1 PARTITION OF usr_tag FOR VALUES IN ('x', 'y')",
         "INSERT INTO usr VALUES (1)",
     )

@@ -9,8 +9,8 @@ from sqlalchemy import Engine, text
 
 from eventlog.core.errors import InstallError
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, remarks, track, trigger_states
-from tests.support.logged import USR, left_by, logged, run
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from tests.support.logged import USR, left_by, logged, run, said_of
 
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
 MERGE = """
@@ -195,7 +195,7 @@ def test_a_composite_value_with_a_part_that_is_null_is_a_value(postgresql: Engin
         postgresql,
         "CREATE TYPE pair AS (a INTEGER, b INTEGER)",
         "CREATE TABLE p (id INTEGER PRIMARY KEY, x pair, y pair)",
-        "CREATE TABLE c (p INTEGER REFERENCES p, v pair)",
+        "CREATE TABLE c (p INTEGER REFERENCES p, v pair, UNIQUE (p, v))",
     )
     track(postgresql, ["p"], TriggerOptions(style=Style.FIELD, rows=rows))
     assert left_by(postgresql, "INSERT INTO p VALUES (1, '(1,)', '(,)'), (2, NULL, '(,)')") == [
@@ -210,7 +210,7 @@ def test_a_composite_value_with_a_part_that_is_null_is_a_value(postgresql: Engin
 
 @both
 @pytest.mark.parametrize("style", [Style.FIELD, Style.ROW_BACK])
-def test_a_row_that_has_the_key_of_one_that_goes_is_told_anew(postgresql: Engine, style: Style, rows: bool) -> None:
+def test_what_has_the_key_of_a_row_that_goes_is_read_back(postgresql: Engine, style: Style, rows: bool) -> None:
     """A key that is looked at when the transaction ends: the new row comes before the old one goes."""
     install(postgresql)
     run(
@@ -220,11 +220,11 @@ def test_a_row_that_has_the_key_of_one_that_goes_is_told_anew(postgresql: Engine
     )
     track(postgresql, ["s"], TriggerOptions(style=style, rows=rows))
     came = (1, "id=1", "x", None, "b") if style is Style.FIELD else (5, "id=1", None, None, None)
-    gone = (4, "id=1", None, None, None)
-    assert left_by(postgresql, "INSERT INTO s VALUES (1, 'b')", "DELETE FROM s WHERE x = 'a'") == [came, gone, came]
+    gone, look = (4, "id=1", None, None, None), (6, "id=1", None, None, None)
+    assert left_by(postgresql, "INSERT INTO s VALUES (1, 'b')", "DELETE FROM s WHERE x = 'a'") == [came, gone, look]
     found = left_by(postgresql, "INSERT INTO s VALUES (1, 'b')", "UPDATE s SET id = 2 WHERE ctid = '(0,2)'")
-    assert [row for row in found if row[1] == "id=1"] == [came, gone, came]
-    assert left_by(postgresql, "DELETE FROM s WHERE id = 1") == [gone]
+    assert [row for row in found if row[1] == "id=1"] == [came, gone, look]
+    assert left_by(postgresql, "DELETE FROM s WHERE id = 1") == [gone, look]
     run(postgresql, "ALTER TABLE s DROP CONSTRAINT s_pkey", "ALTER TABLE s ADD PRIMARY KEY (id)")
     assert TriggerCondition.OUTDATED in {state.state for state in trigger_states(postgresql)}
 
@@ -268,7 +268,7 @@ def test_what_is_no_table_or_is_an_odd_one_is_called_by_its_name(postgresql: Eng
         "CREATE SERVER s FOREIGN DATA WRAPPER w",
         "CREATE FOREIGN TABLE ft (id INTEGER) SERVER s",
     )
-    said = {name: " ".join(remarks(postgresql, [name])) for name in ("u", "pa", "pt1")}
+    said = {name: " ".join(said_of(postgresql, [name])) for name in ("u", "pa", "pt1")}
     assert said["u"] == "u is UNLOGGED: a crash of the server empties it, and nobody is told."
     assert "what is written to ch itself is not logged" in said["pa"]
     assert "has the rule other, which does something INSTEAD" in said["pa"]

@@ -193,6 +193,24 @@ def test_what_a_held_row_has_superseded_waits_with_it_once_its_document_may_be_t
     assert log.outcomes()[1][1] == "superseded"
 
 
+def test_what_had_vanished_before_it_was_held_is_not_published_behind_its_end(log: LogTable) -> None:
+    """The end of the object was taken; by the time of the release somebody has inserted it again."""
+    receiver = Receiver(lives=1)
+    log.write(1, **BACK | {"event_type": int(Kind.INSERT_ROW_BACK)})
+    log.write(2, event_type=int(Kind.DELETE_ROW), column_name=None, new_value=None)
+    die(publisher(log, receiver))
+    assert receiver.took == [[2]]
+    hold_of_1 = held(log, 1)
+    next(hold_of_1)
+    log.write(3, key="idu=2")
+    until_all_is_settled(publisher(log, receiver))
+    assert log.statuses() == {1: "N", 2: "N", 3: "S"}
+    next(hold_of_1)
+    until_all_is_settled(publisher(log, receiver))
+    assert receiver.took == [[2], [3]]
+    assert log.statuses() == {1: "W", 2: "S", 3: "S"}
+
+
 def test_what_a_receiver_said_of_a_row_is_not_forgotten_while_it_is_held(
     log: LogTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Engine
+import datetime as dt
 
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import Engine, inspect
+
+from eventlog.admin.check import check
+from eventlog.config.settings import Config, FilesOutput, SourceConfig
 from eventlog.core.model import Event
-from eventlog.core.rules import decide
+from eventlog.core.rules import Options, decide
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.log.source import LogSource
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.install import install, uninstall, upgrade, upgrade_sql
+from eventlog.sql.names import TRANSACTION, LogNames
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.conformance.event_logs import LogTable, installed
+from tests.support.logged import USR, run
 from tests.support.strategies import CATALOG
+
+ROW = "INSERT INTO event_log (table_key, event_type, table_name, column_name, new_value) VALUES"
 
 
 def two_transactions(log: LogTable) -> LogTable:
@@ -50,3 +63,104 @@ def test_where_nobody_asks_or_can_tell_they_make_one_change(postgresql: Engine, 
     events = read(two_transactions(installed(sqlite)), asked=True)
     assert {event.transaction for event in events} == {None}
     assert spans(events) == [((1,), (2,))]
+
+
+def own(engine: Engine) -> list[Event]:
+    """What waits in a log that eventlog made, with its transactions."""
+    run(engine, "DELETE FROM event_log_mark WHERE name <> 'log adopted'")  # no batch is in hand
+    source = LogSource(engine, log_columns(engine, LogNames()), settings=LogSettings(transactions=True))
+    return list(source.read(0).rows)
+
+
+def test_a_savepoint_does_not_split_a_transaction_of_an_own_log(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, *USR)
+    track(postgresql, ["usr"], TriggerOptions(style=Style.FIELD))
+    outer, inner = "INSERT INTO usr VALUES (1, 'a', 'b', 3)", "UPDATE usr SET fname = 'c'"
+    run(postgresql, outer, "SAVEPOINT one", inner, "SAVEPOINT two", "DELETE FROM usr", "RELEASE SAVEPOINT one")
+    run(postgresql, outer)
+    numbers = [event.transaction and event.transaction.id for event in own(postgresql)]
+    assert len(set(numbers[:5])) == 1 == len(set(numbers[5:]))
+    assert numbers[0] != numbers[5]
+    assert None not in numbers
+
+
+def test_a_requeue_does_not_merge_transactions_of_an_own_log(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, f"{ROW} ('idu=1', 1, 'usr', 'fname', 'a')")
+    run(postgresql, f"{ROW} ('idu=1', 1, 'usr', 'lname', 'b')")
+    before = own(postgresql)
+    run(postgresql, "UPDATE event_log SET status = 'S'")
+    run(postgresql, "UPDATE event_log SET status = 'N'")
+    assert own(postgresql) == before
+    assert spans(before) == [((1,),), ((2,),)]
+
+
+def test_rows_from_before_the_column_say_what_their_system_column_says(postgresql: Engine) -> None:
+    install(postgresql)
+    upgrade(postgresql, to="0002")
+    run(postgresql, f"{ROW} ('idu=1', 1, 'usr', 'fname', 'a')", f"{ROW} ('idu=2', 1, 'usr', 'fname', 'a')")
+    former = own(postgresql)
+    upgrade(postgresql)
+    run(postgresql, f"{ROW} ('idu=3', 1, 'usr', 'fname', 'a')")
+    assert own(postgresql)[:2] == former
+    assert len({event.transaction for event in own(postgresql)}) == 2
+
+
+def test_the_time_of_the_commit_is_told_where_the_server_keeps_it(postgresql: Engine) -> None:
+    install(postgresql)
+    asked = f"{ROW} ('idu=1', 1, 'usr', 'fname', 'a')"
+    run(postgresql, asked, "SELECT pg_sleep(0.2)")
+    [event] = own(postgresql)
+    assert event.transaction is not None
+    assert event.transaction.time is not None
+    assert event.transaction.time - dt.datetime.fromisoformat(str(event.time)) >= dt.timedelta(seconds=0.2)
+    run(postgresql, f"UPDATE event_log SET {TRANSACTION} = {TRANSACTION} - 2100000000")
+    [event] = own(postgresql)
+    assert event.transaction is not None
+    assert event.transaction.time is None
+
+
+def test_an_adopted_log_is_not_altered_and_check_says_what_it_tells(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, "DROP TABLE event_log_outcome, event_log_mark, event_log_schema, event_log_version")
+    run(postgresql, f"ALTER TABLE event_log DROP COLUMN {TRANSACTION}")
+    install(postgresql)
+    upgrade(postgresql, to="0002")
+    assert TRANSACTION not in upgrade_sql(postgresql)
+    upgrade(postgresql)
+    assert len(inspect(postgresql).get_columns("event_log")) == 10
+    assert "a savepoint and a requeue" in said(postgresql)
+    uninstall(postgresql)
+
+
+def test_check_says_where_rows_tell_their_transaction_and_where_nobody_does(postgresql: Engine, sqlite: Engine) -> None:
+    for engine in (postgresql, sqlite):
+        install(engine)
+    assert TRANSACTION in said(postgresql)
+    assert "stay empty" in said(sqlite)
+
+
+def said(engine: Engine) -> str:
+    """What `check` says of transactions."""
+    url = engine.url.render_as_string(hide_password=False)
+    config = Config(source=SourceConfig(url=url), output=(FilesOutput(path=".", format="change-tables"),))
+    [point] = [one for one in check(lambda: config) if one.name == "transaction ids"]
+    return point.said
+
+
+@pytest.mark.parametrize("coalesce", [False, True])
+def test_coalesced_or_not_no_change_spans_two_transactions(postgresql: Engine, coalesce: bool) -> None:
+    install(postgresql)
+    rows = ", ".join(
+        f"('idu=1', 2, 'usr', '{column}', '{value}')" for column, value in [("fname", "a"), ("lname", "b")]
+    )
+    run(postgresql, f"{ROW} {rows}", f"{ROW} ('idu=1', 2, 'usr', 'fname', 'c')")
+    run(postgresql, f"{ROW} {rows}")
+    events = own(postgresql)
+    changes = decide(events, catalog=CATALOG, options=Options(coalesce=coalesce)).changes
+    written = {event.position: event.transaction for event in events}
+    assert all({written[position] for position in change.positions} == {change.transaction} for change in changes)
+    assert len(changes) == (2 if coalesce else 3)
+    alike = [replace(event, transaction=None) for event in events]
+    assert len(decide(alike, catalog=CATALOG, options=Options(coalesce=True)).changes) == 1

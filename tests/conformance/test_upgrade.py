@@ -57,7 +57,7 @@ def test_it_goes_back_to_what_a_former_program_knows_and_up_again(first: Engine)
     assert inspect(first).get_table_names() in (["usr", "usr_phone"], ["usr_phone", "usr"])
 
 
-@pytest.mark.parametrize("to", ["0000", "0003", "base", "head", "1"])
+@pytest.mark.parametrize("to", ["0000", "0099", "base", "head", "1"])
 def test_a_migration_that_does_not_exist_is_refused(sqlite: Engine, to: str) -> None:
     install(sqlite)
     with pytest.raises(UsageError, match=f"no migration {to}"):

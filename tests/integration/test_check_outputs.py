@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
+from sqlalchemy import Engine, inspect
 
 from eventlog.admin.check import Point, PointLevel
 from eventlog.admin.check.outputs import output_points
-from eventlog.config.settings import Config, FilesOutput, HttpOutput, OutputConfig, StdoutOutput
+from eventlog.config.outputs import DatabaseOutput, FilesOutput, HttpOutput, KafkaOutput, OutputConfig, StdoutOutput
+from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
+from eventlog.qlik.messages.settings import MessageSettings
 from tests.acceptance.command import eventlog, ok
+from tests.support.servers import free_port
 
 
 def of(output: OutputConfig) -> Point:
@@ -85,6 +92,80 @@ def test_an_https_address_that_speaks_no_tls_fails() -> None:
     with listener() as port:
         point = of(HttpOutput(url=f"https://127.0.0.1:{port}/in", connect_timeout=5))
     assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
+
+
+def test_a_full_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    point = of(FilesOutput(path=str(tmp_path)))
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
+    assert "is full" in point.said
+
+
+def test_a_database_for_change_tables_is_tried_and_stays_as_it_is(engine: Engine) -> None:
+    with engine.connect() as connection:  # a file is made by whoever connects first
+        connection.exec_driver_sql("SELECT 1")
+    url = engine.url.render_as_string(hide_password=False)
+    assert of(DatabaseOutput(url=url)).level is PointLevel.OK
+    assert inspect(engine).get_table_names() == []
+
+
+def test_a_schema_that_is_not_there_fails(postgresql: Engine) -> None:
+    url = postgresql.url.render_as_string(hide_password=False)
+    point = of(DatabaseOutput(url=url, schema="nowhere"))
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
+    assert "has no schema nowhere" in point.said
+    assert "Create it" in str(point.mend)
+
+
+def test_a_login_that_may_make_no_tables_fails(postgresql: Engine) -> None:
+    with postgresql.begin() as connection:
+        connection.exec_driver_sql("CREATE ROLE reads_only LOGIN")
+        connection.exec_driver_sql("CREATE SCHEMA closed")
+        connection.exec_driver_sql("GRANT USAGE ON SCHEMA closed TO reads_only")
+    url = postgresql.url.set(username="reads_only").render_as_string(hide_password=False)
+    point = of(DatabaseOutput(url=url, schema="closed"))
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
+    assert "permission denied" in point.said
+
+
+def test_a_database_that_does_not_answer_fails_and_shows_no_password() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    point = of(DatabaseOutput(url=f"postgresql+psycopg://me:s3cret@127.0.0.1:{port}/lake"))
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
+    assert "s3cret" not in f"{point.said} {point.mend}"
+
+
+def test_a_database_file_that_is_still_to_be_made_is_a_warning(tmp_path: Path) -> None:
+    point = of(DatabaseOutput(url=f"sqlite:///{tmp_path}/lake.db"))
+    assert point.level is PointLevel.WARNING
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_broker_that_does_not_answer_fails() -> None:
+    point = of(KafkaOutput(servers=f"127.0.0.1:{free_port()}", timeout=0.5))
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
+    assert "does not answer" in point.said
+
+
+def test_a_topic_that_is_not_there_is_a_warning_unless_it_may_be_made(mock_cluster: str) -> None:
+    """The stand-in has every topic that somebody has asked for by its name, and no other."""
+    output = KafkaOutput(servers=mock_cluster, format="xds", topic="check.none")
+    point = of(output)
+    assert point.level is PointLevel.WARNING
+    assert "has no topic check.none" in point.said
+    assert of(replace(output, create_topics=True)).level is PointLevel.OK
+    messages = MessageSettings(mode="metadata", metadata_topic="check.metadata")
+    assert "check.metadata" in of(KafkaOutput(servers=mock_cluster, messages=messages)).said
+
+
+def test_a_registry_that_does_not_answer_fails(mock_cluster: str) -> None:
+    registry = f"http://127.0.0.1:{free_port()}"
+    point = of(
+        KafkaOutput(servers=mock_cluster, registry=registry, messages=MessageSettings(mode="registry", encoding="avro"))
+    )
+    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_UNAVAILABLE)
+    assert "schema registry" in point.said
 
 
 def test_standard_output_is_always_there() -> None:

@@ -10,13 +10,16 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check.point import PointLevel
 from eventlog.admin.check.triggers import trigger_points
+from eventlog.config.build import catalog_of
+from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError, InstallError
+from eventlog.core.schema import Table
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.history import history
+from eventlog.sql.history import ShapeVersion, add_version, history, shape_of
 from eventlog.sql.install import install, upgrade
 from eventlog.sql.names import LogNames
 from eventlog.sql.rights import Roles, give_rights
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, located, track, trigger_states
 from tests.support.following import Site
 from tests.support.logged import USR, left_by, logged, run
 
@@ -154,6 +157,28 @@ def test_the_history_has_every_version_that_was_seen_also_over_a_restart(usr: En
     assert "post" in versions[2].columns
     with pytest.raises(EventlogError, match="No history of grp"):
         history(usr, LogNames(), ["grp"])
+
+
+def test_the_catalog_has_the_versions_of_the_history(usr: Engine) -> None:
+    track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
+
+    def seen() -> Table:
+        return next(table for table in catalog_of(usr, LogNames(), Config()) if table.name == "usr")
+
+    table = seen()
+    assert table.version == 1
+    with usr.begin() as connection:
+        kept = ShapeVersion(table=table.whole, version=4, seen_at="now", columns=shape_of(table))
+        add_version(connection, located(connection, LogNames()), kept)
+    assert seen().version == 4
+    run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
+    assert seen().version == 5
+
+
+def test_the_catalog_of_a_log_without_a_history(usr: Engine) -> None:
+    upgrade(usr, to="0001")
+    track(usr, ["usr"], FIELDS)
+    assert {table.version for table in catalog_of(usr, LogNames(), Config())} == {1}
 
 
 def test_a_log_without_a_history_is_followed_as_well(usr: Engine) -> None:

@@ -9,12 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 from confluent_kafka import Producer
+from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, DataError, SinkError
 from eventlog.core.model import Document, Reason
+from eventlog.core.schema import Catalog, Column
 from eventlog.sinks.kafka.registry import MemoryRegistry
 from eventlog.sinks.kafka.sink import KafkaSink
-from tests.support.messages import documents, inserted
+from tests.support.messages import documents, inserted, orders
 from tests.support.servers import free_port
 from tests.support.servers_kafka import consumed, settings, stand_in
 from tests.support.sinks import opened, tenure
@@ -122,6 +124,26 @@ def test_metadata_bear_the_time_at_which_they_were_sent(mock_cluster: str) -> No
         "tableVersion": 1,
         "timestamp": "2024-05-06T07:00:00.125",
     }
+    sink.close()
+
+
+def test_versions_go_on_from_what_the_table_counts_and_from_what_was_told(mock_cluster: str) -> None:
+    sink = KafkaSink(settings(mock_cluster))
+    how: dict[str, Any] = {"mode": "metadata", "topic": "mock.versions", "metadata_topic": "mock.versions.md"}
+    how["metadata_key"] = "schema-id"
+    last = ""
+    forms: list[tuple[int, tuple[Column, ...]]] = [(3, ()), (3, (Column(name="a"),)), (9, (Column(name="b"),))]
+    for version, extra in forms:
+        catalog = Catalog([replace(table, version=version) for table in orders(*extra)])
+        made = documents([inserted(1)], catalog, last, **how)
+        sink.write(made)
+        last = made[-1].id
+    found = [
+        (one.key, msgspec.json.decode(one.value or b"")["message"])
+        for one in consumed(mock_cluster, how["metadata_topic"])
+    ]
+    assert sorted(said["lineage"]["tableVersion"] for _, said in found) == [3, 4, 9]
+    assert [key for key, _ in found] == [said["schemaId"].encode() for _, said in found]
     sink.close()
 
 

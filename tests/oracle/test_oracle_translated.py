@@ -5,6 +5,7 @@ It shows the logic of the generated PL/SQL in another engine, not Oracle; ora2pg
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -114,10 +115,12 @@ def changed(engine: Engine) -> list[Row]:
     return [_lower(*row) for row in rows]
 
 
-def _lower(kind: int, table: str, key: str, column: str | None, *rest: Any) -> Row:
+def _lower(kind: int, table: str, key: str, column: str | None, old: str | None, *rest: Any) -> Row:
+    if kind == 4 and old:
+        old = json.dumps({name.lower(): value for name, value in json.loads(old, strict=False).items()})
     parts = TableKey.parse(key).parts
     folded = TableKey.of((name.lower(), value) for name, value in parts)
-    return (kind, table.lower(), str(folded), column.lower() if column else None, *rest)
+    return (kind, table.lower(), str(folded), column.lower() if column else None, old, *rest)
 
 
 def fresh(engine: Engine) -> None:

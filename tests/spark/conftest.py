@@ -23,6 +23,7 @@ QUICK = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of this level run in one process, which has the session."""
     for item in items:

@@ -7,13 +7,15 @@ from sqlalchemy import Engine, text
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import log_holes
+from eventlog.sql.triggers import TriggerOptions, track_sql
 
 Logged = tuple[int, str, str | None, str | None, str | None]
 """event_type, table_key, column_name, old_value, new_value."""
 
 USR = (
     "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64), lname VARCHAR(64), age INTEGER)",
-    "CREATE TABLE usr_phone (idu INTEGER, phoneno VARCHAR(32), FOREIGN KEY (idu) REFERENCES usr (idu) ON DELETE CASCADE)",
+    """CREATE TABLE usr_phone (idu INTEGER, phoneno VARCHAR(32), UNIQUE (idu, phoneno),
+       FOREIGN KEY (idu) REFERENCES usr (idu) ON DELETE CASCADE)""",
 )
 
 
@@ -43,3 +45,10 @@ def left_by(engine: Engine, *statements: str) -> list[Logged]:
     run(engine, "DELETE FROM event_log")
     run(engine, *statements)
     return logged(engine)
+
+
+def said_of(engine: Engine, tables: list[str], options: TriggerOptions | None = None) -> list[str]:
+    """What `track` says to whoever tracks these classes with these options; nothing is made."""
+    said: list[str] = []
+    track_sql(engine, tables, options or TriggerOptions(), note=said.append)
+    return said

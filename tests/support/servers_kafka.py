@@ -147,10 +147,12 @@ class Broker:
         }
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of the broker and of the registry run in one process, which has them."""
+    """All tests of the broker and of the registry run in one process, which has them; those of Spark in Spark's."""
     for item in items:
-        if {"broker", "real_registry"}.intersection(getattr(item, "fixturenames", ())):
+        asked = {"broker", "real_registry"}.intersection(getattr(item, "fixturenames", ()))
+        if asked and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("kafka"))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,6 +19,7 @@ import pytest
 from sqlalchemy import URL, Engine, create_engine, make_url, text
 
 from tests.support import mysql_packages
+from tests.support.leftovers import for_servers
 from tests.support.servers import absent, containers_answer, free_port, running, said, server_owner, wait_until_ready
 
 _numbers = count(1)
@@ -149,7 +149,7 @@ def _database(server: URL, collation: str, session: str) -> Iterator[Engine]:
 @contextmanager
 def _own_server(name: str, initialised: Callable[[Path, str | None], list[str]]) -> Iterator[URL]:
     """A server of our own from installed or unpacked files; the system's service is neither needed nor touched."""
-    folder = Path(tempfile.mkdtemp(prefix=f"eventlog-{name}-"))
+    folder = for_servers(f"eventlog-{name}-")
     server = None
     try:
         owner = server_owner(folder)

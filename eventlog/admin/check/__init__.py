@@ -11,6 +11,7 @@ from eventlog.admin.check.point import Point, PointLevel, failure, ok, points
 from eventlog.admin.check.server import local_time, server_points
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError, EventlogError, MachineError
+from eventlog.core.suggest import did_you_mean
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -50,9 +51,26 @@ def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterat
         return
     try:
         yield from points("server", lambda: server_points(engine, clock))
-        yield from log_points(engine, config.source.wanted_names, config)
+        yield from points("schema", lambda: _schema(engine, config.source.schema))
+        yield from points("log", lambda: log_points(engine, config.source.wanted_names, config))
     finally:
         engine.dispose()
+
+
+def _schema(engine: Engine, schema: str | None) -> Iterator[Point]:
+    """Whether the schema of the captured tables is there; nothing where none is named."""
+    from sqlalchemy import inspect
+
+    from eventlog.sql.dialect import dialect_of
+
+    if schema is None or not dialect_of(engine).schemas:
+        return
+    known = inspect(engine).get_schema_names()
+    if schema not in known:
+        raise ConfigError(
+            f"source.schema is {schema}, and the database has no such schema.", hint=did_you_mean(schema, known)
+        )
+    yield ok("schema", f"{schema} is there")
 
 
 def _connected(config: Config) -> tuple[Engine | None, Point]:

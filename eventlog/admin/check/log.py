@@ -6,18 +6,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from eventlog.admin.check.clocks import time_points
+from eventlog.admin.check.images import image_points
 from eventlog.admin.check.index import index_points
 from eventlog.admin.check.loopback import loopback_points
 from eventlog.admin.check.numbers import number_points
 from eventlog.admin.check.owners import owner_points
 from eventlog.admin.check.point import Point, failure, ok, points, warning
+from eventlog.admin.check.transactions import transaction_points
 from eventlog.admin.check.triggers import trigger_points
 from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Status
 from eventlog.core.rules.times import moment
 from eventlog.sources.log.backlog import Backlog, backlog, unread_tables
-from eventlog.sql.access import transaction, verbatim
+from eventlog.sql.access import in_our_words, transaction, verbatim
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.findlog import log_columns
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 TABLE = "The table "
+GIVES_RIGHTS = "`eventlog rights --publisher ROLE` gives what a publisher needs."
 PATIENCE_INTERVALS = 10
 """Polling intervals after which a waiting row is one that nobody fetches; never less than a minute."""
 
@@ -39,9 +42,14 @@ PATIENCE_INTERVALS = 10
 def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     """The points of one log; without the log itself there is nothing more to ask."""
     try:
-        found = log_columns(engine, names, config.source.columns)
+        with in_our_words(engine, f"The log {names.whole}"):
+            found = log_columns(engine, names, config.source.columns)
     except InstallError as error:
         yield failure("log", error)
+        return
+    except SourceError as error:
+        hint = error.hint or GIVES_RIGHTS
+        yield failure("log", SourceError(error.message, hint=hint))
         return
     yield ok("log", f"{config.source.log} has its ten columns: {', '.join(found.columns)}")
     yield from points("companions", lambda: [_companions(engine, found)])
@@ -52,6 +60,8 @@ def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Poin
     yield from points("loopback", lambda: loopback_points(engine, found, config))
     yield from points("triggers", lambda: trigger_points(engine, found))
     future = config.publisher.handle_future_events
+    yield from points("images", lambda: image_points(engine, found, config))
+    yield from transaction_points(dialect_of(engine), found, config)
     yield from points("times", lambda: time_points(engine, found, future=future))
     yield from points("rows", lambda: _rows(engine, found, config))
 
@@ -80,7 +90,7 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
                 connection.execute(verbatim(sql))
         except SourceError as error:
             missing += 1
-            hint = error.hint or "`eventlog rights --publisher ROLE` gives what a publisher needs."
+            hint = error.hint or GIVES_RIGHTS
             yield failure("rights", InstallError(error.message, hint=hint))
     for table, note in _unread(engine, names).items():
         missing += 1

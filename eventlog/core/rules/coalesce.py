@@ -1,15 +1,24 @@
-"""The option `coalesce`: all that remains of a lifetime makes one change, its net effect."""
+"""The option `coalesce`: what remains of a lifetime makes one change, its net effect, or one for each known transaction."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Sequence
+from itertools import chain
 from typing import cast, overload
 
 from msgspec import Struct
 
-from eventlog.core.model import Change, Edit, Event, Op, Position, Reason, Row
-from eventlog.core.rules.join import INSERT_FIELD, UPDATE_FIELD, edit, multiple_attributes, saying_something, whole_row
+from eventlog.core.model import Change, Edit, Event, Op, Outcome, Position, Reason, Row
+from eventlog.core.rules.join import (
+    INSERT_FIELD,
+    UPDATE_FIELD,
+    edit,
+    has_images,
+    multiple_attributes,
+    saying_something,
+    whole_row,
+)
 from eventlog.core.rules.lifetimes import ROW_BACK
 from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Screened, Subject
@@ -60,8 +69,8 @@ class NetEdits:
 
     def __init__(self, positions: list[Position] | PackedPositions) -> None:
         self.positions = positions
-        self.cancelled: Sequence[Position] = ()
-        """The events of a lifetime that came in pieces, and that had no effect in the end."""
+        self.cancelled: list[Sequence[Position]] = []
+        """The events that had no effect in the end, together with others of theirs."""
         self._op = Op.MODIFY
         self._own = False
         """Whether an event of a column of the object's own has come."""
@@ -83,26 +92,45 @@ class NetEdits:
         name = event.position if of_child else event.column
         self._columns.setdefault(name, NetColumn(event, event)).take(event)
 
-    def change(self, subject: Subject, row: Row | None) -> Change | None:
+    def ends_before(self, event: Event) -> bool:
+        """Whether the event belongs to another transaction: no change spans two."""
+        return self._last is not None and event.transaction != self._last.transaction
+
+    def finished(self, subject: Subject, row: Row | None) -> list[Change]:
+        """The change that the events amount to, if any; the next one begins anew."""
+        change = self._change(subject, row)
+        if change is None and self.positions:
+            self.cancelled.append(self.positions)
+        self.positions = PackedPositions() if isinstance(self.positions, PackedPositions) else []
+        self._op, self._own, self._last, self._columns = Op.MODIFY, False, None, {}
+        return [] if change is None else [change]
+
+    def _change(self, subject: Subject, row: Row | None) -> Change | None:
         """The change; None where nothing has changed in the end."""
         last = self._last
         if last is None:
             return None
         multiple = multiple_attributes(subject)
-        edits = [
-            edit(column.first, row) if column.first.column in multiple else _net_edit(column, row, self._op)
-            for column in self._columns.values()
-        ]
-        told = tuple([one for one in edits if one is not None])
-        if not told:
+        images = has_images(subject)
+        edits: list[Edit] = []
+        changed = False
+        for column in self._columns.values():
+            of_child = column.first.column in multiple
+            one = edit(column.first, row) if of_child else _net_edit(column, row, self._op)
+            stayed = not of_child and self._op is not Op.ADD and column.only_updates and one.old == one.new
+            changed = changed or not stayed
+            if images or not stayed:
+                edits.append(one)
+        if not changed:
             return None
         positions = self.positions if isinstance(self.positions, PackedPositions) else tuple(self.positions)
         return Change(
             row=subject.row,
             op=self._op,
-            edits=told,
+            edits=tuple(edits),
             positions=cast("tuple[Position, ...]", positions),  # PackedPositions behave as a tuple does
             time=last.time,
+            whole=images,
             transaction=last.transaction,
         )
 
@@ -116,34 +144,35 @@ def coalesce(
     *,
     over: bool = True,
 ) -> list[Change]:
-    """At most one change: the first old values and the last new ones.
+    """At most one change of each transaction: the first old values and the last new ones.
 
-    Where events come in pieces, `unfinished` is what former ones amount to; the change comes when the lifetime is `over`.
+    Where events come in pieces, `unfinished` is what former ones amount to; the last change comes when the lifetime is
+    `over`. Where nobody knows transactions, all events count as of one.
     """
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
         return whole_row(subject, events[0], row or {})
     net = NetEdits([]) if unfinished is None else unfinished
     multiple = multiple_attributes(subject)
-    saying = saying_something(screened, events)
-    for event in saying:
+    changes: list[Change] = []
+    for event in events if has_images(subject) else saying_something(screened, events):
+        if net.ends_before(event):
+            changes += net.finished(subject, row)
         net.take(event, multiple)
-    if not over:
-        return []
-    change = net.change(subject, row)
-    if change is not None:
-        return [change]
-    if unfinished is not None:
-        unfinished.cancelled = net.positions
-    else:
-        for event in saying:
-            screened.aside(event, Reason.NOTHING, CANCELLED)
-    return []
+    if over:
+        changes += net.finished(subject, row)
+    if unfinished is None:
+        for position in chain.from_iterable(net.cancelled):
+            screened.outcomes[position] = cancelled(position)
+    return changes
 
 
-def _net_edit(column: NetColumn, row: Row | None, op: Op) -> Edit | None:
+def cancelled(position: Position) -> Outcome:
+    """How an event ends that had no effect in the end."""
+    return Outcome(position=position, reason=Reason.NOTHING, note=CANCELLED)
+
+
+def _net_edit(column: NetColumn, row: Row | None, op: Op) -> Edit:
     first, last = edit(column.first, row), edit(column.last, row)
     if op is Op.ADD:
         return Edit(column=first.column, new=last.new)
-    if column.only_updates and first.old == last.new:
-        return None
     return Edit(column=first.column, old=first.old, new=last.new, reset=column.reset)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
+from contextlib import suppress
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple
 
@@ -53,7 +56,7 @@ def join(
     if unfinished is not None:
         op, edits, positions, seen, last = astuple(unfinished)
     multiple = multiple_attributes(subject)
-    for event in saying_something(screened, events):
+    for event in events if has_images(subject) else saying_something(screened, events):
         this, column = MEANING[event.kind].op, event.column
         if this is not op or column in seen or (last is not None and event.transaction != last.transaction):
             if last is not None:
@@ -117,11 +120,34 @@ def ending(screened: Screened, subject: Subject, lifetime: Lifetime) -> list[Cha
     event = lifetime.closing
     if event is None or event.position in screened.silent:
         return []
+    edits = row_that_went(subject, event)
     return [
         Change(
-            row=subject.row, op=Op.DELETE, positions=(event.position,), time=event.time, transaction=event.transaction
+            row=subject.row,
+            op=Op.DELETE,
+            edits=edits,
+            positions=(event.position,),
+            time=event.time,
+            whole=bool(edits),
+            transaction=event.transaction,
         )
     ]
+
+
+def has_images(subject: Subject) -> bool:
+    """Whether the events of the object come with its whole row: then NULL before and after is a value that stayed."""
+    return subject.table is not None and subject.table.images
+
+
+def row_that_went(subject: Subject, event: Event) -> tuple[Edit, ...]:
+    """The row that a delete brings, of the columns that there still are; none where it brings none that can be read."""
+    table = subject.table
+    if table is None or not table.images or event.old is None:
+        return ()
+    with suppress(msgspec.DecodeError, ValueError):
+        values = msgspec.convert(json.loads(event.old, strict=False), dict[str, str | None])
+        return tuple([Edit(column=name, old=value) for name, value in values.items() if name in table.loggable])
+    return ()
 
 
 def multiple_attributes(subject: Subject) -> Collection[str | None]:
@@ -136,5 +162,6 @@ def _change(subject: Subject, op: Op, edits: list[Edit], positions: list[Positio
         edits=tuple(edits),
         positions=tuple(positions),
         time=last.time,
+        whole=has_images(subject),
         transaction=last.transaction,
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from eventlog.core.model import Event, Kind, RowId
+from eventlog.core.model import Change, Event, Kind, Op, Row, RowId
 from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Screened, Subject
 
 BACK = frozenset(kind for kind, meaning in MEANING.items() if meaning.back)
 ROW_BACK = frozenset(kind for kind in BACK if MEANING[kind].row)
+INSERTING = frozenset(map(int, (Kind.INSERT_FIELD, Kind.INSERT_ROW_BACK, Kind.INSERT_FIELD_BACK)))
 DELETE_ROW = int(Kind.DELETE_ROW)
 
 
@@ -33,6 +35,27 @@ def lifetimes(subject: Subject) -> Iterator[Lifetime]:
             events.append(event)
     if events:
         yield Lifetime(events)
+
+
+def inserts(subject: Subject, event: Event) -> bool:
+    """Whether the event says that the object is new; a value that came into a child table does not."""
+    multiple = subject.table.multiple if subject.table is not None else ()
+    return event.kind in INSERTING and event.column not in multiple
+
+
+def begins(subject: Subject, lifetime: Lifetime, row: Row | None) -> bool:
+    """Whether the object is new in this lifetime, and read back; where values were logged, an add tells it."""
+    events = lifetime.events
+    if lifetime.closing is not None or row is None or all(event.kind not in BACK for event in events):
+        return False
+    return any(inserts(subject, event) for event in events)
+
+
+def as_created(changes: list[Change]) -> list[Change]:
+    """The changes of a new object: where its values were read back, the first of them is what creates it."""
+    if not changes or changes[0].op is not Op.MODIFY:
+        return changes
+    return [replace(changes[0], created=True), *changes[1:]]
 
 
 def wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:

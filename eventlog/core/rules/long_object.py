@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
-from eventlog.core.model import Change, Event, Outcome, ReadBack, Reason, Refusal, Row, Unreadable
-from eventlog.core.rules.coalesce import CANCELLED, NetEdits, PackedPositions, coalesce
+from eventlog.core.model import Change, Event, Outcome, ReadBack, Refusal, Row, Unreadable
+from eventlog.core.rules.coalesce import NetEdits, PackedPositions, cancelled, coalesce
 from eventlog.core.rules.join import Unfinished, ending, join
-from eventlog.core.rules.lifetimes import BACK, DELETE_ROW, ROW_BACK, Lifetime, asked_for, lifetimes
+from eventlog.core.rules.lifetimes import (
+    BACK,
+    DELETE_ROW,
+    ROW_BACK,
+    Lifetime,
+    as_created,
+    asked_for,
+    inserts,
+    lifetimes,
+)
 from eventlog.core.rules.meaning import ended
 from eventlog.core.rules.prefer import prefer
 from eventlog.core.rules.screen import Screened, Subject
@@ -33,6 +43,8 @@ class LongObject:
         """The read-backs of the open lifetime that others lose to: the last of each column, and of the whole row."""
         self._over = 0
         """How many lifetimes are over."""
+        self._begun = False
+        """Whether the object is new in the open lifetime, and nothing of it is told yet."""
         self._coalescing = coalescing
         self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions())
 
@@ -42,7 +54,10 @@ class LongObject:
             if event.kind == DELETE_ROW:
                 self._closings.append(event.position[0])
                 self._winners = {}
-            elif event.kind in BACK:
+                self._begun = False
+                continue
+            self._begun = self._begun or inserts(self.subject, event)
+            if event.kind in BACK:
                 self._winners[None if event.kind in ROW_BACK else event.column] = event
 
     @property
@@ -83,13 +98,22 @@ class LongObject:
         """Tells the changes that no event can join any more."""
         if not self._coalescing:
             changes = join(screened, self.subject, events, row, self._unfinished, over=over)
-            yield from self._told(changes)
+            yield from self._told(self._begin(changes, row))
         else:
-            yield from self._told(coalesce(screened, self.subject, events, row, self._net, over=over))
-            for position in self._net.cancelled:
-                yield Outcome(position=position, reason=Reason.NOTHING, note=CANCELLED)
+            changes = coalesce(screened, self.subject, events, row, self._net, over=over)
+            yield from self._told(self._begin(changes, row))
+            yield from map(cancelled, chain.from_iterable(self._net.cancelled))
+            self._net.cancelled = []
         if over:
             self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions())
+
+    def _begin(self, changes: list[Change], row: Row | None) -> list[Change]:
+        """The changes, where they are the first of a new object as such."""
+        if not changes or self._over < len(self._closings):
+            return changes
+        begun = self._begun and row is not None and bool(self._winners)
+        self._begun = False
+        return as_created(changes) if begun else changes
 
     def _told(self, changes: list[Change]) -> Iterator[Outcome]:
         for change in changes:

@@ -33,7 +33,7 @@ from eventlog.core.model import (
 from eventlog.core.rules import images
 from eventlog.core.rules.coalesce import coalesce
 from eventlog.core.rules.join import ending, join
-from eventlog.core.rules.lifetimes import ROW_BACK, lifetimes, wanted
+from eventlog.core.rules.lifetimes import ROW_BACK, as_created, begins, inserts, lifetimes, wanted
 from eventlog.core.rules.long_object import LongObject, Tell
 from eventlog.core.rules.meaning import Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
@@ -164,10 +164,12 @@ def _changes(screened: Screened, rows: Mapping[RowId, ReadBack] | None, options:
         found = found_of(subject.row, rows)
         row = found.row if isinstance(found, Unreadable) else found
         if row is not None and row is found and len(subject.events) == 1 and subject.events[0].kind in ROW_BACK:
-            changes += merge(screened, subject, subject.events, row)  # nothing to prefer here either
+            told = merge(screened, subject, subject.events, row)  # nothing to prefer here either
+            changes += as_created(told) if inserts(subject, subject.events[0]) else told
             continue
         for lifetime in lifetimes(subject):
-            changes += merge(screened, subject, prefer(screened, lifetime, found), row)
+            told = merge(screened, subject, prefer(screened, lifetime, found), row)
+            changes += as_created(told) if begins(subject, lifetime, row) else told
             changes += ending(screened, subject, lifetime)
     return changes
 

@@ -55,7 +55,7 @@ class Layout:
     def laid(self, changes: Sequence[Change]) -> LaidRows | None:
         """The rows of the changes; None where one of them takes the long way."""
         shape = self._shape(changes)
-        ops = [Op.ADD if change.refresh else change.op for change in changes]
+        ops = [Op.ADD if change.refresh or change.created else change.op for change in changes]
         if shape is None or Op.TRUNCATE in ops:
             return None
         edits = list(chain.from_iterable([change.edits for change in changes]))

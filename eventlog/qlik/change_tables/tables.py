@@ -71,9 +71,9 @@ class ChangeTable:
     def rows(self, change: Change) -> tuple[ChangeRow, ...]:
         """The finished cells of the change's rows, without change_seq and partition_name; none where nothing changed.
 
-        A row of a full load is one that came.
+        A row of a full load is one that came, and so is one that was read back after it came.
         """
-        if change.refresh:
+        if change.refresh or change.created:
             change = replace(change, op=Op.ADD)
         told = self._whole.told(change) if change.whole else None
         before, after, bits, had, _ = self.values.told(change) if told is None else told

@@ -29,7 +29,9 @@ class AvroCoder:
 
     def __init__(self, shape: MessageShape) -> None:
         self._masks = _AvroMasks(len(shape.names))
-        settings = shape.settings
+        settings, table = shape.settings, shape.table
+        names = (table.schema or "", table.name) if settings.table_names else ()
+        self._begin = b"".join([sized(name.encode()) for name in names])
         self._external = sized(shape.schema_id.encode()) if settings.external_schema_id else b""
         schema_id = shape.schema_id if settings.mode == "metadata" else None
         self._open = envelope_head("DT", schema_id, None) if settings.mode in ("envelope", "metadata") else None
@@ -42,7 +44,7 @@ class AvroCoder:
     def head(self, operation: str, data: list[Piece], before: list[Piece] | None) -> bytes:
         """What stands before the changeSequence."""
         old = (NULL,) if before is None else (SOME, *before)
-        return b"".join((*data, *old, _SEQUENCED[operation]))
+        return b"".join((self._begin, *data, *old, _SEQUENCED[operation]))
 
     def tail(
         self,

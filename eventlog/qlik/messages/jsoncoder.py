@@ -43,7 +43,9 @@ class JsonCoder:
         self._row = row_of(shape.names)
         self._masks = _JsonMasks(len(shape.names))
         enveloped = shape.settings.mode in ("envelope", "metadata")
-        self._open = (envelope_head("DT", _id(shape), None) if enveloped else b"") + b'{"data":'
+        named = {"schema": shape.table.schema or "", "table": shape.table.name} if shape.settings.table_names else {}
+        opened = _encode(named)[:-1] + (b',"data":' if named else b'"data":')
+        self._open = (envelope_head("DT", _id(shape), None) if enveloped else b"") + opened
         self._external = f',"externalSchemaId":"{shape.schema_id}"' if shape.settings.external_schema_id else ""
         self._close = "}}}" if enveloped else "}}"
 

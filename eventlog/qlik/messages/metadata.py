@@ -1,7 +1,7 @@
 """Metadata messages: where a table comes from, what its columns are, and the Avro schema of its data messages.
 
-Everything in them follows from the table's structure but the version and the time, which whoever sends it puts in: it
-alone knows what was sent before.
+Everything in them follows from the table but the time and the version, which whoever sends it puts in: it may know that
+more was sent before than the table's own count says.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ class Structure(Struct, frozen=True, kw_only=True, gc=False):
     table: str
     schema_id: str
     topic: str
+    key: bytes | None
+    version: int
     avro: bool
     envelope: bytes
     head: bytes
@@ -43,11 +45,19 @@ def structure_of(shape: MessageShape) -> Structure:
         table=shape.title,
         schema_id=shape.schema_id,
         topic=shape.settings.metadata_topic,
+        key=_key(shape),
+        version=shape.table.version,
         avro=avro,
         envelope=coder.envelope_head("MD", shape.schema_id, shape.metadata_text),
         head=head,
         tail=tail,
     )
+
+
+def _key(shape: MessageShape) -> bytes | None:
+    ways = {"table": shape.title, "schema-id": shape.schema_id, "none": None}
+    found = ways[shape.settings.metadata_key]
+    return None if found is None else found.encode()
 
 
 def _lineage(shape: MessageShape) -> dict[str, str]:

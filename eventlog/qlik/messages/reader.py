@@ -18,6 +18,7 @@ from eventlog.qlik.masks import bits_of_hex, places_of
 from eventlog.qlik.messages.avroread import decoded, lenient
 
 Kind = Literal["data", "metadata", "tombstone", "unread"]
+NOT_MET: Final = "its metadata message was not met yet"
 _OLD_OPERATIONS: Final = {"F": "REFRESH", "I": "INSERT", "U": "UPDATE", "D": "DELETE"}
 
 
@@ -96,12 +97,18 @@ class MessageReader:
         return self._avro_envelope_of(decoded(ENVELOPE, value))
 
     def _avro_envelope_of(self, envelope: Mapping[str, Any]) -> Read:
-        schema_id, text = envelope["messageSchemaId"], envelope["messageSchema"]
+        try:
+            schema_id, text, content = (envelope[name] for name in ("messageSchemaId", "messageSchema", "message"))
+        except KeyError as error:
+            raise DataError(f"The envelope has no {error.args[0]}.") from None
+        if not isinstance(schema_id, str | None) or not isinstance(text, str | None) or not isinstance(content, bytes):
+            raise DataError("The envelope's messageSchemaId, messageSchema or message is of another type.")
         schema = lenient(text) if text else self._known.get(schema_id or "") or self._schema
         if schema is None:
-            note = "its metadata message was not met yet" if schema_id else "nothing says its schema; name it"
-            return Read(kind="unread", schema_id=schema_id, note=note)
-        return self._envelope(envelope, decoded(schema, envelope["message"]))
+            return Read(
+                kind="unread", schema_id=schema_id, note=NOT_MET if schema_id else "nothing says its schema; name it"
+            )
+        return self._envelope(envelope, decoded(schema, content))
 
     def _envelope(self, envelope: Mapping[str, Any], message: Any) -> Read:
         if not isinstance(message, Mapping):
@@ -114,15 +121,27 @@ class MessageReader:
         return _data(message, self._tables.get(schema_id or ""), schema_id)
 
     def _metadata(self, message: Mapping[str, Any]) -> Read:
-        lineage = message.get("lineage") or {}
-        if not isinstance(lineage, Mapping):
-            raise DataError("The metadata message's lineage is no object.")
+        lineage = _object_of(message, "lineage")
+        columns = _object_of(_object_of(message, "tableStructure"), "tableColumns")
+        for name in columns:
+            _object_of(columns, name)
+        text = message.get("dataSchema")
+        if not isinstance(text, str | None):
+            raise DataError("The metadata message's dataSchema is no text.")
         schema_id = str(message.get("schemaId"))
         table = ".".join([str(part) for part in (lineage.get("schema"), lineage.get("table")) if part])
         self._tables[schema_id] = table
-        if message.get("dataSchema"):
-            self._known[schema_id] = lenient(str(message["dataSchema"]))
+        if text:
+            self._known[schema_id] = lenient(text)
         return Read(kind="metadata", table=table, schema_id=schema_id, content=dict(message))
+
+
+def _object_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """An object in a metadata message; empty where it is missing or null."""
+    found = content.get(name)
+    if not isinstance(found, Mapping | None):
+        raise DataError(f"The metadata message's {shortened(name)} is no object.")
+    return found or {}
 
 
 def masks(headers: Mapping[str, Any], columns: int) -> tuple[int | None, int | None]:
@@ -203,10 +222,10 @@ def _object(value: bytes) -> dict[str, Any]:
 
 
 def bytes_of(text: str) -> bytes:
-    """The value that stands as text in a line: JSON as it is, anything else in Base64."""
+    """The value that stands as text in a line: JSON as it is, anything else in Base64, or its bytes as kcat writes them."""
     if text.lstrip().startswith("{"):
-        return text.encode()
+        return text.encode("utf-8", "surrogateescape")
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except ValueError:  # binascii.Error is one; text that is not ASCII is another
-        return text.encode()
+        return text.encode("utf-8", "surrogateescape")

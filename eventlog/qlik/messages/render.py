@@ -93,9 +93,9 @@ class TableRenderer:
 
         `stream` is how its place in the source is written, where the caller knows it already.
         """
-        op = change.op
         if change.refresh:
             return self._loaded(change)
+        op = Op.ADD if change.created else change.op
         if op is Op.MODIFY:
             former, after, changed, had, has, one = self._teller.modified(change)
             if not change.whole and change.edits and not (changed | had | has) & self._beside_key:

@@ -38,12 +38,15 @@ def text_of(schema: Schema) -> str:
     return msgspec.json.encode(schema).decode()
 
 
-def data_schema(columns: Columns, *, logical: bool, space: str | None, external_id: bool) -> Schema:
+def data_schema(
+    columns: Columns, *, logical: bool, space: str | None, external_id: bool, table_names: bool = False
+) -> Schema:
     """The schema of data messages; with a namespace, as a registry has it, unions have defaults."""
     found = _record("DataRecord", space)
     registered = space is not None
     data = _record("Data", None, [_column(name, kind, logical, registered) for name, kind in columns])
     found["fields"] = [
+        *([{"name": name, "type": "string"} for name in ("schema", "table")] if table_names else []),
         {"name": "data", "type": data},
         {"name": "beforeData", "type": ["null", "Data"], **_default(registered)},
         {"name": "headers", "type": _headers(registered, external_id)},

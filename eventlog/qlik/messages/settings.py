@@ -30,7 +30,8 @@ class MessageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     {table}, {task} and {server}. A message's key is that of its row, its table, or none; several key columns are joined
     by `key_separator`, and written as a table_key where that is empty. With `names` = map a column whose name Avro
     cannot hold gets one that it can. `batch_size` is how many messages are given to a sink as one document. `on_value` says what becomes of a value that a
-    message cannot hold.
+    message cannot hold. With `table_names` a data message names its schema and table before the row. `metadata_key` is
+    the key of metadata messages.
     """
 
     encoding: Encoding = "json"
@@ -49,6 +50,8 @@ class MessageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     subject: Literal["topic", "record", "topic-record"] = "topic"
     batch_size: int = 500
     on_value: OnValue = "omit"
+    table_names: bool = False
+    metadata_key: Literal["table", "schema-id", "none"] = "table"
 
     def __post_init__(self) -> None:
         """Refuses what no message could be written with."""

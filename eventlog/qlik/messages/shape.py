@@ -62,6 +62,7 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
             logical=settings.logical_types,
             space=self.space,
             external_id=settings.external_schema_id,
+            table_names=settings.table_names,
         )
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,8 +19,6 @@ from eventlog.qlik.messages.document import Message, MessagesDocument, lines
 from eventlog.qlik.messages.render import Pieces, Renderer, TableRenderer
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.readings import shown
-
-FIRST_VERSION: Final = 1
 
 
 class WrittenMessage(NamedTuple):
@@ -157,7 +155,8 @@ def with_metadata(messages: Iterable[Message], last: str) -> Iterator[Message]:
         structure = one.structure
         if structure is not None and structure.schema_id not in known:
             known.add(structure.schema_id)
-            yield Message(topic=structure.topic, key=None, value=structure.told(FIRST_VERSION, sequence_time(last)))
+            value = structure.told(structure.version, sequence_time(last))
+            yield Message(topic=structure.topic, key=structure.key, value=value)
         yield one
 
 

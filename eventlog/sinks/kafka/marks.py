@@ -5,22 +5,17 @@ KafkaMarks are messages in a compacted topic, written in the same transaction as
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from eventlog.core.errors import DataError, SinkError
+from eventlog.core.errors import DataError
 from eventlog.core.model import Position
-from eventlog.sinks.kafka.errors import in_words
-from eventlog.sinks.kafka.settings import KafkaSettings, client_options
+from eventlog.sinks.kafka.reading import messages_of
+from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.ownership import Owner
-
-if TYPE_CHECKING:
-    from confluent_kafka import Consumer, TopicPartition
-
 
 Of = TypeVar("Of")
 
@@ -87,68 +82,8 @@ class _Mark(NamedTuple):
 
 
 def _read(settings: KafkaSettings, partitions: list[int], isolation: str) -> list[_Mark]:
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-
-    ends = _ends(settings, partitions)
-    options = {
-        "group.id": settings.transactional_id,
-        "isolation.level": isolation,
-        "enable.partition.eof": True,
-        "enable.auto.commit": False,
-        "fetch.wait.max.ms": 20,
-    }
-    consumer = Consumer({**client_options(settings), **options})
-    try:
-        consumer.assign([TopicPartition(settings.marks_topic, number, OFFSET_BEGINNING) for number in ends])
-        return list(_messages(consumer, settings, ends))
-    finally:
-        consumer.close()
-
-
-def _ends(settings: KafkaSettings, partitions: list[int]) -> dict[int, int]:
-    """Where each partition that is not empty ends, transactions of others that are still open included."""
-    from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-    from confluent_kafka.admin import AdminClient
-    from confluent_kafka.admin._listoffsets import OffsetSpec
-
-    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the library forgot to type it
-    asked: dict[TopicPartition, OffsetSpec] = {TopicPartition(settings.marks_topic, one): latest for one in partitions}
-    admin = AdminClient(client_options(settings))
-    answers = admin.list_offsets(
-        asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=settings.timeout
-    )
-    try:
-        ends = {place.partition: answer.result().offset for place, answer in answers.items()}
-    except KafkaException as failed:
-        raise in_words(failed.args[0], settings.servers) from None
-    return {number: end for number, end in ends.items() if end > 0}
-
-
-def _messages(consumer: Consumer, settings: KafkaSettings, ends: dict[int, int]) -> Iterator[_Mark]:
-    from confluent_kafka import KafkaError
-
-    left = dict(ends)
-    deadline = time.monotonic() + settings.timeout
-    while left:
-        message = consumer.poll(0.2)
-        if message is None:
-            if time.monotonic() > deadline:
-                problem = f"Kafka at {settings.servers} does not show the marks in {settings.marks_topic}."
-                raise SinkError(problem, hint="It is tried again.")
-            continue
-        error = message.error()
-        if error is None:
-            yield _Mark(message.key() or b"", message.value() or b"")
-            reached = (message.offset() or 0) + 1
-        elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - that is how the library calls it
-            reached = message.offset() or 0
-        elif error.name() == "GROUP_AUTHORIZATION_FAILED":
-            continue  # a client needs a group's name, and we no group: nothing is committed there
-        else:
-            raise in_words(error, settings.servers)
-        number = message.partition()
-        if number in left and reached >= left[number]:
-            del left[number]
+    found = messages_of(settings, settings.marks_topic, partitions, isolation)
+    return [_Mark(message.key() or b"", message.value() or b"") for message in found]
 
 
 def _marks(settings: KafkaSettings, found: Mapping[bytes, bytes]) -> KafkaMarks:

@@ -28,6 +28,9 @@ class Registry(Protocol):
     def schema_of(self, number: int) -> str:
         """The schema with this number; ExpressionError when there is none."""
 
+    def reach(self) -> None:
+        """Returns when it answers; SinkError when it does not, or refuses us."""
+
 
 def registry_of(settings: KafkaSettings) -> Registry:
     """The registry that the settings name."""
@@ -72,6 +75,9 @@ class MemoryRegistry:
             raise ExpressionError(f"the registry has no schema with the number {number}")
         return self._schemas[number - 1]
 
+    def reach(self) -> None:
+        """It is always there."""
+
 
 class HttpRegistry:
     """A registry that answers by HTTP, as Confluent's does."""
@@ -98,6 +104,10 @@ class HttpRegistry:
             raise ExpressionError(f"the schema registry has no schema with the number {number}")
         return str(self._content(answer)["schema"])
 
+    def reach(self) -> None:
+        """Returns when it lists its subjects; SinkError when it does not answer, or refuses us."""
+        self._content(self._asked("GET", "/subjects", None), list[str])
+
     def _asked(self, method: str, path: str, body: bytes | None) -> urllib3.BaseHTTPResponse:
         import urllib3
 
@@ -111,7 +121,7 @@ class HttpRegistry:
                 f"The schema registry {self._settings.registry} does not answer ({reason}).", hint=hint
             ) from None
 
-    def _content(self, answer: urllib3.BaseHTTPResponse) -> dict[str, Any]:
+    def _content(self, answer: urllib3.BaseHTTPResponse, expected: Any = dict[str, Any]) -> Any:
         where = f"The schema registry {self._settings.registry}"
         if answer.status in (401, 403):
             hint = "Check output.registry_user and output.registry_password."
@@ -121,7 +131,7 @@ class HttpRegistry:
         if answer.status != 200:
             raise SinkError(f"{where} answers {answer.status}: {self._said(answer)}.", hint="It is tried again.")
         try:
-            return msgspec.json.decode(answer.data, type=dict[str, Any])
+            return msgspec.json.decode(answer.data, type=expected)
         except msgspec.DecodeError:
             raise SinkError(f"{where} answers with something that is no JSON.", hint=_ADDRESS, may_pass=False) from None
 

@@ -308,11 +308,12 @@ class KafkaSink:
             if structure is not None:
                 former = tables.get(structure.table)
                 if former is None or former.schema_id != structure.schema_id:
-                    told = KnownStructure(structure.schema_id, 1 if former is None else former.version + 1)
+                    version = structure.version if former is None else max(structure.version, former.version + 1)
+                    told = KnownStructure(structure.schema_id, version)
                     tables[structure.table] = told
                     time = self._clock().astimezone(dt.UTC).replace(tzinfo=None).isoformat("T", "milliseconds")
                     value = structure.told(told.version, time)
-                    found.append(Message(topic=structure.topic, key=structure.table.encode(), value=value))
+                    found.append(Message(topic=structure.topic, key=structure.key, value=value))
             if message.key is not None or message.value is not None:  # what is neither only brings its structure
                 found.append(message)
         topics = self._topics

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
 
 from eventlog.core.errors import DamageError, DataError, shortened
 from eventlog.sources.gbase.codes import in_words
+from eventlog.sources.gbase.dirty import DirtyReads, LeftOver, next_header
 from eventlog.sources.gbase.layout import CapturedColumn, CapturedLayout, read_layout
 from eventlog.sources.gbase.records import (
     COMMON,
     COMMON_BYTES,
     FIELDS,
-    LEAST,
     ROWS,
     CdcRecord,
     Framer,
@@ -69,51 +69,66 @@ class Entry(Struct, frozen=True, kw_only=True):
         return "\n".join([f"@{self.offset} {self.title}", *(line.text for line in self.lines), *wrong])
 
 
-def entries(chunks: Iterable[bytes], settings: GBaseSettings) -> Iterator[Entry]:
-    """Every record of a stream. What is none is shown as bytes, up to the next place that looks like a header."""
+def entries(
+    chunks: Iterable[bytes], settings: GBaseSettings, seen: Callable[[RecordFrame], None] = lambda _: None
+) -> Iterator[Entry]:
+    """Every record of a stream, which `seen` hears of. What is none is shown as bytes, up to what looks like a header."""
     framer = Framer(largest=settings.largest_record)
     layouts: dict[int, CapturedLayout | str] = {}
+    reads = DirtyReads(framer, settings.largest_record)
+
+    def told(frame: RecordFrame) -> Entry:
+        seen(frame)
+        return entry(frame, layouts, settings)
+
     for chunk in chunks:
-        yield from _chunk_entries(framer, chunk, layouts, settings)
-        if settings.dirty and framer.kept:
-            yield _no_record(framer.offset, framer.rest, "left over in the buffer", None)
-            framer.drop()
-    if framer.kept:
+        if settings.dirty:
+            yield from _read_entries(reads, framer, chunk, told)
+        else:
+            yield from _chunk_entries(framer, chunk, told, settings.largest_record)
+    yield from map(told, reads.last())
+    if framer.kept and settings.dirty and not reads.record_is_kept():
+        yield _left_over(framer.offset, framer.rest)
+    elif framer.kept:
         yield _incomplete(framer)
 
 
-def _chunk_entries(
-    framer: Framer, chunk: bytes, layouts: dict[int, CapturedLayout | str], settings: GBaseSettings
-) -> Iterator[Entry]:
+def _chunk_entries(framer: Framer, chunk: bytes, told: Callable[[RecordFrame], Entry], largest: int) -> Iterator[Entry]:
     while True:
         try:
             found = framer.feed(chunk)
         except DamageError:
             found = []
-        for frame in found:
-            yield entry(frame, layouts, settings)
+        yield from map(told, found)
         if framer.damage is None:
             return
         rest, offset, problem = framer.rest, framer.offset, str(framer.damage)
-        at = len(rest) if settings.dirty else next_header(rest, settings.largest_record)
+        header = next_header(rest[1:], largest)
+        at = max(1, len(rest) - COMMON_BYTES + 1) if header is None else header + 1
         yield _no_record(offset, rest[:at], "no record", problem)
         framer.drop()
         framer.offset = offset + at
         chunk = rest[at:]
 
 
-def next_header(data: bytes, largest: int) -> int:
-    """Where the next record may begin, behind the first byte; without one, where a header may have begun."""
-    at = 1
-    while (scheme := data.find(b"\0\0\0\x42", at + 8)) >= 0:
-        at = scheme - 8
-        if at + COMMON_BYTES > len(data):
-            break
-        header, payload, _, number = struct.unpack_from(">4I", data, at)
-        if number in FIELDS and LEAST[number] <= header and header + payload <= largest:
-            return at
-        at += 1
-    return max(1, len(data) - COMMON_BYTES + 1)
+def _read_entries(
+    reads: DirtyReads, framer: Framer, chunk: bytes, told: Callable[[RecordFrame], Entry]
+) -> Iterator[Entry]:
+    """The entries of one read; behind damage nothing of it is a record."""
+    begin = framer.offset + framer.kept
+    while True:
+        for found in reads.take(chunk):
+            yield _left_over(found.offset, found.data) if isinstance(found, LeftOver) else told(found)
+        if framer.damage is None:
+            return
+        yield _no_record(framer.offset, framer.rest, "no record", str(framer.damage))
+        framer.drop()
+        if framer.offset > begin:
+            return
+
+
+def _left_over(offset: int, data: bytes) -> Entry:
+    return _no_record(offset, data, "left over in the buffer", None)
 
 
 def _incomplete(framer: Framer) -> Entry:
@@ -154,6 +169,8 @@ def entry(frame: RecordFrame, layouts: dict[int, CapturedLayout | str], settings
             layouts[values["userdata"]] = problem
         else:
             lines += _rest(frame, at)
+    if frame.number not in FIELDS:
+        problem = f"Record number {frame.number} is not known."
     title = f"{frame.number} {name_of(frame.number)}, {len(frame.data)} bytes"
     return Entry(offset=frame.offset, title=title, lines=tuple(lines), problem=problem)
 

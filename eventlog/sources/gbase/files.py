@@ -35,6 +35,16 @@ def files_of(path: Path) -> list[Path]:
     return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
 
 
+def refuse_dirty(files: Iterable[Path]) -> None:
+    """Reads with rubbish behind them can only be told apart line by line; DataError names a file that has no lines."""
+    for file in files:
+        if file.suffix.lower() != ".hex":
+            hint = "Write one read a line, in hexadecimal, into a file whose name ends in .hex."
+            raise DataError(
+                f"{file} does not say where a read ends, which reads with rubbish behind them need.", hint=hint
+            )
+
+
 def read_hex(lines: Iterable[str], *, origin: str = "the text") -> Iterator[bytes]:
     """One piece of bytes for each line. `#` begins a comment; blanks do not count.
 
@@ -123,6 +133,7 @@ def read_split(split: Split) -> Iterator[bytes]:
 def _splits(path: str, data: mmap.mmap, size: int, largest: int) -> list[Split]:
     found: list[Split] = []
     tables: dict[int, bytes] = {}
+    described: list[bytes] = []
     before, start, at, end = b"", 0, 0, len(data)
     open_ones: set[int] = set()
     while end - at >= COMMON_BYTES:
@@ -135,11 +146,14 @@ def _splits(path: str, data: mmap.mmap, size: int, largest: int) -> list[Split]:
         elif number in _ENDS:
             open_ones.discard(_txid(data, at + 24)[0])
         elif number == CdcRecord.TABSCHEM:
-            tables[_txid(data, at + 16)[0]] = data[at : at + header + payload]
+            label, record = _txid(data, at + 16)[0], data[at : at + header + payload]
+            if tables.get(label) != record:
+                tables[label] = record
+                described.append(record)  # each, for they are counted
         at += header + payload
         if at - start >= size and not open_ones:
             found.append(Split(path=path, start=start, end=at, before=before))
-            before, start = b"".join(tables.values()), at
+            before, start = b"".join(described), at
     if start < end:
         found.append(Split(path=path, start=start, end=end, before=before))
     return found

@@ -18,9 +18,10 @@ from eventlog.core.model import Image, Op, Transaction
 from eventlog.core.rules import parted
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Batch
+from eventlog.sources.gbase.dirty import dirty_frames
 from eventlog.sources.gbase.layout import CapturedLayout
 from eventlog.sources.gbase.reader import CommittedRecords, Item, RecordReader
-from eventlog.sources.gbase.records import CdcRecord, frames, place_of
+from eventlog.sources.gbase.records import CdcRecord, Framer, RecordFrame, frames, place_of
 from eventlog.sources.gbase.rows import GBaseRowReader, ReadRow, Values
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.source import StreamPiece
@@ -277,6 +278,7 @@ class ImageMaker:
         if same is not None:
             return same  # another table was described meanwhile
         table = table_of(label, None if isinstance(layout, str) else layout, self._settings, self._known)
+        table = replace(table, version=table.version + labels[: at + 1].count(label) - 1)
         if isinstance(layout, str):
             made = DescribedTable(table, table.whole, _refusing(layout))
         else:
@@ -304,17 +306,23 @@ def images(
     *,
     report: Callable[[str], None] = lambda _: None,
     spill: SpillFactory[Item] | None = None,
+    lose: Callable[[int], None] = lambda _: None,
     size: int = IMAGE_BYTES,
 ) -> Iterator[Batch]:
     """Batches of about `size` images, in the order of the commits. Nothing is held longer than until its transaction ends.
 
     DamageError, with the offset, comes when everything before the damage was handed out; so does SourceError, when the
-    server ended the session in the stream. What is odd and no damage is told to `report`.
+    server ended the session in the stream. What is odd and no damage is told to `report`; `lose` hears how many
+    records were left out of which nobody can know what they said.
     """
-    records = RecordReader(settings, report, spill)
+    records = RecordReader(settings, report, spill, lose)
+    framer = Framer(largest=settings.largest_record, skip_schemes=settings.skip_schemes)
     maker = ImageMaker(settings, records, known)
     try:
-        yield from _batches(_pieces(chunks, settings, records, maker), size)
+        found = dirty_frames(chunks, framer, settings.largest_record) if settings.dirty else frames(chunks, framer)
+        yield from _batches(_pieces(found, records, maker), size)
+        if framer.skipped:
+            report(f"{framer.skipped} record(s) of other packet schemes are left out, as skip_schemes says.")
         if records.transactions:
             report(f"The stream ends with {len(records.transactions)} open transaction(s), which are left out.")
     finally:
@@ -322,12 +330,9 @@ def images(
 
 
 def _pieces(
-    chunks: Iterable[bytes], settings: GBaseSettings, records: RecordReader, maker: ImageMaker
+    frames_found: Iterable[list[RecordFrame]], records: RecordReader, maker: ImageMaker
 ) -> Iterator[StreamPiece]:
-    found_frames = frames(
-        chunks, largest=settings.largest_record, skip_schemes=settings.skip_schemes, dirty=settings.dirty
-    )
-    for found in found_frames:
+    for found in frames_found:
         for committed in records.read(found):
             yield from maker.pieces(committed)
 

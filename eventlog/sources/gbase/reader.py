@@ -49,7 +49,8 @@ class RecordReader:
     """Takes the records of one stream in their order and gives its transactions in the order of their commits.
 
     Layouts are never forgotten, since a row may be read long after its table was described anew; `layouts` holds them
-    in the order in which they came, and in the place of one that could not be read, why.
+    in the order in which they came, and in the place of one that could not be read, why. `lose` hears of records that are left out
+    although they may have said something, and of how many.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class RecordReader:
         settings: GBaseSettings,
         report: Callable[[str], None] = lambda _: None,
         spill: SpillFactory[Item] | None = None,
+        lose: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.layouts: list[CapturedLayout | str] = []
         self.labels: list[int] = []
@@ -66,10 +68,11 @@ class RecordReader:
         self.heard = 0
         """The last sequence number that a heartbeat told; 0 is none."""
         self.transactions = Transactions(
-            spill, settings.memory << 20, report=report, orphans=settings.orphans == "open"
+            spill, settings.memory << 20, report=report, lose=lose, orphans=settings.orphans == "open"
         )
         self._settings = settings
         self._report = report
+        self._lose = lose
         self._users: dict[int, int] = {}
         self._latest: dict[int, bytes] = {}
 
@@ -134,7 +137,7 @@ class RecordReader:
             case CdcRecord.ERROR:
                 self._failed(frame)
             case _:
-                self._report(f"Byte {frame.offset}: record number {frame.number} is not known and is left out.")
+                self._unknown(frame)
 
     def _described(self, frame: RecordFrame) -> None:
         """A table is described, or described anew; its rows are read so from here on."""
@@ -150,6 +153,12 @@ class RecordReader:
             self._report(f"Byte {frame.offset}: {error}")
             self.layouts.append(str(error))
         self.labels.append(label)
+
+    def _unknown(self, frame: RecordFrame) -> None:
+        if self._settings.unknown_rows == "fail":
+            raise DamageError(f"record number {frame.number} is not known", offset=frame.offset)
+        self._report(f"Byte {frame.offset}: record number {frame.number} is not known and is left out.")
+        self._lose(1)
 
     def _failed(self, frame: RecordFrame) -> None:
         flags, code = _error(frame.data, 16)

@@ -215,27 +215,10 @@ class Framer:
             raise self.damage
 
 
-def frames(
-    chunks: Iterable[bytes], *, largest: int = RECORD_BYTES, skip_schemes: bool = False, dirty: bool = False
-) -> Iterator[list[RecordFrame]]:
-    """The records of a whole stream, as they come; DamageError behind the last good one.
-
-    `dirty` says that each chunk is one read whose buffer had rubbish behind the records: it ends at its first bad header.
-    """
-    framer = Framer(largest=largest, skip_schemes=skip_schemes)
+def frames(chunks: Iterable[bytes], framer: Framer | None = None) -> Iterator[list[RecordFrame]]:
+    """The records of a whole stream, as they come; DamageError behind the last good one."""
+    framer = framer or Framer()
     for chunk in chunks:
-        if dirty:
-            yield from _one_read(framer, chunk)
-        elif found := framer.feed(chunk):
+        if found := framer.feed(chunk):
             yield found
     framer.close()
-
-
-def _one_read(framer: Framer, chunk: bytes) -> Iterator[list[RecordFrame]]:
-    try:
-        found = framer.feed(chunk)
-    except DamageError:
-        found = []
-    framer.drop()
-    if found:
-        yield found

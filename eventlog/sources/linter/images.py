@@ -47,7 +47,8 @@ def images(
 class CommittedRows:
     """Reads a queue's rows; transactions that have not ended wait here, in the spill if they are too many for memory.
 
-    What ended before the place `begin` was handed out formerly.
+    What ended before the place `begin` was handed out formerly. `lose` hears of rows that are left out although they
+    may say something, and of how many.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class CommittedRows:
         settings: ReadingSettings,
         report: Report = lambda _: None,
         spill: SpillFactory[QueueRow] | None = None,
+        lose: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.tables = SourceTables(schema, settings)
         self.begin = 0
@@ -63,6 +65,7 @@ class CommittedRows:
         """Where transactions ended that were rolled back or had nothing in them, by their numbers."""
         self._settings = settings
         self._report = report
+        self._lose = lose
         self._utc = utc_reader(settings.zone)
         self._action = reading(settings.coding, report)
         self._open: Transactions[QueueRow] = Transactions(spill, settings.spill_bytes, report=report, announced=False)
@@ -171,6 +174,7 @@ class CommittedRows:
         return time
 
     def _skip(self, row: QueueRow) -> None:
+        self._lose(1)
         if row.typ not in self._unknown:
             self._unknown.add(row.typ)
             where = address(row.syslog_addr)

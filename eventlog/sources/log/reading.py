@@ -32,9 +32,11 @@ from eventlog.sources.log.rows import (
     size_of,
     start_of_object,
     too_large,
+    torn_places,
 )
 from eventlog.sources.log.seen import NEVER, SeenNumbers
 from eventlog.sql.log import ALL, Log, id_list
+from eventlog.sql.queries import offers
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -57,17 +59,21 @@ LONGEST_BYTES: Final = 2**30
 
 
 class Portion(Struct, frozen=True, kw_only=True):
-    """Events that were read. `weight` is what their values have at most, in bytes; `more` says that more of them wait."""
+    """Events that were read. `weight` is what their values have at most, in bytes; `more` says that more of them wait.
+
+    `left` are rows that lie between them and were left for later.
+    """
 
     events: list[Event]
     weight: int = 0
     more: bool = False
+    left: Sequence[int] = ()
 
 
 class Request(Struct, frozen=True, kw_only=True):
     """Which rows are asked for: how many, among which, and how many bytes their values may have together.
 
-    `alone` lets a row come that has more by itself; without it there is none then.
+    `alone` lets a row come that has more by itself; without it there is none then. `known` are rows that are not wanted.
     """
 
     limit: int
@@ -75,6 +81,7 @@ class Request(Struct, frozen=True, kw_only=True):
     among: str | None = None
     bounds: Mapping[str, object] = {}
     alone: bool = True
+    known: frozenset[int] = frozenset()
 
 
 class _Fit(Struct, frozen=True, kw_only=True):
@@ -100,9 +107,9 @@ class WaitingRows:
         limit, plain = request.limit, self._plain(request.limit)
         run, most = LOOKAHEAD_ROWS, max(LOOKAHEAD_ROWS, self._settings.share // ROW_BYTES)
         while True:
-            asked = limit + run if limit > 0 else ALL
+            asked = limit + run + len(request.known) if limit > 0 else ALL
             found = self._unseen(connection, request, asked, plain, passed, unread)
-            rows, news = passed.free(found, identities)
+            rows, news = passed.free([row for row in found if row[0] not in request.known], identities)
             if news:
                 continue
             end = end_of_object(rows, limit, identities) if limit > 0 else len(rows)
@@ -115,7 +122,7 @@ class WaitingRows:
                 self.seen.learn(connection, passed, identities, upto)
             if goes_on:
                 end = start_of_object(rows, end, identities)
-            return self._portion(connection, rows[:end], plain, request, more=goes_on or end < len(rows))
+            return self._portion(connection, rows, end, plain, request, more=goes_on)
 
     def noted(self, connection: Connection, numbers: Sequence[int], passed: Passed) -> list[Event]:
         """The events with these numbers that still wait, in this order, but for those that are passed over.
@@ -127,7 +134,7 @@ class WaitingRows:
         plain = min(self._settings.value_limit // 2, LONGEST_BYTES)
         found = self._asked(connection, request, ALL, plain, Passed(), ())
         rows, _ = passed.free(found, identities)
-        portion = self._portion(connection, rows, plain, request, more=False)
+        portion = self._portion(connection, rows, len(rows), plain, request, more=False)
         events: dict[int, list[Event]] = {}
         for event in portion.events:
             events.setdefault(event.position[0], []).append(event)
@@ -166,6 +173,13 @@ class WaitingRows:
         rows = [row for row in again if row[0] in known or identities.row_id(*row[OBJECT]) in objects]
         return [*late, *rows][:limit]
 
+    @property
+    def _transaction(self) -> str:
+        """The query that adds the transaction to waiting rows; nobody asks for it with ""."""
+        if not self._settings.transactions or not offers(self._log.dialect, "transaction_known"):
+            return ""
+        return "transaction_known" if self._log.names.transaction is None else "transaction_written"
+
     def _plain(self, limit: int) -> int:
         """The length up to which values come with their rows: all rows that are asked for fit with two of them."""
         rows = limit if limit > 0 else USUAL_ROWS
@@ -188,7 +202,7 @@ class WaitingRows:
             **{"except": "except_passed" if passed else "except_none"},
             unread="unread_tables" if unread else "unread_none",
             order="order_by_time" if future else "order_by_number",
-            transaction=self._settings.transaction_column,
+            transaction=self._transaction,
         )
         parameters: dict[str, Any] = {"limit": limit, "plain": plain, **request.bounds}
         if passed:
@@ -199,19 +213,29 @@ class WaitingRows:
         ask = self._log.rows_at_once if ahead else self._log.rows
         return ask(connection, query, parameters)
 
-    def _portion(self, connection: Connection, rows: Rows, plain: int, request: Request, *, more: bool) -> Portion:
-        """The first rows that there is room for, with all their values; an object is only cut that has no room alone."""
-        fit = self._fit(rows, plain, request)
-        end = fit.end
-        if 0 < end < len(rows):
+    def _portion(
+        self, connection: Connection, rows: Rows, end: int, plain: int, request: Request, *, more: bool
+    ) -> Portion:
+        """The rows before `end` that there is room for, with all their values; an object is only cut that has no room alone.
+
+        Rows of a change that goes on behind the end are left for later with it.
+        """
+        fit = self._fit(rows[:end], plain, request)
+        more = more or fit.end < len(rows)
+        if 0 < fit.end < end:
             identities = Identities(self._catalog)
-            before, after = (identities.row_id(*row[OBJECT]) for row in rows[end - 1 : end + 1])
-            end = start_of_object(rows, end, identities) if before == after else end
-        taken = self._with_values(connection, rows[:end], fit.faults)
-        events = events_in_utc(taken, self._log)
+            before, after = (identities.row_id(*row[OBJECT]) for row in rows[fit.end - 1 : fit.end + 1])
+            end = start_of_object(rows, fit.end, identities) if before == after else fit.end
+        else:
+            end = fit.end
+        torn = torn_places(rows, end)
+        whole = [row for place, row in enumerate(rows[:end]) if place not in torn] if torn else rows[:end]
+        events = events_in_utc(self._with_values(connection, whole, fit.faults), self._log)
         if fit.faults:
             events = [_judged(event, fit.faults) for event in events]
-        return Portion(events=events, weight=fit.weight, more=more or end < len(rows))
+        return Portion(
+            events=events, weight=fit.weight, more=more, left=[int(rows[place][0]) for place in sorted(torn)]
+        )
 
     def _fit(self, rows: Rows, plain: int, request: Request) -> _Fit:
         if 2 * plain * len(rows) <= request.room and not any_large(rows):
@@ -276,8 +300,3 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     def share(self) -> int:
         """What the values of one batch may have, in bytes: while its documents are written two more are made ready."""
         return self.query_bytes // 3
-
-    @property
-    def transaction_column(self) -> str:
-        """The query that adds the transaction to waiting rows; nobody asks for it with ""."""
-        return "transaction_known" if self.transactions else ""

@@ -154,18 +154,23 @@ class LogSource:
         if behind or room <= 0 or self.settings.handle_future_events or self.log.dialect.embedded or limit <= 0:
             return Batch(events=())
         stretches = sorted(run for batch in handed_out for run in runs(numbers_of(batch)))
-        first, last = stretches[0][0], stretches[-1][1]
+        left = {number for batch in handed_out for number in batch.left}
+        known = frozenset(chain(*map(numbers_of, handed_out))) if left else frozenset[int]()
+        if left:
+            stretches = runs(sorted(known | left))
         between = [range(end + 1, start) for (_, end), (start, _) in pairwise(stretches)]
         if sum(map(len, between)) > MISSING_NUMBERS:
             return Batch(events=())
-        bounds = {"first": first, "last": last, "missing": id_list([*chain(*between)])}
-        request = Request(limit=limit, room=room, among="among_ahead", bounds=bounds, alone=False)
+        last = min([stretches[-1][1] + 1, *(left - known)]) - 1
+        bounds = {"first": stretches[0][0], "last": last, "missing": id_list([*chain(*between)])}
+        above = frozenset(number for number in known if number > last)
+        request = Request(limit=limit, room=room, among="among_ahead", bounds=bounds, alone=False, known=above)
         with self._transaction(lone=True) as connection:
             self._pass_over(connection, {})  # nothing is read ahead while there are notes
             found = self._rows.next(connection, request, self._passed, ())
             if not self._holds.stand(connection):
                 return Batch(events=())
-            return Batch(events=found.events, weight=found.weight, more=found.more)
+            return Batch(events=found.events, weight=found.weight, more=found.more, left=found.left)
 
     def settle(
         self,
@@ -241,6 +246,7 @@ class LogSource:
             later=retries.earliest if retries.rows else None,
             weight=portion.weight,
             more=portion.more,
+            left=portion.left,
         )
 
     def _keep(self, connection: Connection, batch: Batch, outcomes: Sequence[Outcome], notes: Notes) -> None:

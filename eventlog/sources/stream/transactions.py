@@ -83,7 +83,8 @@ class Transactions(Generic[T]):
     """The open transactions of one stream, by their numbers, which are used again after a transaction ended.
 
     `limit` is how much they may hold in memory together, in units of the weights that items come with. What does not
-    fit the stream's rules is told to `report` and taken as well as it can be: with `orphans` an item of a transaction
+    fit the stream's rules is told to `report` and taken as well as it can be, and what is dropped with an end that
+    never came is told to `lose`: with `orphans` an item of a transaction
     whose beginning nobody saw opens it, without it is dropped. In a stream where beginnings are not `announced` the
     first item of a transaction is its beginning.
     """
@@ -94,12 +95,14 @@ class Transactions(Generic[T]):
         limit: int,
         *,
         report: Callable[[str], None] = lambda _: None,
+        lose: Callable[[int], None] = lambda _: None,
         orphans: bool = True,
         announced: bool = True,
     ) -> None:
         self._spill = spill
         self._limit = limit
         self._report = report
+        self._lose = lose
         self._orphans = orphans
         self._announced = announced
         self._open: dict[int, _Open[T]] = {}
@@ -122,6 +125,7 @@ class Transactions(Generic[T]):
         former = self._open.get(tx)
         if former is not None:
             self._report(f"Transaction {tx} begins at {seq} and had begun at {former.begin}: the former is dropped.")
+            self._lose(len(former.items) + len(former.chunks))
             self._drop(tx)
         self._open[tx] = _Open(seq)
 

@@ -6,6 +6,9 @@
 -- absent: whether there is none
 /* value */n.fname IS NULL;
 
+-- image_begins: the beginning of the text that holds the image of a row
+/* text */'{"fname":';
+
 -- asked_read: what each class was tracked with
 SELECT value FROM /* marks */event_log_mark WHERE name LIKE 'asked: %';
 
@@ -13,6 +16,9 @@ SELECT value FROM /* marks */event_log_mark WHERE name LIKE 'asked: %';
 EXISTS (SELECT 1 FROM (SELECT /* columns */NEW.idu) AS /* row */usr WHERE /* condition */(1 = 1));
 
 -- parent_stands: whether the parent of a child row is there, and one that the condition is about
+EXISTS (SELECT 1 FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = OLD.idu) AND /* condition */(1 = 1));
+
+-- stands: whether there are rows with this key, and some that the condition is about
 EXISTS (SELECT 1 FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = OLD.idu) AND /* condition */(1 = 1));
 
 -- drop_trigger: takes a trigger off

@@ -57,6 +57,14 @@ VALUES (/* key */'idu=1', 'N', /* kind */6, /* now */CURRENT_TIMESTAMP, /* user 
   /* old */NULL, /* new */NULL);
 END IF;
 
+-- log_together: a row of the log for each column, if the condition holds, which is asked once for all of them
+IF /* condition */(1 = 1) THEN
+/* rows */;
+END IF;
+
+-- image_value: a value in the image of a row
+COALESCE(CONCAT('"', REPLACE(REPLACE(/* text */OLD.fname, '\', '\\'), '"', '\"'), '"'), 'null');
+
 -- before_trigger: the sql_mode that the trigger keeps, whatever its writers have
 SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES';
 

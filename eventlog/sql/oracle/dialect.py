@@ -51,4 +51,5 @@ ORACLE = Dialect(
     now="CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)",
     later="({now} + NUMTODSINTERVAL({seconds}, 'SECOND'))",
     user="SYS_CONTEXT('USERENV', 'SESSION_USER')",
+    transaction_guess="a row's transaction is the number of its commit, or that of its block unless the log has ROWDEPENDENCIES",
 )

@@ -36,8 +36,8 @@ WHERE waiting./* record_id */record_id IN
       (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
   AND waiting./* status */status = 'N';
 
--- transaction_known: column: the number of the change that committed the row, or its block where rows have none
-, waiting.ORA_ROWSCN AS source_transaction;
+-- transaction_known: column: the number of the change that committed the row, or its block where rows have none; it has no time
+, waiting.ORA_ROWSCN AS source_transaction, NULL AS committed;
 
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.

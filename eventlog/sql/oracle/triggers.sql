@@ -69,6 +69,18 @@ IF /* condition */(1 = 1) THEN
   /* function */event_log_usr_change_log(/* key */'idu=1', /* kind */6, /* column */NULL, /* old */NULL, /* new */NULL);
 END IF;
 
+-- log_together: a row of the log for each column, if the condition holds, which is asked once for all of them
+IF /* condition */(1 = 1) THEN
+/* rows */NULL;
+END IF;
+
+-- image_begins: the beginning of the text that holds the image of a row, which may be longer than a VARCHAR2
+TO_CLOB(/* text */'{"fname":');
+
+-- image_value: a value in the image of a row
+(CASE WHEN /* text */:OLD.fname IS NULL THEN 'null'
+ ELSE '"' || REPLACE(REPLACE(/* text */:OLD.fname, '\', '\\'), '"', '\"') || '"' END);
+
 -- by_event: what each event writes; keys and whether they differ are worked out once
 old_key := /* old_key */'idu=1';
 new_key := /* new_key */'idu=1';
@@ -85,7 +97,7 @@ END IF;
 
 -- function: writes into the log with its owner's rights, so that writers need none
 CREATE OR REPLACE PROCEDURE /* function */event_log_usr_change_log
-(row_key VARCHAR2, kind NUMBER, column_called VARCHAR2, old_text VARCHAR2, new_text VARCHAR2) IS
+(row_key VARCHAR2, kind NUMBER, column_called VARCHAR2, old_text /* old_type */VARCHAR2, new_text VARCHAR2) IS
 BEGIN
   INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status,
     /* event_type */event_type, /* event_time */event_time, /* perpetrator */perpetrator, /* table_name */table_name,

@@ -64,10 +64,14 @@ SELECT format('%s has the rule %s, which does something INSTEAD: what goes elsew
   relname, rulename)
 FROM named JOIN pg_rewrite ON ev_class = number WHERE is_instead AND relkind IN ('r', 'p');
 
--- deferrable_key: whether a table's key may be looked at when the transaction ends, so that two rows have it for a while
-SELECT COUNT(*) FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
-JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace
-WHERE relname = :table AND nspname = :schema AND contype = 'p' AND condeferrable;
+-- always_unique: the columns of a table's unique indexes of which no two rows have the same at any time; a deferrable
+-- constraint is looked at when its transaction ends
+SELECT indexrelid::regclass::text AS index_name, attname AS column_name FROM pg_index
+JOIN pg_class ON pg_class.oid = indrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+CROSS JOIN LATERAL unnest((indkey::smallint[])[0:indnkeyatts - 1]) AS part (number)
+JOIN pg_attribute ON attrelid = indrelid AND attnum = part.number
+WHERE relname = :table AND nspname = :schema
+  AND indisunique AND indimmediate AND indisvalid AND indpred IS NULL AND indexprs IS NULL;
 
 -- acting_references: a row for each pair of columns of every foreign key that deletes or changes rows of its own accord
 SELECT con.oid AS number, own_space.nspname AS own_schema, own.relname AS own_table, own_column.attname AS own_column,

@@ -34,8 +34,20 @@ FROM /* log */event_log AS waiting
 WHERE waiting./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
   AND waiting./* status */status = 'N';
 
--- transaction_known: column: the transaction that wrote the row; nobody has changed the row since
-, CAST(CAST(waiting.xmin AS text) AS bigint);
+-- transaction_known: column: the transaction that wrote the row as it stands, and when it was committed where the server keeps
+-- that. A savepoint counts as a transaction here, and so does a requeue; what is written with the row knows better.
+, CAST(CAST(waiting.xmin AS text) AS bigint), CASE WHEN current_setting('track_commit_timestamp') = 'on'
+  THEN CAST(pg_xact_commit_timestamp(waiting.xmin) AT TIME ZONE 'UTC' AS text) END;
+
+-- transaction_written: column: the same as the row itself says it; rows from before the column was there say nothing.
+-- A number that lies further back than half the circle of numbers would be taken for another transaction's.
+, COALESCE(waiting./* transaction_number */eventlog_transaction, CAST(CAST(waiting.xmin AS text) AS bigint)),
+  CASE WHEN current_setting('track_commit_timestamp') = 'on'
+        AND COALESCE(waiting./* transaction_number */eventlog_transaction, 2 ^ 62)
+            > txid_snapshot_xmax(txid_current_snapshot()) - 2000000000
+  THEN CAST(pg_xact_commit_timestamp(COALESCE(
+         CAST(CAST(waiting./* transaction_number */eventlog_transaction % 4294967296 AS text) AS xid), waiting.xmin)) AT TIME ZONE 'UTC' AS text)
+  END;
 
 -- among_ahead: condition: rows above those that are handed out, while no other row has appeared below or between them.
 -- All in one snapshot: a row that is seen while an earlier one of its object is not would overtake it.

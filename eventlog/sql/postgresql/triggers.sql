@@ -79,6 +79,14 @@ THEN '"' || replace(replace(/* text */n.idu, E'\\', E'\\\\'), '"', E'\\"') || '"
 SELECT /* key */'idu=1', /* kind */eventlog_kind_6, /* column */NULL, /* old */NULL, /* new */NULL
 WHERE /* condition */(1 = 1);
 
+-- facts_together: a row of the log for each column of a row, if the condition holds, which is asked once for all of them
+SELECT /* key */'idu=1', image.kind, image.name, image.old, image.new FROM (VALUES
+  /* values */(eventlog_kind_2, 'fname', o.fname, n.fname)
+) AS image (kind, name, old, new) WHERE /* condition */(1 = 1);
+
+-- image_value: a value in the image of a row
+coalesce(to_json(/* text */n.fname)::text, 'null');
+
 -- log_each: writes the one fact that each row of an update's source tells: it left, came or changed
 -- Without a subquery for each row, which a bulk statement would pay for and a single row all the more.
 INSERT INTO /* log */event_log (/* table_key */table_key, /* status */status, /* event_type */event_type,
@@ -116,15 +124,6 @@ eventlog_facts := eventlog_facts || (SELECT coalesce(json_agg(json_build_array(
 FROM /* source */new_rows CROSS JOIN LATERAL (
 /* facts */
 ) AS fact (key, kind, name, old, new));
-
--- taken_over: the row that now stands under the key which another row of the same statement left
-(SELECT taken.* FROM /* target */usr AS taken WHERE /* match */(taken.idu = OLD.idu) AND /* condition */(1 = 1));
-
--- still_taken: the rows that stand under keys which others left; what came in the same statement was told with it
-(SELECT taken.* FROM old_rows AS o JOIN /* target */usr AS taken ON /* match */(taken.idu = o.idu) WHERE /* condition */(1 = 1));
-
--- came_in_its_place: whether the statement gave the key to another row
-EXISTS (SELECT FROM new_rows AS n WHERE /* match */(n.idu = o.idu));
 
 -- child_side: the values that stood, or stand, under a parent
 SELECT /* key */'idu=1' AS key, /* values */phoneno FROM /* source */old_rows WHERE /* condition */(1 = 1);

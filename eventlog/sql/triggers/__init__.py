@@ -6,7 +6,6 @@ from eventlog.sql.triggers.asked import TrackRequest
 from eventlog.sql.triggers.installed import TriggerCondition, TriggerState, compare, installed, tracked
 from eventlog.sql.triggers.plan import Style, TriggerOptions, TriggerPlan, plan
 from eventlog.sql.triggers.render import Trigger, render
-from eventlog.sql.triggers.table_needs import remarks
 from eventlog.sql.triggers.track import located, track, track_sql, trigger_states, untrack
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "installed",
     "located",
     "plan",
-    "remarks",
     "render",
     "track",
     "track_sql",

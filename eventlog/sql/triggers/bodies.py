@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
-from eventlog.sql.triggers.clauses import ALWAYS, Clauses, all_of, any_of, qualified
+from eventlog.sql.triggers.clauses import Clauses, all_of, any_of, qualified
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import EVERY, Fact, Side, Test, When, child_facts, facts
-from eventlog.sql.triggers.plan import ChildPlan, Style, TriggerPlan
+from eventlog.sql.triggers.plan import VALUED, ChildPlan, Style, TriggerPlan
 from eventlog.sql.triggers.words import Row, present, same_key
 
 SEPARATOR = ";\n"
@@ -31,13 +31,11 @@ class RowBodies(Struct, frozen=True, kw_only=True):
     def body(self, when: When) -> str:
         clauses = _clauses(self.dialect, self.plan, self.child, *self.dialect.row_names, unseen=self.unseen)
         found = child_facts(self.plan, self.child, when) if self.child else facts(self.plan, when)
+        if self.dialect.procedural_triggers:  # where conditions hold no queries
+            found = [fact for fact in found if fact.test is not Test.LEFT_BEHIND]
         if not self.dialect.transition_tables:
             return SEPARATOR.join([*self._questions(clauses, when), *(self._log_row(clauses, fact) for fact in found)])
-        written = [self._log_facts(clauses, found, "(VALUES (1)) AS one (row)")]
-        may_be_taken = when is When.UPDATE or (when is When.DELETE and self.plan.options.deferred)
-        if may_be_taken and self.child is None and not self.plan.table.view:
-            written.append(self._taken_over(clauses, when))
-        return SEPARATOR.join(written)
+        return self._log_facts(clauses, found, "(VALUES (1)) AS one (row)")
 
     def by_event(self) -> str:
         """What one trigger does that fires for every event."""
@@ -59,20 +57,19 @@ class RowBodies(Struct, frozen=True, kw_only=True):
         return [clauses.question(side) for side in sides]
 
     def _log_row(self, clauses: Clauses, fact: Fact) -> str:
+        if fact.each:
+            return self._log_together(clauses, fact)
         return statement(self.dialect, "log_row", **{**self.log, **clauses.holes(fact)})
 
-    def _log_facts(self, clauses: Clauses, found: Iterable[Fact], source: str) -> str:
-        return log_facts(self.dialect, self.log, source, [clauses.holes(fact) for fact in found], hands=self.hands)
+    def _log_together(self, clauses: Clauses, fact: Fact) -> str:
+        """All columns of a row, for which it is asked once whether they are written."""
+        each = clauses.each(fact)
+        rows = SEPARATOR.join(statement(self.dialect, "log_row", **{**self.log, **holes}) for holes in each)
+        holes = {**self.log, **clauses.holes(fact), "rows": rows, "values": values_of(each)}
+        return statement(self.dialect, "log_together", **holes)
 
-    def _taken_over(self, clauses: Clauses, when: When) -> str:
-        """Tells anew of a row that took the key which this one left: its own arrival was logged before our delete."""
-        taken = Row(dialect=self.dialect, alias="taken", columns=self.plan.table.columns)
-        match = (f"{taken.matched(column)} = {clauses.old.value(column)}" for column in self.plan.key)
-        target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
-        condition = clauses.moved() if when is When.UPDATE else ALWAYS
-        holes = {"target": target, "match": " AND ".join(match), "condition": condition}
-        source = statement(self.dialect, "taken_over", **holes) + " AS taken"
-        return self._log_facts(replace(clauses, new=taken), facts(self.plan, When.INSERT), source)
+    def _log_facts(self, clauses: Clauses, found: Iterable[Fact], source: str) -> str:
+        return log_facts(self.dialect, self.log, source, holes_of(clauses, found), hands=self.hands)
 
 
 class StatementBodies(Struct, frozen=True, kw_only=True):
@@ -93,38 +90,20 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
 
     def _all(self, clauses: Clauses, when: When) -> str:
         if self.child is not None:
-            if when is When.TRUNCATE and self.plan.options.style in (Style.FIELD, Style.FIELD_REPLACE):
+            if when is When.TRUNCATE and self.plan.options.style in VALUED:
                 return self._truncated(clauses, self.child)
             return self._child_statements(clauses, self.child, when)
-        if self.plan.options.deferred and when in (When.UPDATE, When.DELETE):
-            return SEPARATOR.join((self._own(clauses, when), self._still_taken(clauses, when)))
         return self._own(clauses, when)
 
     def _own(self, clauses: Clauses, when: When) -> str:
         source = self._source(clauses, when)
-        if when is When.UPDATE and self.plan.options.style == Style.ROW_BACK:
+        if when is When.UPDATE and self.plan.options.style == Style.ROW_BACK and not self.plan.looks_back:
             return self._log_each(clauses, source)
-        if when is When.UPDATE and self.plan.options.when is None:
+        by_field = self.plan.options.style not in (Style.ROW_BACK, Style.IMAGE)
+        if when is When.UPDATE and self.plan.options.when is None and by_field:
             return log_facts(self.dialect, self.log, source, self._left_or_filled(clauses), hands=self.hands)
-        found = [clauses.holes(fact) for fact in facts(self.plan, when)]
+        found = holes_of(clauses, facts(self.plan, when))
         return log_facts(self.dialect, self.log, source, found, hands=self.hands)
-
-    def _still_taken(self, clauses: Clauses, when: When) -> str:
-        """Tells anew of rows that have the keys of rows which left; their arrival was logged by a statement before."""
-        taken = Row(dialect=self.dialect, alias="taken", columns=self.plan.table.columns)
-        match = [f"{taken.matched(column)} = {clauses.old.value(column)}" for column in self.plan.key]
-        told = [f"{clauses.new.value(column)} = {clauses.old.value(column)}" for column in self.plan.key]
-        came = statement(self.dialect, "came_in_its_place", match=all_of(told))
-        source = statement(
-            self.dialect,
-            "still_taken",
-            target=qualified(self.dialect, self.plan.table.schema, self.plan.table.name),
-            match=all_of(match),
-            condition=ALWAYS if when is When.DELETE else f"NOT {came}",
-        )
-        others = replace(clauses, new=taken, outer=False)
-        found = [others.holes(fact) for fact in facts(self.plan, When.INSERT)]
-        return log_facts(self.dialect, self.log, f"{source} AS taken", found, hands=self.hands)
 
     def _child_statements(self, clauses: Clauses, child: ChildPlan, when: When, only: str = "") -> str:
         writing = _ChildStatements(clauses=clauses, child=child, log=self.log, hands=self.hands, only=only)
@@ -186,8 +165,9 @@ class StatementBodies(Struct, frozen=True, kw_only=True):
         """
         left, *others = facts(self.plan, When.UPDATE)
         count = len(self.plan.watched)
-        pairs = zip(others[:count], others[count:], strict=True)
-        return [clauses.holes(left), *(self._came_or_stayed(clauses, came, stayed) for came, stayed in pairs)]
+        pairs = zip(others[:count], others[count : 2 * count], strict=True)
+        filled = [self._came_or_stayed(clauses, came, stayed) for came, stayed in pairs]
+        return [clauses.holes(left), *filled, *map(clauses.holes, others[2 * count :])]
 
     def _came_or_stayed(self, clauses: Clauses, came: Fact, stayed: Fact) -> dict[str, str]:
         fresh, told = f"({clauses.missing(Side.OLD)})", clauses.changed(stayed)
@@ -229,7 +209,9 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
         if when is not When.INSERT:
             removed = child_facts(self.clauses.plan, self.child, When.DELETE)
             gone = next(one for one in removed if one.column == fact.column)
-            written.append(self._query("log_child_values", gone, _without(old, new, when)))
+            written.append(
+                self._query(f"log_child_{'values' if gone.old else 'reads'}", gone, _without(old, new, when))
+            )
         if when in (When.INSERT, When.UPDATE):
             written.append(self._query("log_child_values", fact, _without(new, old, when)))
         return written
@@ -284,8 +266,20 @@ def log_facts(
     dialect: Dialect, log: Mapping[str, str], source: str, found: Iterable[Mapping[str, str]], *, hands: bool = False
 ) -> str:
     """One statement that writes every fact of every row of a source, or hands them to the next trigger."""
-    written = "\nUNION ALL ".join(statement(dialect, "fact", **holes) for holes in found)
+    written = "\nUNION ALL ".join(
+        statement(dialect, "facts_together" if "values" in holes else "fact", **holes) for holes in found
+    )
     return statement(dialect, _writing("log_facts", hands=hands), **log, source=source, facts=written)
+
+
+def holes_of(clauses: Clauses, found: Iterable[Fact]) -> list[dict[str, str]]:
+    """What fills the holes of facts; one that stands for several log rows has their values."""
+    return [clauses.holes(fact) | ({"values": values_of(clauses.each(fact))} if fact.each else {}) for fact in found]
+
+
+def values_of(each: Iterable[Mapping[str, str]]) -> str:
+    """Kind, column, old and new value of log rows, as a list of rows."""
+    return ",\n  ".join(f"({one['kind']}, {one['column']}, {one['old']}, {one['new']})" for one in each)
 
 
 def _writing(query: str, *, hands: bool) -> str:

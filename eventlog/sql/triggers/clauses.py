@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ from eventlog.sql.queries import offers, statement
 from eventlog.sql.triggers.constants import kind_text
 from eventlog.sql.triggers.facts import Fact, Fate, Side, Test
 from eventlog.sql.triggers.plan import ChildPlan, TriggerPlan
-from eventlog.sql.triggers.words import Row, absent, differs, present
+from eventlog.sql.triggers.words import Row, absent, differs, joined, present
 
 ALWAYS = "(1 = 1)"
 READ_BACK = {
@@ -42,17 +43,37 @@ class Clauses(Struct, frozen=True, kw_only=True):
     unseen: bool = False
 
     def holes(self, fact: Fact) -> dict[str, str]:
-        """What fills the holes of one log row."""
-        literal = self.dialect.literal
+        """What fills the holes of one log row; where the fact stands for several, of the first of them."""
+        first = replace(fact, watched=fact.watched[:1], column=fact.watched[0].name) if fact.each else fact
+        return {"key": self.key(fact.side), "condition": self.condition(fact), **self._said(first)}
+
+    def each(self, fact: Fact) -> list[dict[str, str]]:
+        """What fills the holes of the log rows that a fact stands for, one for each column; it was asked before whether
+        they are written.
+        """
+        key, alone = self.key(fact.side), [replace(fact, watched=(one,), column=one.name) for one in fact.watched]
+        return [{"key": key, "condition": ALWAYS, **self._said(one)} for one in alone]
+
+    def _said(self, fact: Fact) -> dict[str, str]:
         told = self._read_back(fact)
+        old = self.old.text(fact.watched[0].column) if told.old else "NULL"
         return {
-            "key": self.key(fact.side),
             "kind": kind_text(self.dialect, told.kind),
-            "column": literal(fact.column) if fact.column is not None else "NULL",
-            "old": self.old.text(fact.watched[0].column) if told.old else "NULL",
+            "column": self.dialect.literal(fact.column) if fact.column is not None else "NULL",
+            "old": self._image(fact) if fact.image else old,
             "new": self.new.text(fact.watched[0].column) if told.new else "NULL",
-            "condition": self.condition(fact),
         }
+
+    def _image(self, fact: Fact) -> str:
+        """The row as a text of JSON: the values by the names of their columns, without those that cannot be read."""
+        seen = [one for one in fact.watched if self._seen(one.column)]
+        names = [json.dumps(one.name, ensure_ascii=False) for one in seen]
+        openings = [f"{',' if place else '{'}{name}:" for place, name in enumerate(names)] or ["{"]
+        begin = statement(self.dialect, "image_begins", text=self.dialect.literal(openings[0]))
+        literals = [begin, *map(self.dialect.literal, openings[1:])]
+        values = [statement(self.dialect, "image_value", text=self.row(fact.side).text(one.column)) for one in seen]
+        parts = [part for pair in zip(literals, values, strict=False) for part in pair] or literals
+        return joined(self.dialect, [*parts, self.dialect.literal("}")])
 
     def row(self, side: Side) -> Row:
         return self.old if side is Side.OLD else self.new
@@ -122,6 +143,10 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return f"{_variable(side, 'holds')} > 0" if self.dialect.procedural_triggers else self._parent_stands(side)
 
     def _parent_stands(self, side: Side) -> str:
+        return self._stands(side, "parent_stands")
+
+    def _stands(self, side: Side, query: str) -> str:
+        """Whether the class has a row with this key, and one that `when` is about."""
         parent = Row(dialect=self.dialect, alias=self._parent_alias)
         target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
         value = parent.matched
@@ -132,7 +157,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         pairs = zip(self.plan.key, self.key_columns, strict=True)
         return statement(
             self.dialect,
-            "parent_stands",
+            query,
             parent=target,
             row=parent.alias,
             match=" AND ".join(f"{value(own)} = {self.row(side).value(held)}" for own, held in pairs),
@@ -176,9 +201,36 @@ class Clauses(Struct, frozen=True, kw_only=True):
             return []
         if fact.test is Test.FILLED_OR_ALL_EMPTY:
             return [self._filled_or_all_empty(fact)]
+        if fact.test is Test.LEFT_BEHIND:
+            return self._left_behind(fact.side)
         if fact.test is Test.CHANGED:
             return [self.changed(fact)]
         return [any_of([self.changed(fact), self.moved()])]
+
+    def _left_behind(self, side: Side) -> list[str]:
+        """That something may stand under the key: a row for which `when` holds, or child rows that wait for one.
+
+        Another transaction's row is seen by nobody yet, and a foreign owner's tables are not read: then it may always.
+        """
+        asked = self.plan.options
+        if asked.when is not None:
+            return [self._stands(side, "stands")]
+        if asked.deferred or asked.foreign:
+            return []
+        return [any_of([self._children_stand(side, child) for child in self.plan.children])]
+
+    def _children_stand(self, side: Side, child: ChildPlan) -> str:
+        standing = Row(dialect=self.dialect, alias="standing")
+        by_name = {column.name: column for column in child.child.columns}
+        pairs = zip(child.child.parent_key, self.plan.key, strict=True)
+        return statement(
+            self.dialect,
+            "stands",
+            parent=qualified(self.dialect, self.plan.table.schema, child.child.name),
+            row=standing.alias,
+            match=all_of([f"{standing.matched(by_name[held])} = {self.row(side).value(own)}" for held, own in pairs]),
+            condition=ALWAYS,
+        )
 
     def all_empty(self, fact: Fact) -> list[str]:
         """That none of the columns which the fact is about has a value."""

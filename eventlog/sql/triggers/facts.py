@@ -51,12 +51,14 @@ class Test(Enum):
     FILLED_OR_ALL_EMPTY = auto()
     CHANGED = auto()
     CHANGED_OR_MOVED = auto()
+    LEFT_BEHIND = auto()
 
 
 class Fact(Struct, frozen=True, kw_only=True):
     """One log row: its kind, whose key it has, the column, which of its values, and when it is written.
 
-    `filled` asks that the side has a value in the first of the watched columns.
+    `filled` asks that the side has a value in the first of the watched columns. `each` says that it stands for a log row
+    of each watched column, whatever stands there; `image` that its old value is the whole row.
     """
 
     kind: Kind
@@ -68,6 +70,8 @@ class Fact(Struct, frozen=True, kw_only=True):
     column: str | None = None
     old: bool = False
     new: bool = False
+    each: bool = False
+    image: bool = False
 
 
 _inserted = {
@@ -87,9 +91,20 @@ def facts(plan: TriggerPlan, when: When) -> list[Fact]:
     if when is When.INSERT:
         return _arrival(plan, Fate.ANY)
     if when is When.UPDATE:
-        gone = Fact(kind=Kind.DELETE_ROW, side=Side.OLD, fate=Fate.LEFT)
-        return [gone, *_arrival(plan, Fate.CAME), *_changes(plan)]
-    return [Fact(kind=Kind.DELETE_ROW, side=Side.OLD)]
+        return [_end(plan, Fate.LEFT), *_arrival(plan, Fate.CAME), *_changes(plan), *_looks_back(plan, Fate.LEFT)]
+    return [_end(plan, Fate.ANY), *(_looks_back(plan, Fate.ANY) if when is When.DELETE else ())]
+
+
+def _end(plan: TriggerPlan, fate: Fate) -> Fact:
+    image = plan.options.style == Style.IMAGE
+    return Fact(kind=Kind.DELETE_ROW, side=Side.OLD, fate=fate, image=image, watched=plan.watched if image else ())
+
+
+def _looks_back(plan: TriggerPlan, fate: Fate) -> list[Fact]:
+    """What stands under a key that was left is read back, whoever's transaction brought it there."""
+    if not plan.looks_back:
+        return []
+    return [Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.OLD, fate=fate, test=Test.LEFT_BEHIND)]
 
 
 def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
@@ -97,6 +112,8 @@ def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
     style = plan.options.style
     if style == Style.ROW_BACK:
         return [Fact(kind=Kind.INSERT_ROW_BACK, side=Side.NEW, fate=fate)]
+    if style == Style.IMAGE:
+        return [Fact(kind=Kind.INSERT_FIELD, side=Side.NEW, fate=fate, watched=plan.watched, new=True, each=True)]
     kind, new = _inserted[style], style != Style.FIELD_BACK
     first = plan.watched[0]
     speaker = Fact(
@@ -116,6 +133,8 @@ def _changes(plan: TriggerPlan) -> list[Fact]:
     stayed = Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, fate=Fate.STAYED, test=Test.CHANGED, watched=watched)
     if style == Style.ROW_BACK:
         return [stayed]
+    if style == Style.IMAGE:
+        return [replace(stayed, kind=Kind.UPDATE_FIELD, old=True, new=True, each=True)]
     kind, valued = _updated[style], style != Style.FIELD_BACK
     return [replace(stayed, kind=kind, watched=(one,), column=one.name, old=valued, new=valued) for one in watched]
 
@@ -131,7 +150,15 @@ def child_facts(plan: TriggerPlan, child: ChildPlan, when: When) -> list[Fact]:
     test = Test.CHANGED_OR_MOVED if when is When.UPDATE else Test.NONE
     sides = {When.INSERT: (Side.NEW,), When.UPDATE: (Side.OLD, Side.NEW)}.get(when, (Side.OLD,))
     kinds = {Side.OLD: Kind.UPDATE_FIELD, Side.NEW: Kind.INSERT_FIELD}
-    return [_value(kinds[side], one, side, test=test) for one in child.watched for side in sides]
+    each = [_value(kinds[side], one, side, test=test) for one in child.watched for side in sides]
+    return [_end_of_a_repeated(plan, one) for one in each]
+
+
+def _end_of_a_repeated(plan: TriggerPlan, fact: Fact) -> Fact:
+    """The end of a value that other rows under the parent may have too: who reads all of them back knows if it is there."""
+    if fact.side is Side.NEW or fact.column not in plan.options.repeated:
+        return fact
+    return replace(fact, kind=Kind.UPDATE_FIELD_BACK, old=False)
 
 
 def _child_read_back(fact: Fact, when: When) -> list[Fact]:

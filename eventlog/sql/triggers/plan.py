@@ -15,12 +15,17 @@ from eventlog.core.tablekey import SPECIAL
 
 
 class Style(StrEnum):
-    """What a change is logged as: the row to read back, or its fields, with or without values."""
+    """What a change is logged as: the row to read back, its fields with or without values, or all fields of the row."""
 
     ROW_BACK = "row-back"
     FIELD = "field"
     FIELD_REPLACE = "field-replace"
     FIELD_BACK = "field-back"
+    IMAGE = "image"
+
+
+VALUED = (Style.FIELD, Style.FIELD_REPLACE, Style.IMAGE)
+"""The styles that log values; others leave them to be read back."""
 
 
 class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -33,6 +38,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `follow_ddl` asks for triggers that the database itself changes when their table is altered.
     `foreign` says that a table belongs to somebody who must not get the rights of who installs.
     `deferred` says that two rows may have one key until their transaction ends.
+    `repeated` are the attributes of child tables of which several rows under one parent may have the same value.
     """
 
     style: Style = Style.ROW_BACK
@@ -46,6 +52,7 @@ class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     follow_ddl: bool = False
     foreign: bool = False
     deferred: bool = False
+    repeated: tuple[str, ...] = ()
 
 
 class Watched(Struct, frozen=True, kw_only=True):
@@ -96,6 +103,17 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
         return self.table.key_columns
 
     @property
+    def looks_back(self) -> bool:
+        """Whether a key that a row left may still mean something that its delete does not tell of.
+
+        Another row may have it already, where keys may wait for the end of their transaction. Or child rows stand there and
+        wait for a parent that comes again, whose values nobody would tell anew.
+        """
+        if self.table.view or (self.options.foreign and self.options.when is not None):
+            return False
+        return self.options.deferred or (bool(self.children) and self.options.style != Style.ROW_BACK)
+
+    @property
     def whole_rows(self) -> bool:
         """Whether any change of a row counts, and nothing but the key is told of it."""
         asked = self.options
@@ -108,6 +126,8 @@ def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
     _check_key(table)
     chosen = _chosen(table, options)
     children = [_child_plan(child, chosen) for child in table.children]
+    names = {one.name for one in chosen}
+    options = replace(options, repeated=tuple(name for name in options.repeated if name in names))
     return TriggerPlan(
         table=table,
         options=options,
@@ -122,6 +142,8 @@ def captured(table: Table, options: TriggerOptions, watched: Collection[str] = (
     `watched` are the attributes that its triggers were made for, where columns were left out: a column that came later, or
     has another name since, may be what nobody is to see.
     """
+    if options.style == Style.IMAGE:
+        table = replace(table, images=True)
     if not (options.columns or options.exclude):
         return table
     known = _attribute_names(table)

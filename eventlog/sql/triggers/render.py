@@ -82,8 +82,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         options = self.plan.options
         if not options.foreign:
             return False
-        looks = options.deferred if when is When.DELETE else when is When.UPDATE and (options.rows or options.deferred)
-        reads = when is not When.INSERT if child else looks and not self.plan.table.view
+        reads = child is not None and when is not When.INSERT
         return reads or when is When.TRUNCATE or options.when is not None
 
     def _trigger(self, child: ChildPlan | None, events: tuple[When, ...], part: TriggerPart) -> Trigger:
@@ -119,6 +118,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             "trigger": self._trigger_name(name),
             "function": self._function_name(name),
             "target": qualified(self.dialect, self.plan.table.schema, table),
+            "old_type": "CLOB" if self.plan.options.style == Style.IMAGE else "VARCHAR2",
             "event": " OR ".join(events).upper(),
             "time": "INSTEAD OF" if self.plan.table.view else "AFTER",
             "rows": ROWS.get(events[0], ""),
@@ -146,7 +146,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if child is not None:
             return child.child.columns
         back = self.plan.options.style == Style.ROW_BACK
-        if when is When.DELETE or (back and when is When.INSERT):
+        image = self.plan.options.style == Style.IMAGE
+        if (when is When.DELETE and not image) or (back and when is When.INSERT):
             return self.plan.key
         return self._read(None)
 
@@ -220,8 +221,9 @@ class _Writer(Struct, frozen=True, kw_only=True):
 
     def _settings(self, child: ChildPlan | None, when: When) -> str:
         queries = ["settings_of_statements"] if self._by_statement(when) else []
-        queries += ["settings_of_children"] if child and when in (When.UPDATE, When.DELETE) else []
-        queries += ["settings_of_pairs"] if queries and when is When.UPDATE and child is None else []
+        looks_up = child is not None or (self.plan.looks_back and bool(self.plan.children))
+        queries += ["settings_of_children"] if looks_up and when in (When.UPDATE, When.DELETE) else []
+        queries += ["settings_of_pairs"] if self._by_statement(when) and when is When.UPDATE and child is None else []
         queries += [] if settled(self.dialect, self._read(child)) else ["settings"]
         return " ".join(statement(self.dialect, query) for query in queries)
 

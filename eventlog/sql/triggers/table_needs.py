@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from eventlog.core.schema import Table
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.queries import offers, statement
-from eventlog.sql.reflect import reflect
 from eventlog.sql.triggers.cascades import Name, Reference, acting, changed_twice_by
 from eventlog.sql.triggers.ddl import numbered
-from eventlog.sql.triggers.plan import Style, TriggerOptions, TriggerPlan
+from eventlog.sql.triggers.plan import VALUED, Style, TriggerOptions, TriggerPlan, plan
+from eventlog.sql.uniques import unique_columns
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection
 
 
 class TableNeeds:
@@ -33,10 +33,11 @@ class TableNeeds:
 
     def needed(self, table: Table, options: TriggerOptions) -> TriggerOptions:
         """Row triggers where statement triggers would not see every change, or not in its turn; a look at who else has a
-        key where two rows may.
+        key, or a value, where two rows may.
         """
         rows = options.rows or any(True for _ in self._why_rows(table))
-        return replace(options, rows=rows, deferred=any(self._one(table.schema, table.name, "deferrable_key")))
+        repeated = self._repeated(table) if options.style in VALUED else ()
+        return replace(options, rows=rows, deferred=self._is_deferred(table), repeated=tuple(repeated))
 
     def numbered(self, plan: TriggerPlan) -> TriggerPlan:
         """The plan with what an event trigger has to know of its tables."""
@@ -48,8 +49,13 @@ class TableNeeds:
             yield from self._why_rows(table)
         if not self._dialect.cascades_fire_triggers:
             yield from self._unseen_actions(table, options)
-        if options.style in (Style.FIELD, Style.FIELD_REPLACE):
-            yield from self._equal_values(table)
+        if self._is_deferred(table):
+            yield (
+                f"{table.name} may have two rows with one key for a while. So whatever stands under a key is read back when"
+                " a row leaves it."
+            )
+        if options.style in VALUED:
+            yield from self._of_repeated(plan(table, replace(options, repeated=tuple(self._repeated(table)))))
         yield from self._asked(table, "remarks_on")
 
     def _why_rows(self, table: Table) -> Iterator[str]:
@@ -77,29 +83,29 @@ class TableNeeds:
                     " such changes are not logged."
                 )
 
-    def _equal_values(self, table: Table) -> Iterator[str]:
-        """Where two rows of a child may have one value: the end of the one is told, and a receiver takes both for gone."""
-        for child in table.children:
-            unique = self._unique(table.schema, child.name)
-            others = {column.name for column in child.columns} - {*child.parent_key}
-            if any(not any(one <= {*child.parent_key, name} for one in unique) for name in others):
+    def _of_repeated(self, one: TriggerPlan) -> Iterator[str]:
+        """Where two rows of a child may have one value, and a receiver would take both for gone with the first."""
+        for child in one.children:
+            names = [watched.column.name for watched in child.watched if watched.name in one.options.repeated]
+            if names:
                 yield (
-                    f"{child.name} may have a value twice under one parent. When one of the two goes, receivers are told that"
-                    " the value goes; with --events row-back they are told what is there."
+                    f"{child.child.name} may have a value twice under one parent ({', '.join(names)}). So what is there is"
+                    f" read back when such a value goes; a unique index with {', '.join(child.child.parent_key)} saves that."
                 )
 
-    def _unique(self, schema: str | None, name: str) -> list[frozenset[str]]:
-        """Columns of a table that no two rows have alike."""
-        from sqlalchemy import inspect
+    def _repeated(self, table: Table) -> Iterator[str]:
+        """The attributes of child tables of which several rows under one parent may have the same value."""
+        for child in table.children:
+            unique = unique_columns(self._connection, table.schema, child.name)
+            for name, found in table.attributes.items():
+                if found.child == child.name and not _holds(unique, (*child.parent_key, found.column.name)):
+                    yield name
 
-        ask, called = inspect(self._connection), self._dialect.normalised(name)
-        constraints, indexes = ask.get_unique_constraints(called, schema=schema), ask.get_indexes(called, schema=schema)
-        found: list[Any] = [
-            ask.get_pk_constraint(called, schema=schema)["constrained_columns"],
-            *(one["column_names"] for one in constraints),
-            *(one["column_names"] for one in indexes if one["unique"]),
-        ]
-        return [frozenset(self._dialect.reported(str(one)) for one in columns) for columns in found if columns]
+    def _is_deferred(self, table: Table) -> bool:
+        """Whether two rows may have one key while a transaction is open."""
+        if table.view or not offers(self._dialect, "always_unique"):
+            return False
+        return not _holds(unique_columns(self._connection, table.schema, table.name), table.key)
 
     @property
     def references(self) -> list[Reference]:
@@ -126,15 +132,9 @@ class TableNeeds:
         return [answer for answer in found if answer]
 
 
-def remarks(
-    engine: Engine, tables: Sequence[str], options: TriggerOptions | None = None, schema: str | None = None
-) -> list[str]:
-    """What somebody should know who tracks these classes, as sentences."""
-    asked = options or TriggerOptions()
-    with engine.connect() as connection:
-        needs = TableNeeds(connection)
-        found = reflect(connection, tables, schema, asked.children)
-        return [sentence for table in found for sentence in needs.remarks(table, asked)]
+def _holds(unique: Iterable[frozenset[str]], columns: Sequence[str]) -> bool:
+    """Whether no two rows have the same in all of these columns."""
+    return any(one <= {*columns} for one in unique)
 
 
 def _names(table: Table) -> list[Name]:

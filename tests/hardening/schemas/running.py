@@ -3,48 +3,75 @@
 from __future__ import annotations
 
 import random
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Engine, text
+from sqlalchemy.exc import DBAPIError
 
+from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads
+from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.convert.local import convert
+from eventlog.convert.settings import Conversion, DatabaseRows, LogInput
+from eventlog.core.rules import Options
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
-from eventlog.sql.triggers import Style, TriggerOptions, remarks, track
+from eventlog.sql.log import Log
+from eventlog.sql.triggers import Style, TriggerOptions, located, track
+from eventlog.xds.write import XdsFormat
+from tests.hardening.schemas.images import Images
 from tests.hardening.schemas.replaying import Replayer, Store, expected
 from tests.hardening.schemas.shapes import schema
 from tests.hardening.schemas.working import Session, looked_at
+from tests.integration.publishing import Process, until
 
 SESSIONS = {"postgresql": 3}
 """Who works at the same time; elsewhere one, for others would wait for its locks, in the one thread that there is."""
+
+LOADS = {"postgresql": 0.1}
+"""How often a stretch of a full load comes between two steps, where others can write meanwhile."""
 
 VALUED = (Style.FIELD, Style.FIELD_REPLACE)
 
 
 class Run:
-    """One schema in one database, tracked whole. `remarks` is what `track` said of it."""
+    """One schema in one database, tracked whole. `remarks` is what `track` said of it.
 
-    def __init__(self, engine: Engine, folder: Path, style: Style, seed: int) -> None:
+    With `images` the publisher also writes messages and change tables.
+    """
+
+    def __init__(self, engine: Engine, folder: Path, style: Style, seed: int, *, images: bool = False) -> None:
         self.engine, self.folder = engine, folder
         _run(engine, *schema(engine.dialect.name))
         install(engine)
         self.tables = looked_at(engine)
         names = [one.name for one in self.tables if one.shape.key]
-        self.remarks = remarks(engine, names, TriggerOptions(style=style))
-        track(engine, names, TriggerOptions(style=style))
+        self.remarks: list[str] = []
+        track(engine, names, TriggerOptions(style=style), note=self.remarks.append)
         several = {f"{one.name}.{column}" for one in self.tables if not one.shape.key for column in one.kinds}
-        self.replayer = Replayer(strict=style in VALUED, several=frozenset(several))
+        late = frozenset(one.name for one in self.tables if one.deferrable)
+        self.replayer = Replayer(strict=style in VALUED, several=frozenset(several), loose=late)
         self.dice = random.Random(seed)
-        # Who gives a key away while another one takes it, both waiting for their end to have it looked at, is known to no
-        # trigger; so one session alone works with such keys.
-        others = [one for one in self.tables if not one.deferrable]
+        shapes = [one.shape for one in self.tables]
+        self.images = [Images(folder / name, shapes) for name in ("messages", "changes") if images]
         count = SESSIONS.get(engine.dialect.name, 1)
-        self.sessions = [Session(engine, others if one else self.tables, seed * 100 + one) for one in range(count)]
+        self.sessions = [Session(engine, self.tables, seed * 100 + one) for one in range(count)]
         self.config = Config(
             source=SourceConfig(url=engine.url.render_as_string(hide_password=False)),
             publisher=PublisherConfig(allow_loopback=True, time_syntax=3, enable_refs=False, batch_size=16),
-            output=(FilesOutput(path=str(folder)),),
+            output=(
+                FilesOutput(path=str(folder)),
+                *(FilesOutput(path=str(one.folder), format="messages") for one in self.images[:1]),
+                *(
+                    FilesOutput(path=str(one.folder), format="change-tables", file_format="csv")
+                    for one in self.images[1:]
+                ),
+            ),
         )
+        self._load: Iterator[Stand] = iter(())
         self._taken: set[str] = set()
         for session in self.sessions:
             session.fill()
@@ -55,12 +82,62 @@ class Run:
             session.done.clear()
         for _ in range(steps):
             self.dice.choice(self.sessions).step()
+            if self.dice.random() < LOADS.get(self.engine.dialect.name, 0):
+                self._refresh()
         if self.dice.random() < 0.3 and self.engine.dialect.name != "sqlite":  # where a writer keeps all others out
             self.publish()
         for session in self.sessions:
             session.end(commit=True)
         self.publish()
         return self.faults()
+
+    def work(self, steps: int) -> None:
+        """Some work, of which this program publishes nothing."""
+        for _ in range(steps):
+            self.dice.choice(self.sessions).step()
+        for session in self.sessions:
+            session.end(commit=True)
+
+    def killed(self, steps: int) -> list[str]:
+        """Some work beside a publisher that is killed, and more of it beside the next one. Tells what is not so."""
+        settings: dict[str, Any] = {"time_syntax": 3, "enable_refs": "no", "batch_size": 3}
+        with Process(self.engine, self.folder, **settings) as daemon:
+            self.work(steps)
+            until(lambda: any(self.folder.glob("*.xml")), "a document")
+            daemon.tell(signal.SIGKILL)
+        self.work(steps)
+        self.publish()
+        return self.faults()
+
+    def convert(self) -> list[str]:
+        """Converts the log as a whole, in the place of a publisher. Tells what is not so."""
+        url, out = self.config.source.url, self.folder / "converted"
+        with self.engine.connect() as connection:
+            catalog = catalog_of(self.engine, located(connection, None), self.config)
+        conversion = Conversion(
+            input=LogInput(url=url),
+            destination=out,
+            catalog=catalog,
+            read_back=DatabaseRows(url=url),
+            format=XdsFormat(time_syntax=3, enable_refs=False),
+            options=Options(allow_loopback=True),
+        )
+        convert(conversion, jobs=1)
+        self.replayer.take(one.read_bytes() for one in sorted(out.rglob("*.xml")))
+        return self.different()
+
+    def _refresh(self) -> None:
+        """A stretch of a full load, of whichever table has its turn, while others write; what is locked comes later."""
+        try:
+            if next(self._load, None) is None:
+                table = self.dice.choice([one for one in self.tables if one.shape.key]).name
+                with self.engine.connect() as connection:
+                    log = Log(self.engine, located(connection, None))
+                [load] = loads(self.engine, log.names, [table], None, None)
+                work = Refresh(log, load, RefreshPace(chunk=2))
+                self._load = work.steps(work.begin())
+        except DBAPIError:
+            self._load = iter(())
 
     def publish(self) -> None:
         """Publishes what is there to be published, and gives the documents to the replayer."""
@@ -70,15 +147,22 @@ class Run:
         new = sorted(one for one in self.folder.glob("*.xml") if one.name not in self._taken)
         self._taken.update(one.name for one in new)
         self.replayer.take(one.read_bytes() for one in new)
+        for images in self.images:
+            images.take()
 
     def faults(self) -> list[str]:
         """Where the receiver has not what the tables have, what it was told that could not be, and what was refused."""
         refused = self._ask(
             "SELECT record_id, status, table_name, table_key FROM event_log WHERE status NOT IN ('S', 'W')"
         )
-        found, held = expected(self.engine, [one.shape for one in self.tables]), self.replayer.filled()
-        faults = [*(f"refused: {row}" for row in refused), *self.replayer.wrong, *different(found, held)]
+        faults = [*(f"refused: {row}" for row in refused), *self.different()]
         return [*faults[:8], self.story()] if faults else []
+
+    def different(self) -> list[str]:
+        """What the receiver was told that could not be, and where it has not what the tables have."""
+        found, held = expected(self.engine, [one.shape for one in self.tables]), self.replayer.filled()
+        of_images = [fault for one in self.images for fault in one.differences(found)]
+        return [*self.replayer.wrong, *different(found, held), *of_images]
 
     def story(self) -> str:
         """What the sessions did in this round, one after the other, and what the log has of it."""

@@ -64,7 +64,7 @@ LIBRARY: Final = (
     "CREATE TABLE store (store_id INTEGER NOT NULL PRIMARY KEY, manager_id INTEGER, town VARCHAR(60))",
     """CREATE TABLE staff (staff_id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(60), store_id INTEGER,
        FOREIGN KEY (store_id) REFERENCES store (store_id) ON DELETE CASCADE ON UPDATE CASCADE)""",
-    """CREATE TABLE film_word (film_id INTEGER NOT NULL, word VARCHAR(20) NOT NULL, UNIQUE (film_id, word),
+    """CREATE TABLE film_word (film_id INTEGER NOT NULL, word VARCHAR(20),
        FOREIGN KEY (film_id) REFERENCES film (film_id) ON DELETE CASCADE ON UPDATE CASCADE)""",
 )
 """A film library."""
@@ -88,6 +88,13 @@ POSTGRESQL: Final = (
     "CREATE TABLE payment_new PARTITION OF payment FOR VALUES FROM ('1990-01-01') TO (MAXVALUE)",
     """CREATE TABLE seat (seat_id INTEGER NOT NULL, row_name VARCHAR(20), taken BOOLEAN,
        PRIMARY KEY (seat_id) DEFERRABLE INITIALLY DEFERRED)""",
+    """CREATE TABLE ticket (ticket_id INTEGER NOT NULL, row_name VARCHAR(20),
+       PRIMARY KEY (ticket_id) DEFERRABLE INITIALLY DEFERRED) PARTITION BY RANGE (ticket_id)""",
+    "CREATE TABLE ticket_low PARTITION OF ticket FOR VALUES FROM (MINVALUE) TO (4)",
+    "CREATE TABLE ticket_high PARTITION OF ticket FOR VALUES FROM (4) TO (MAXVALUE)",
+    "CREATE TABLE wish (wish_id INTEGER NOT NULL PRIMARY KEY, text VARCHAR(20))",
+    """CREATE TABLE wish_tag (wish_id INTEGER NOT NULL, tag VARCHAR(20), UNIQUE (wish_id, tag),
+       FOREIGN KEY (wish_id) REFERENCES wish (wish_id) DEFERRABLE INITIALLY DEFERRED)""",
     """CREATE TABLE valid (item INTEGER NOT NULL, version INTEGER NOT NULL, note VARCHAR(60), bytes BYTEA, told JSONB, one UUID,
        PRIMARY KEY (item, version))""",
 )

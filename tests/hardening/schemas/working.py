@@ -40,6 +40,9 @@ VALUES: dict[str, tuple[str, ...]] = {
 _ROLLED_BACK = (1205, 1213)
 """Errors after which MariaDB and MySQL may have ended the transaction: somebody else held a lock."""
 
+DEFERRABLE = ("seat", "ticket")
+"""Tables whose keys are looked at when the transaction ends."""
+
 YEARS = ("released",)
 """Columns of a domain, of which the database tells the type beneath."""
 
@@ -109,7 +112,7 @@ def _worked(ask: Any, name: str) -> Worked:
         nullable=frozenset(one["name"] for one in columns if one["nullable"]),
         computed=frozenset(one["name"] for one in columns if one.get("computed")),
         references=references,
-        deferrable=name == "seat",
+        deferrable=name in DEFERRABLE,
     )
 
 
@@ -210,7 +213,7 @@ class Session:
             self._move,
         ]
         if self.database == "postgresql":
-            late = [self._swap, self._replace_deferred] if "seat" in self.by_name else []
+            late = [self._swap, self._replace_deferred, self._replace_parent]
             return [*common, self._truncate, self._copy, self._merge, self._upsert, self._in_one, *late]
         return [*common, self._upsert] if self.database == "sqlite" else common
 
@@ -327,19 +330,27 @@ class Session:
 
     def _swap(self) -> Iterator[str]:
         """Two keys change places in one statement, where the database looks at them at its end."""
-        yield "UPDATE seat SET seat_id = CASE seat_id WHEN 1 THEN 2 ELSE 1 END WHERE seat_id IN (1, 2)"
+        name = self.dice.choice(DEFERRABLE)
+        low, high = self.dice.choice(((1, 2), (2, 5)))
+        yield f"UPDATE {name} SET {name}_id = {low + high} - {name}_id WHERE {name}_id IN ({low}, {high})"
 
     def _replace_deferred(self) -> Iterator[str]:
         """A row comes before the one goes that has its key."""
-        row = self._row(self.by_name["seat"])
-        key = row["seat_id"]
-        yield f"INSERT INTO seat ({', '.join(row)}) VALUES ({', '.join(row.values())})"
-        yield f"DELETE FROM seat WHERE ctid = (SELECT min(ctid) FROM seat WHERE seat_id = {key} HAVING count(*) > 1)"
+        name = self.dice.choice(DEFERRABLE)
+        row = self._row(self.by_name[name])
+        same = f"{name} WHERE {name}_id = {row[f'{name}_id']}"
+        yield f"INSERT INTO {name} ({', '.join(row)}) VALUES ({', '.join(row.values())})"
+        yield f"DELETE FROM {same} AND ctid = (SELECT min(ctid) FROM {same} HAVING count(*) > 1)"
+
+    def _replace_parent(self) -> Iterator[str]:
+        """A parent goes and comes again, and its children wait for it."""
+        row = self._row(self.by_name["wish"])
+        yield f"DELETE FROM wish WHERE wish_id = {row['wish_id']}"
+        yield f"INSERT INTO wish ({', '.join(row)}) VALUES ({', '.join(row.values())})"
 
     def _in_one(self) -> Iterator[str]:
-        """A row is deleted and comes anew in one statement; not one with child rows, whose values would be told too often."""
-        owners = {one.shape.parent for one in self.tables}
-        table = self.dice.choice([one for one in self.tables if one.shape.key and one.name not in owners])
+        """A row is deleted and comes anew in one statement, whatever becomes of its child rows."""
+        table = self._table()
         row = self._row(table)
         match = " AND ".join(f"{name} = {row[name]}" for name in table.shape.key)
         yield (

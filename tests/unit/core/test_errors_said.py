@@ -112,7 +112,6 @@ ALLOWED = {
     "eventlog/qlik/messages/avroread.py": RECORDS,
     "eventlog/qlik/messages/reader.py": RECORDS,
     "eventlog/cli/decode_messages.py": RECORDS,
-    "eventlog/cli/convert.py": RECORDS,
     "eventlog/core/rules/identity.py": "it becomes the note of a row; docs/how-to/troubleshooting.md has what to do, by reason",
     "eventlog/core/rules/images.py": "it becomes the note of an event; docs/how-to/troubleshooting.md has what to do, by reason",
     "eventlog/sql/queries.py": "a fault of ours, which only a developer sees",

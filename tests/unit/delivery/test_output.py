@@ -346,8 +346,9 @@ def test_a_superseded_event_that_waits_for_its_winner_stays_superseded() -> None
 
 
 def test_of_what_was_decided_only_that_of_events_still_to_come_is_kept() -> None:
-    found = Decided(superseded=(((1,), (2,)), ((3,), (4,))), vanished=((5,),)).of([(1,), (4,), (5,)])
-    assert found == Decided(superseded=(((1,), (2,)),))
+    known = Decided(superseded=(((1,), (2,)), ((3,), (4,))), vanished=((5,), (6,)))
+    found = known.of(left=[(1,), (4,)], noted=[], gone={(3,), (5,)})
+    assert found == Decided(superseded=(((1,), (2,)),), vanished=((6,),))
 
 
 def test_a_repeat_says_how_many_changes_were_left() -> None:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from xdist.remote import WorkerInteractor
 
 from tests import watched
+from tests.spark import conftest as spark
+from tests.support import servers_kafka
 from tests.support.levels import leave_out_long
 
 
@@ -35,6 +42,33 @@ def test_what_takes_long_is_asked_where_somebody_wants_it(
     assert [item.name for item in items] == left
 
 
+def grouped(request: pytest.FixtureRequest, *marks: str, asks: str = "", path: str = "tests/unit/test_x.py") -> str:
+    """What pytest-xdist sees of a test that has these groups: it tells them by the end of a test's name."""
+    item: Any = pytest.Function.from_parent(request.node.parent, name="test_x", callobj=lambda: None)
+    item.fixturenames = [asks]
+    item.path = request.config.rootpath / path
+    for mark in marks:
+        item.add_marker(pytest.mark.xdist_group(mark))
+    spark.pytest_collection_modifyitems([item])
+    servers_kafka.pytest_collection_modifyitems([item])
+    workers: Any = SimpleNamespace(getvalue={"loadgroup": True}.get)
+    WorkerInteractor.pytest_collection_modifyitems(None, workers, [item])
+    return str(item.nodeid).partition("test_x@")[2]
+
+
+def test_tests_of_a_group_stay_in_one_process(request: pytest.FixtureRequest) -> None:
+    """So that there is one Spark, one broker and one browser, and not one for each process."""
+    assert grouped(request) == ""
+    assert grouped(request, "browser") == "browser"
+    assert grouped(request, asks="broker") == "kafka"
+    assert grouped(request, asks="broker", path="tests/spark/test_x.py") == "spark"
+
+
+@pytest.mark.parametrize("place", [spark, servers_kafka])
+def test_groups_are_made_before_they_are_looked_for(place: Any) -> None:
+    assert place.pytest_collection_modifyitems.pytest_impl["tryfirst"]
+
+
 class _Item:
     def __init__(self, name: str, mark: object) -> None:
         self.name = name
@@ -42,6 +76,10 @@ class _Item:
 
     def get_closest_marker(self, name: str) -> object:
         return self._mark if name == "long" else None
+
+
+def test_no_session_reads_a_file_of_all_authorities() -> None:
+    assert Path(os.environ["SSL_CERT_FILE"]).stat().st_size == 0
 
 
 def test_coverage_looks_at_the_first_examples_of_a_property() -> None:

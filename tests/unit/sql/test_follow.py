@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from eventlog.core.schema import Column, Table
 from eventlog.daemon.metrics import metrics
 from eventlog.daemon.schema import newer
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.history import ShapeVersion, differing, latest
+from eventlog.sql.history import ShapeVersion, differing, latest, version_of
 from eventlog.sql.triggers import TriggerCondition, TriggerState
 from eventlog.sql.triggers.follow import behind
 from eventlog.sql.triggers.installed import gone_columns
@@ -63,6 +64,13 @@ def test_a_version_is_entered_for_what_is_new_and_for_what_looks_otherwise() -> 
         ShapeVersion(table="new", version=1, seen_at="now", columns=shapes["new"]),
     ]
     assert differing({}, {}) == {}
+
+
+def test_a_tables_version_is_that_of_the_history_or_the_next() -> None:
+    table = Table(name="usr", columns=(Column(name="a", type="INTEGER"),))
+    assert version_of(table, None) == 1
+    assert version_of(table, ShapeVersion(table="usr", version=3, seen_at="", columns={"a": "INTEGER"})) == 3
+    assert version_of(table, ShapeVersion(table="usr", version=3, seen_at="", columns={"a": "TEXT"})) == 4
 
 
 def test_figures_tell_how_many_triggers_fail_their_writers() -> None:

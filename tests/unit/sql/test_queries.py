@@ -18,7 +18,7 @@ from eventlog.sql.sqlite.dialect import SQLITE
 SQL = Path(eventlog.sql.__file__).parent
 FOLDERS = [folder.name for folder in SQL.iterdir() if list(folder.glob("*.sql")) and folder.name != COMMON]
 ALONE = {
-    "postgresql": {"declared_types", "log_row"},
+    "postgresql": {"declared_types", "log_row", "log_together"},
     "oracle": {"session_limits"},
     "mysql": set[str](),
     "sqlite": {"given_rights", "held_rights", "installer_on_schema", "installer_on_table"}

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import ExpressionError
+from eventlog.core.schema import Child, Column, Table
 from eventlog.core.sql_types import Category
-from eventlog.xds.values import TimeSyntax, ValueText, reading, shown
+from eventlog.xds.values import AsText, Fields, Settings, TimeSyntax, ValueText, reading, shown, values
 from tests.support.shares import met, shares
 from tests.support.strategies_xds import logged, read_back
 
@@ -134,3 +135,20 @@ def test_any_value_is_written_or_refused_in_words(value: object, category: Categ
         kind, text = "refused", str(error)
     met(written=kind != "refused", refused=kind == "refused")
     assert kind in ("string", "octet", "int", "state", "time") or (kind == "refused" and shown(value) in text)
+
+
+def test_among_several_values_only_the_one_that_cannot_be_said_is_text() -> None:
+    """What replaces a value that has no other form is told as it is, and its neighbours keep their type."""
+    phones = Child(
+        name="usr_phone",
+        parent_key=("idu",),
+        columns=(Column(name="idu", type="INTEGER"), Column(name="since", type="INTEGER")),
+    )
+    usr = Table(name="usr", columns=(Column(name="idu", type="INTEGER", key=1),), children=(phones,))
+    field = Fields(usr, None, Settings())["usr_phone.since"]
+    assert values(field, (5, AsText("never"), None), "usr_phone.since") == [
+        '<value type="int">5</value>',
+        '<value type="string">never</value>',
+    ]
+    with pytest.raises(ExpressionError, match="'never' is not a whole number"):
+        values(field, (5, "never"), "usr_phone.since")

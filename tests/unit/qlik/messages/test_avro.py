@@ -49,6 +49,14 @@ def test_every_mode_is_read_by_both_libraries(mode: Any, external: bool) -> None
     assert rows[0]["headers"].get("externalSchemaId") == (shape.schema_id if external else None)
 
 
+@pytest.mark.parametrize("mode", ["bare", "registry"])
+def test_the_table_is_named_in_every_mode(mode: Any) -> None:
+    shape = shape_of(ORDERS, MessageSettings(encoding="avro", mode=mode, table_names=True))
+    for one in messages(CHANGES, encoding="avro", mode=mode, table_names=True):
+        found = read(shape.data_text, one.value or b"")
+        assert (found["schema"], found["table"], found["data"]["order_id"]) == ("shop", "orders", 1)
+
+
 def test_metadata_in_avro_and_in_json_say_the_same() -> None:
     found = []
     for encoding in ("avro", "json"):

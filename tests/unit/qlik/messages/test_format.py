@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId
@@ -304,6 +305,47 @@ def test_settings_that_fit_nothing_are_refused(settings: dict[str, Any], problem
     with pytest.raises(ConfigError) as caught:
         MessageSettings(**settings)
     assert problem in str(caught.value)
+
+
+def test_a_message_may_name_its_table() -> None:
+    assert list(told(EXAMPLE))[:1] == ["data"]
+    found = told(EXAMPLE, table_names=True)
+    assert list(found) == ["schema", "table", "data", "beforeData", "headers"]
+    assert (found["schema"], found["table"], found["data"]) == ("shop", "orders", AFTER)
+    enveloped = told(EXAMPLE, table_names=True, mode="metadata")
+    assert enveloped["message"] == found
+    bare = Catalog([Table(name='o"d', columns=(Column(name="id", type="integer", key=1),))])
+    odd = told(change(1, Op.ADD, row=RowId(None, 'o"d', "id=1")), bare, table_names=True, topic="t")
+    assert (odd["schema"], odd["table"]) == ("", 'o"d')
+    assert MessageReader().read_json(found).table == "shop.orders"
+
+
+@pytest.mark.parametrize("key, expected", [("table", b"shop.orders"), ("schema-id", None), ("none", None)])
+def test_the_key_of_metadata_messages(key: Any, expected: bytes | None) -> None:
+    settings = MessageSettings(mode="metadata", metadata_key=key)
+    shape = shape_of(ORDERS, settings)
+    expected = shape.schema_id.encode() if key == "schema-id" else expected
+    assert structure_of(shape).key == expected
+    [document] = MessageFormat(settings=settings).bind(
+        one
+        for one in MessageFormat(settings=settings).writer(Catalog([ORDERS]))([EXAMPLE])
+        if not isinstance(one, Refusal)
+    )
+    first = msgspec.json.decode(document.body.splitlines()[0])
+    assert (first["topic"], first["key"]) == ("eventlog.metadata", expected and expected.decode())
+
+
+def test_metadata_tell_the_version_that_the_table_has() -> None:
+    later = replace(ORDERS, version=4)
+    settings = MessageSettings(mode="metadata")
+    [document] = MessageFormat(settings=settings).bind(
+        one
+        for one in MessageFormat(settings=settings).writer(Catalog([later]))([EXAMPLE])
+        if not isinstance(one, Refusal)
+    )
+    first = msgspec.json.decode(document.body.splitlines()[0])
+    assert first["value"]["message"]["lineage"]["tableVersion"] == 4
+    assert shape_of(later, settings).schema_id == shape_of(ORDERS, settings).schema_id
 
 
 def test_a_metadata_message_as_a_whole() -> None:

@@ -18,7 +18,6 @@ from eventlog.sources.gbase.records import name_of
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.source import gbase_source
 from eventlog.sources.gbase.values import TextRules, codec
-from tests.support.gbase_streams import GOOD, read
 
 
 def value(kind: str, written: str) -> object:
@@ -40,10 +39,6 @@ def test_moments_of_other_shapes() -> None:
     assert codec(read_type("datetime year to fraction(2)"), TextRules()).encode(dt.datetime(2025, 3, 23)).hex() == (
         "c7141903170000" + "0000"
     )
-
-
-def test_a_read_that_is_rubbish_is_passed_over() -> None:
-    assert len(read(b"rubbish" * 5, GOOD, b"short", own=GBaseSettings(dirty=True))) == 1
 
 
 def test_codes_and_numbers_without_a_name() -> None:

@@ -130,6 +130,11 @@ def test_the_command_shows_a_file_and_says_when_it_is_damaged(tmp_path: Path) ->
     assert good.return_value == 0
     assert "= 'hello'" in good.output
     assert good.output.endswith("2 entries, 0 of them damaged.\n")
+    assert "A restart begins at 0:0x2 (2), where the earliest of 1 open transaction(s) began." in good.output
+    told = CliRunner().invoke(main, ["decode", "gbase", str(file), "--json"], standalone_mode=False)
+    assert json.loads(told.output.splitlines()[-1]) == {"restart": {"begin": 2, "done": None, "open": 1}}
+    refused = CliRunner().invoke(main, ["decode", "gbase", str(file), "--dirty"], standalone_mode=False)
+    assert "does not say where a read ends" in str(refused.exception)
     file.write_bytes(table_record(T1) + ROW[:-1])
     bad = CliRunner().invoke(main, ["decode", "gbase", str(file), "--json"], standalone_mode=False)
     assert bad.return_value == EX_DATA

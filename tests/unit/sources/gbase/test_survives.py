@@ -56,7 +56,10 @@ def test_another_packet_scheme_is_damage_or_skipped() -> None:
     other = commit(9)[:8] + (67).to_bytes(4, "big") + commit(9)[12:]
     found, error = before_damage([GOOD + other + begin(10) + insert(11, 2) + commit(12)])
     assert (len(found), "packet scheme 67" in str(error)) == (1, True)
-    assert len(read(GOOD + other + begin(10) + insert(11, 2) + commit(12), own=GBaseSettings(skip_schemes=True))) == 2
+    said: list[str] = []
+    own = GBaseSettings(skip_schemes=True)
+    assert len(read(GOOD + other + begin(10) + insert(11, 2) + commit(12), own=own, said=said)) == 2
+    assert said == ["1 record(s) of other packet schemes are left out, as skip_schemes says."]
 
 
 def test_an_unknown_record_is_skipped_and_told() -> None:
@@ -64,6 +67,11 @@ def test_an_unknown_record_is_skipped_and_told() -> None:
     unknown = commit(9)[:12] + (77).to_bytes(4, "big") + commit(9)[16:]
     assert len(read(unknown, GOOD, said=said)) == 1
     assert said == ["Byte 0: record number 77 is not known and is left out."]
+    lost: list[int] = []
+    assert len(list(images([unknown, GOOD, unknown], OWN, lose=lost.append))) == 1
+    assert lost == [1, 1]
+    with pytest.raises(DamageError, match="Byte 0: record number 77 is not known"):
+        read(unknown, own=GBaseSettings(unknown_rows="fail"))
 
 
 def test_a_row_without_bytes_is_one_only_without_columns() -> None:
@@ -146,6 +154,16 @@ def test_updates_without_their_other_half() -> None:
         (Op.MODIFY, 5, None),
     ]
     assert [one.last for one in found] == [False] * 6 + [True]
+
+
+def test_a_table_described_anew_is_another_version() -> None:
+    wider = layout_of(5, "c1 integer, c3 date, c2 varchar(20,0)")
+    row = row_record(CdcRecord.INSERT, 5, 7, wider, {"c1": 2, "c2": "b", "c3": None})
+    stream = [GOOD, table_record(T1), begin(4), table_record(wider), row, commit(6)]
+    batches = list(images(stream, OWN))
+    assert [one.catalog and one.catalog.tables[0].version for one in batches] == [1, 2]
+    known = Catalog([Table(name="t1", schema="shop", columns=(), version=7)])
+    assert [one.catalog and one.catalog.tables[0].version for one in images(stream, OWN, known)] == [7, 8]
 
 
 def test_the_end_of_an_unknown_transaction_is_only_told() -> None:

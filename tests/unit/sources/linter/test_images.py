@@ -173,6 +173,9 @@ def test_an_unknown_typ_is_skipped_and_reported_once(typ: int) -> None:
     reports: list[str] = []
     assert only([ROW, row(typ=typ), row(typ=typ), commit()], reports).after == CHAIR
     assert reports == [f"TYP {typ} at 3:0x00012A40 is not known to coding table; such rows are skipped."]
+    lost: list[int] = []
+    list(CommittedRows(SCHEMA, READING, lose=lost.append).images([row(typ=typ), row(typ=typ)]))
+    assert lost == [1, 1]
 
 
 @pytest.mark.parametrize("coding", ["list", "auto"])

@@ -38,9 +38,10 @@ class Shelf:
         Shelf.lying -= 1
 
 
-def told(**options: bool) -> tuple[Transactions[str], list[str]]:
+def told(*, orphans: bool = True, lost: list[int] | None = None) -> tuple[Transactions[str], list[str]]:
     said: list[str] = []
-    return Transactions[str](None, 100, report=said.append, **options), said
+    lose = (lost if lost is not None else []).append
+    return Transactions[str](None, 100, report=said.append, lose=lose, orphans=orphans), said
 
 
 def test_three_interleaved_transactions_come_in_the_order_of_their_commits() -> None:
@@ -69,9 +70,11 @@ def test_a_savepoint_takes_back_what_came_since() -> None:
 
 
 def test_what_does_not_fit_is_told_and_taken_as_well_as_it_can_be() -> None:
-    open_ones, said = told()
+    lost: list[int] = []
+    open_ones, said = told(lost=lost)
     open_ones.add(1, 5, "a")
     open_ones.begin(1, 6)
+    assert lost == [1]
     open_ones.add(1, 7, "b")
     assert list(open_ones.commit(1, 8)) == ["b"]
     assert list(open_ones.commit(1, 9)) == []

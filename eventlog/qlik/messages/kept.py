@@ -1,0 +1,121 @@
+"""Messages as people keep them: lines, pretty-printed JSON, arrays, Base64, what kcat -J writes, and single values.
+
+kcat writes the bytes of an Avro value into a string of JSON, which is then no UTF-8; nothing of them is lost in it.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from typing import Any, Final
+
+from eventlog.core.errors import DataError
+from eventlog.qlik.messages.reader import MessageReader, Read, bytes_of
+
+CONTAINER: Final = b"Obj\x01"
+_decode = json.JSONDecoder(strict=False).raw_decode
+_blank = re.compile(r"[ \t\r\n]*").match
+Kept = tuple[str, bytes | dict[str, Any] | DataError | None]
+"""Where a message stands, and its value, the object that it is, or why it is none."""
+
+
+def kept(content: bytes) -> Iterator[Kept]:
+    """The messages of a file that is no container."""
+    content = content.removeprefix(BOM_UTF8)
+    text = content.decode("utf-8", "surrogateescape")
+    if _is_value(content, text):
+        yield "value", content
+        return
+    at, line = 0, 1
+    while True:
+        begin = _end_of_blank(text, at)
+        line += text.count("\n", at, begin)
+        if begin == len(text):
+            return
+        found, end = _next(text, begin)
+        yield from _told(found, f"line {line}")
+        line += text.count("\n", begin, end)
+        at = end
+
+
+def read_kept(reader: MessageReader, message: bytes | dict[str, Any] | DataError | None) -> Read | DataError:
+    """What the message says, or why it cannot be read."""
+    if isinstance(message, DataError):
+        return message
+    try:
+        return reader.read_json(message) if isinstance(message, dict) else reader.read(message)
+    except DataError as error:
+        return error
+
+
+def read_record(reader: MessageReader, record: Any) -> Read | DataError:
+    """What a record of a container says, or why it cannot be read."""
+    if not isinstance(record, dict):
+        return DataError("This is no message: messages are records.")
+    try:
+        return reader.read_record(record)
+    except DataError as error:
+        return error
+
+
+def _is_value(content: bytes, text: str) -> bool:
+    """Whether the whole file is one value: an envelope, what has a number of a registry, or Avro without either."""
+    if content.startswith((b"atMSG", b"\0")):
+        return True
+    begin = _end_of_blank(text, 0)
+    return text[begin : begin + 1] not in ("", "{", "[", '"') and _base64(_line(text, begin)) is None
+
+
+def _next(text: str, begin: int) -> tuple[Any, int]:
+    """The value of JSON that begins there, over as many lines as it has, or the line in Base64; and where it ends."""
+    line = _line(text, begin)
+    if text[begin] not in '{["':
+        value = _base64(line)
+        if value is not None:
+            return value, begin + len(line)
+    try:
+        return _decode(text, begin)
+    except (ValueError, RecursionError) as error:
+        said = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
+        return DataError(f"This is no JSON: {said}."), begin + len(line)
+
+
+def _told(found: Any, place: str) -> Iterator[Kept]:
+    if isinstance(found, list):
+        for number, one in enumerate(found, 1):
+            yield from _told(one, f"{place}, item {number}")
+        return
+    if isinstance(found, dict) and "topic" in found:
+        name = next((name for name in ("value", "payload") if name in found), None)
+        found = found[name] if name is not None else found
+    if isinstance(found, str):
+        found = bytes_of(found)
+    if found is None or isinstance(found, bytes | dict | DataError):
+        yield place, found
+    else:
+        yield place, DataError("This is no message: messages are objects.")
+
+
+def _line(text: str, begin: int) -> str:
+    end = text.find("\n", begin)
+    return text[begin : len(text) if end < 0 else end]
+
+
+def _end_of_blank(text: str, at: int) -> int:
+    match = _blank(text, at)
+    assert match is not None
+    return match.end()
+
+
+def _base64(line: str) -> bytes | None:
+    """The bytes of a line that is Base64, and not an ordinary word."""
+    line = line.strip()
+    if len(line) < 8:
+        return None
+    try:
+        return binascii.a2b_base64(line, strict_mode=True)
+    except ValueError:  # binascii.Error is one; text that is not ASCII is another
+        return None

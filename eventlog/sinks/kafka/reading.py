@@ -1,0 +1,93 @@
+"""Everything that stands in a topic, from its beginning to where it ends now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from eventlog.core.errors import SinkError, SourceError
+from eventlog.sinks.kafka.errors import in_words
+from eventlog.sinks.kafka.settings import KafkaSettings, client_options
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message, TopicPartition
+
+
+def messages_of(
+    settings: KafkaSettings, topic: str, partitions: Iterable[int], isolation: str = "read_committed"
+) -> Iterator[Message]:
+    """The messages of these partitions; waits for transactions of others that stand before them."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+    left = _ends(settings, topic, partitions)
+    options = {
+        "group.id": settings.transactional_id,
+        "isolation.level": isolation,
+        "enable.partition.eof": True,
+        "enable.auto.commit": False,
+        "fetch.wait.max.ms": 20,
+    }
+    consumer = Consumer({**client_options(settings), **options})
+    deadline = time.monotonic() + settings.timeout
+    try:
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in left])
+        while left:
+            message = consumer.poll(0.2)
+            if message is None:
+                if time.monotonic() > deadline:
+                    problem = f"Kafka at {settings.servers} does not show what stands in {topic}."
+                    raise SinkError(problem, hint="It is tried again.")
+                continue
+            error = message.error()
+            if error is None:
+                deadline = time.monotonic() + settings.timeout
+                yield message
+                reached = (message.offset() or 0) + 1
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - that is how the library calls it
+                reached = message.offset() or 0
+            elif error.name() == "GROUP_AUTHORIZATION_FAILED":
+                continue  # a client needs a group's name, and we no group: nothing is committed there
+            else:
+                raise in_words(error, settings.servers)
+            number = message.partition()
+            if number in left and reached >= left[number]:
+                del left[number]
+    finally:
+        consumer.close()
+
+
+def topic_values(settings: KafkaSettings, topic: str) -> Iterator[tuple[str, bytes | None]]:
+    """Where each message of a topic stands, and its value."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    try:
+        topics = AdminClient(client_options(settings)).list_topics(timeout=settings.timeout).topics
+    except KafkaException as failed:
+        raise in_words(failed.args[0], settings.servers) from None
+    found = topics.get(topic)  # asked for by its name, a broker might make it
+    if found is None or found.error is not None:
+        problem = f"Kafka at {settings.servers} has no topic {topic}, or none that may be read."
+        raise SourceError(problem, hint="Name another one.", may_pass=False)
+    for message in messages_of(settings, topic, found.partitions):
+        yield f"{topic}, partition {message.partition()}, offset {message.offset()}", message.value()
+
+
+def _ends(settings: KafkaSettings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """Where each partition that is not empty ends, transactions of others that are still open included."""
+    from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.admin._listoffsets import OffsetSpec
+
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the library forgot to type it
+    asked: dict[TopicPartition, OffsetSpec] = {TopicPartition(topic, one): latest for one in partitions}
+    admin = AdminClient(client_options(settings))
+    answers = admin.list_offsets(
+        asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=settings.timeout
+    )
+    try:
+        ends = {place.partition: answer.result().offset for place, answer in answers.items()}
+    except KafkaException as failed:
+        raise in_words(failed.args[0], settings.servers) from None
+    return {number: end for number, end in ends.items() if end > 0}

@@ -1,0 +1,199 @@
+"""Reads of a buffer that is used again and again: what each read wrote is told from what earlier reads left behind it.
+
+A read is written from the buffer's first byte on. Where a byte differs from what stood there before, this read wrote
+it; a record that does not differ at all was left there. Whatever is neither a record nor surely left over is damage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from struct import Struct as Binary
+from typing import Final
+
+from msgspec import Struct
+
+from eventlog.core.errors import DamageError
+from eventlog.sources.gbase.records import COMMON_BYTES, FIELDS, LEAST, SCHEME, Framer, RecordFrame
+
+_common = Binary(">4I").unpack_from
+_SCHEME: Final = SCHEME.to_bytes(4, "big")
+NO_BEGINNING: Final = "a read does not begin with a record, so the one before ended inside of one"
+CUT: Final = "the read before ended inside a record, and this one begins with another: {} byte(s) have no end"
+
+
+class LeftOver(Struct, frozen=True):
+    """Bytes that an earlier read left in the buffer."""
+
+    offset: int
+    data: bytes
+
+
+class DirtyReads:
+    """Takes reads in their order. What it finds damaged is left in the framer, for the next call to raise."""
+
+    def __init__(self, framer: Framer, largest: int) -> None:
+        self._framer = framer
+        self._largest = largest
+        self._buffer = bytearray()
+        self._sure = False
+        """Whether a read surely wrote the beginning of a record that is kept."""
+        self._held: RecordFrame | None = None
+        """The last record of a read, whose end may have been left over; the next read tells."""
+
+    def take(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
+        """The records that a read wrote, and what it did not write."""
+        framer = self._framer
+        if framer.damage is not None:
+            raise framer.damage
+        found = self._former(chunk)
+        if self._broken():
+            return found
+        begin = framer.offset + framer.kept
+        ground = len(self._buffer)
+        written = self._written(chunk)
+        try:
+            records = framer.feed(chunk)
+        except DamageError:
+            records = []
+        for number, one in enumerate(records):
+            at = one.offset - begin
+            if at >= written and at + len(one.data) <= ground:  # the same bytes stood there before
+                found += self._all_but_held(records[:number], begin + written)
+                framer.drop()
+                found.append(LeftOver(one.offset, chunk[at:]))
+                return found
+        found += self._all_but_held(records, begin + written)
+        if framer.kept:
+            found += self._rest(framer.offset - begin, written, ground)
+        return found
+
+    def last(self) -> list[RecordFrame]:
+        """The record that no further read could tell anything of."""
+        held, self._held = self._held, None
+        return [held] if held is not None else []
+
+    def close(self) -> None:
+        """DamageError when there was any that nobody has heard of, or when the last record never came whole."""
+        if self._framer.damage is None and not self.record_is_kept():
+            self._framer.drop()
+        self._framer.close()
+
+    def _broken(self) -> bool:
+        return self._framer.damage is not None
+
+    def _former(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
+        """What this read tells of the end of the one before."""
+        found = self._confirmed(chunk)
+        if not self._broken() and self._framer.kept and begins_record(chunk, self._largest):
+            found += self._without_end()
+        return found
+
+    def _confirmed(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
+        """The record that was held: it was whole if what follows it begins with one."""
+        framer = self._framer
+        held = self.last()
+        rest = framer.rest
+        goes_on = self._sure if len(rest) >= COMMON_BYTES else bool(rest) and begins_record(rest + chunk, self._largest)
+        if not held or goes_on or begins_record(chunk, self._largest):
+            return [*held]
+        framer.damage = DamageError(f"the end of the record was not read; {NO_BEGINNING}", offset=held[0].offset)
+        return [LeftOver(held[0].offset, held[0].data)]
+
+    def _all_but_held(self, records: list[RecordFrame], written: int) -> list[RecordFrame]:
+        """The records, but for the last where it is not sure that its end was written."""
+        if records and records[-1].offset + len(records[-1].data) > written:
+            self._held = records[-1]
+            return records[:-1]
+        return records
+
+    def _rest(self, at: int, written: int, ground: int) -> list[LeftOver]:
+        """What becomes of the bytes behind the last record of a read, which begin at `at`."""
+        framer = self._framer
+        rest = framer.rest
+        if framer.damage is None:  # it may go on in the next read
+            new = len(rest) >= COMMON_BYTES and at + COMMON_BYTES > ground  # nothing can have been left there
+            self._sure = at < written or new
+            return []
+        unknown = rest[max(ground - at, 0) :]
+        if at < written or (at == 0 and unknown) or next_header(unknown, self._largest) is not None:
+            if at == 0:
+                framer.damage = DamageError(f"{framer.damage.problem}; {NO_BEGINNING}", offset=framer.offset)
+            return []
+        offset = framer.offset
+        framer.drop()
+        return [LeftOver(offset, rest)]
+
+    def _without_end(self) -> list[LeftOver]:
+        """What was kept never goes on: a record that a read cut, or what was left over and looked like its beginning."""
+        framer = self._framer
+        rest, offset = framer.rest, framer.offset
+        if self.record_is_kept():
+            framer.damage = DamageError(CUT.format(len(rest)), offset=offset)
+            return []
+        framer.drop()
+        return [LeftOver(offset, rest)]
+
+    def record_is_kept(self) -> bool:
+        """Whether what is kept is the beginning of a record, as far as anybody can tell."""
+        return self._sure or may_begin(self._framer.rest, self._largest)
+
+    def _written(self, chunk: bytes) -> int:
+        """Behind which byte everything is as it was in the buffer; what was never seen before does not count."""
+        before = bytes(self._buffer[: len(chunk)])
+        self._buffer[: len(chunk)] = chunk
+        if chunk.startswith(before):
+            return 0
+        same = len(before)
+        low = 0
+        while low < same:  # how many bytes at the end are the same
+            middle = (low + same + 1) // 2
+            if chunk[len(before) - middle : len(before)] == before[len(before) - middle :]:
+                low = middle
+            else:
+                same = middle - 1
+        return len(before) - low
+
+
+def dirty_frames(chunks: Iterable[bytes], framer: Framer, largest: int) -> Iterator[list[RecordFrame]]:
+    """The records of a whole stream, each chunk a read; DamageError behind the last good one."""
+    reads = DirtyReads(framer, largest)
+    for chunk in chunks:
+        found = [one for one in reads.take(chunk) if isinstance(one, RecordFrame)]
+        if found:
+            yield found
+    if last := reads.last():
+        yield last
+    reads.close()
+
+
+def begins_record(data: bytes, largest: int) -> bool:
+    """Whether the bytes begin with the header of a record, as far as they go."""
+    if len(data) < COMMON_BYTES:
+        return may_begin(data, largest)
+    header, payload, scheme, _ = _common(data)
+    return bool(scheme == SCHEME and header >= COMMON_BYTES and header + payload <= largest)
+
+
+def may_begin(data: bytes, largest: int) -> bool:
+    """Whether so few bytes may be the beginning of a header; zeros, as of a new buffer, are none."""
+    whole = data + bytes(max(0, 8 - len(data)))
+    header, payload = int.from_bytes(whole[:4], "big"), int.from_bytes(whole[4:8], "big")
+    return any(data) and header <= largest and header + payload <= largest and _SCHEME.startswith(data[8:12])
+
+
+def next_header(data: bytes, largest: int) -> int | None:
+    """Where a record's whole header stands next; None where there is none."""
+    at = 0
+    while (scheme := data.find(_SCHEME, at + 8)) >= 0:
+        at = scheme - 8
+        if at + COMMON_BYTES > len(data):
+            return None
+        if _is_header(data, at, largest):
+            return at
+        at += 1
+    return None
+
+
+def _is_header(data: bytes, at: int, largest: int) -> bool:
+    header, payload, scheme, number = _common(data, at)
+    return scheme == SCHEME and number in FIELDS and LEAST[number] <= header and header + payload <= largest

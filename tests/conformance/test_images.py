@@ -1,0 +1,233 @@
+"""The trigger style `image`: whole rows before and after, from triggers to change tables and messages, on every database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine, text
+
+from eventlog.admin.check import PointLevel, check
+from eventlog.cli.main import main
+from eventlog.config.settings import Config, FilesOutput, SourceConfig
+from eventlog.core.model import Change, Op
+from eventlog.core.rules import Options, Round
+from eventlog.core.schema import Catalog
+from eventlog.core.seams import encode
+from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.write import MessageFormat
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.log.source import LogSource
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.install import install
+from eventlog.sql.names import LogNames
+from eventlog.sql.triggers import Style, TriggerOptions, track, tracked
+from eventlog.sql.triggers.track import with_schema
+from eventlog.xds.write import XdsFormat, fragment
+from tests.support.logged import USR, left_by, run
+
+IMAGE = TriggerOptions(style=Style.IMAGE)
+ODD = "a\"b\\c'd\n{ü}\U0001f600"
+
+
+@pytest.fixture
+def usr(engine: Engine) -> Engine:
+    """A table that is tracked with images."""
+    install(engine)
+    run(engine, *USR)
+    track(engine, ["usr"], IMAGE)
+    return engine
+
+
+def catalog_of(engine: Engine) -> Catalog:
+    with engine.connect() as connection:
+        return Catalog(tracked(connection, with_schema(connection, LogNames())))
+
+
+def changes_of(engine: Engine, **options: Any) -> list[Change]:
+    run(engine, "DELETE FROM event_log_mark WHERE name <> ''")
+    names = log_columns(engine, LogNames())
+    catalog = catalog_of(engine)
+    events = LogSource(engine, names, catalog, LogSettings(transactions=True)).read(0).events
+    return Round(catalog=catalog, options=Options(**options)).decide(events).changes
+
+
+def told(engine: Engine, *statements: str) -> list[tuple[str, Any, Any]]:
+    """The messages that statements lead to: operation, row before, row after."""
+    run(engine, "DELETE FROM event_log")
+    run(engine, *statements)
+    return messages_of(engine, changes_of(engine))
+
+
+def messages_of(engine: Engine, changes: list[Change]) -> list[tuple[str, Any, Any]]:
+    found = []
+    for document in encode(MessageFormat(settings=MessageSettings(mode="bare")), changes, catalog_of(engine), ""):
+        assert isinstance(document, MessagesDocument)
+        for message in document.messages:
+            said = json.loads(message.value or b"")
+            found.append((said["headers"]["operation"], said["beforeData"], said["data"]))
+    return found
+
+
+def row(idu: int, fname: str | None = None, lname: str | None = None, age: int | None = None) -> dict[str, Any]:
+    return {"idu": idu, "fname": fname, "lname": lname, "age": age}
+
+
+def test_each_change_has_its_whole_row(usr: Engine) -> None:
+    jack, john = row(1, "Jack", None, 3), row(1, "John", None, 3)
+    assert told(usr, "INSERT INTO usr VALUES (1, 'Jack', NULL, 3)") == [("INSERT", None, jack)]
+    assert told(usr, "UPDATE usr SET fname = 'John'") == [("UPDATE", jack, john)]
+    assert told(usr, "UPDATE usr SET fname = fname") == []
+    moved = row(2, "John", None, 3)
+    assert sorted(told(usr, "UPDATE usr SET idu = 2"), key=str) == [("DELETE", None, john), ("INSERT", None, moved)]
+    assert told(usr, "DELETE FROM usr") == [("DELETE", None, moved)]
+
+
+def test_rows_of_the_log_are_such_as_readers_of_ten_columns_know(usr: Engine) -> None:
+    assert left_by(usr, "INSERT INTO usr VALUES (1, 'Jack', NULL, 3)") == [
+        (1, "idu=1", "fname", None, "Jack"),
+        (1, "idu=1", "lname", None, None),
+        (1, "idu=1", "age", None, "3"),
+    ]
+    assert left_by(usr, "UPDATE usr SET fname = 'John'") == [
+        (2, "idu=1", "fname", "Jack", "John"),
+        (2, "idu=1", "lname", None, None),
+        (2, "idu=1", "age", "3", "3"),
+    ]
+    [(kind, key, column, old, new)] = left_by(usr, "DELETE FROM usr")
+    assert (kind, key, column, new) == (4, "idu=1", None, None)
+    assert json.loads(old or "") == {"fname": "John", "lname": None, "age": "3"}
+
+
+def test_a_delete_brings_any_text(usr: Engine) -> None:
+    with usr.begin() as connection:
+        connection.execute(text("INSERT INTO usr VALUES (1, :odd, '', NULL)"), {"odd": ODD})
+    assert told(usr, "DELETE FROM usr") == [("DELETE", None, row(1, ODD, ""))]
+
+
+def test_xds_says_what_changed_and_nothing_else(usr: Engine) -> None:
+    catalog = catalog_of(usr)
+    for statement, said in (
+        ("INSERT INTO usr VALUES (1, 'Jack', NULL, 3)", ["fname", "age"]),
+        ("UPDATE usr SET fname = 'John'", ["fname"]),
+        ("UPDATE usr SET lname = 'Doe', age = NULL", ["lname", "age"]),
+        ("DELETE FROM usr", []),
+    ):
+        run(usr, "DELETE FROM event_log", statement)
+        [change] = changes_of(usr)
+        [document] = encode(XdsFormat(), [change], catalog, "")
+        body = document.body.decode()  # type: ignore[union-attr]  # it is no refusal
+        assert [name for name in ("fname", "lname", "age") if f'attr-name="{name}"' in body] == said, body
+        assert change.op != Op.DELETE or fragment(change, catalog).count("<") == 4
+
+
+def test_coalesced_a_transactions_changes_keep_the_whole_row(usr: Engine) -> None:
+    run(usr, "INSERT INTO usr VALUES (1, 'Jack', NULL, 3)", "DELETE FROM event_log")
+    run(usr, "UPDATE usr SET fname = 'x'", "UPDATE usr SET age = 4", "UPDATE usr SET fname = 'Jack'")
+    [one] = messages_of(usr, changes_of(usr, coalesce=True))
+    assert one == ("UPDATE", row(1, "Jack", None, 3), row(1, "Jack", None, 4))
+
+
+def test_what_is_left_out_and_a_condition_hold(engine: Engine) -> None:
+    install(engine)
+    run(engine, *USR)
+    track(engine, ["usr"], TriggerOptions(style=Style.IMAGE, exclude=("lname",), when="age > 2"))
+    assert left_by(engine, "INSERT INTO usr VALUES (1, 'a', 'b', 1), (2, 'c', 'd', 5)") == [
+        (1, "idu=2", "fname", None, "c"),
+        (1, "idu=2", "age", None, "5"),
+    ]
+    assert left_by(engine, "UPDATE usr SET lname = 'x'") == []
+    [(_, key, _, old, _)] = left_by(engine, "DELETE FROM usr")
+    assert (key, json.loads(old or "")) == ("idu=2", {"fname": "c", "age": "5"})
+
+
+def test_a_table_that_is_all_key_and_a_compound_key(engine: Engine) -> None:
+    install(engine)
+    run(engine, "CREATE TABLE pair (a INTEGER NOT NULL, b INTEGER NOT NULL, PRIMARY KEY (a, b))")
+    track(engine, ["pair"], IMAGE)
+    assert told(engine, "INSERT INTO pair VALUES (1, 2)") == [("INSERT", None, {"a": 1, "b": 2})]
+    assert told(engine, "DELETE FROM pair") == [("DELETE", None, {"a": 1, "b": 2})]
+
+
+def test_values_of_a_child_table_are_told_as_fields(usr: Engine) -> None:
+    run(usr, "INSERT INTO usr VALUES (1, 'Jack', NULL, 3)")
+    assert left_by(usr, "INSERT INTO usr_phone VALUES (1, '55')") == [(1, "idu=1", "usr_phone.phoneno", None, "55")]
+
+
+def test_check_warns_where_an_output_needs_images_that_a_style_cannot_give(sqlite: Engine) -> None:
+    install(sqlite)
+    run(sqlite, *USR)
+    track(sqlite, ["usr"])
+    assert said(sqlite, "xds") == []
+    [(level, words)] = said(sqlite, "change-tables")
+    assert (level, "lack rows before a change" in words) == (PointLevel.WARNING, True)
+    track(sqlite, ["usr"], IMAGE)
+    assert [level for level, _ in said(sqlite, "messages")] == [PointLevel.OK]
+
+
+def said(engine: Engine, form: Any) -> list[tuple[PointLevel, str]]:
+    url = engine.url.render_as_string(hide_password=False)
+    config = Config(source=SourceConfig(url=url), output=(FilesOutput(path=".", format=form),))
+    return [(point.level, point.said) for point in check(lambda: config) if point.name == "images"]
+
+
+@pytest.mark.parametrize("style, recommended", [("field", True), ("image", False)])
+def test_track_recommends_images_where_an_output_needs_them(
+    sqlite: Engine, tmp_path: Path, style: str, recommended: bool
+) -> None:
+    install(sqlite)
+    run(sqlite, *USR)
+    config = tmp_path / "eventlog.toml"
+    url = sqlite.url.render_as_string(hide_password=False)
+    config.write_text(f'[source]\nurl = "{url}"\n[[output]]\nsink = "files"\npath = "o"\nformat = "messages"\n')
+    found = CliRunner().invoke(main, ["track", "usr", "--events", style, "--config", str(config)])
+    assert found.exit_code == 0, found.output
+    assert ("--events image" in found.output) is recommended
+
+
+texts = st.sampled_from(["a", "b", "", ODD, None])
+steps = st.tuples(
+    st.sampled_from(["insert", "update", "update", "delete", "move"]),
+    st.integers(1, 4),
+    texts,
+    texts,
+    st.integers(5, 8),
+)
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(steps, max_size=14))
+def test_random_changes_are_told_as_a_model_has_them(usr: Engine, history: list[tuple[Any, ...]]) -> None:
+    run(usr, "DELETE FROM usr", "DELETE FROM event_log")
+    model: dict[int, dict[str, Any]] = {}
+    expected: list[tuple[str, Any, Any]] = []
+    with usr.begin() as connection:
+        for what, idu, fname, lname, other in history:
+            values = {"idu": idu, "fname": fname, "lname": lname, "other": other}
+            if what == "insert" and idu not in model:
+                connection.execute(text("INSERT INTO usr VALUES (:idu, :fname, :lname, :other)"), values)
+                model[idu] = row(idu, fname, lname, other)
+                expected.append(("INSERT", None, model[idu]))
+            elif what == "update":
+                connection.execute(text("UPDATE usr SET fname = :fname, lname = :lname WHERE idu = :idu"), values)
+                after = model.get(idu) and {**model[idu], "fname": fname, "lname": lname}
+                if after and after != model[idu]:
+                    expected.append(("UPDATE", model[idu], after))
+                    model[idu] = after
+            elif what == "delete":
+                connection.execute(text("DELETE FROM usr WHERE idu = :idu"), values)
+                if idu in model:
+                    expected.append(("DELETE", None, model.pop(idu)))
+            elif what == "move" and other not in model:
+                connection.execute(text("UPDATE usr SET idu = :other WHERE idu = :idu"), values)
+                if idu in model:
+                    before = model.pop(idu)
+                    model[other] = {**before, "idu": other}
+                    expected += [("DELETE", None, before), ("INSERT", None, model[other])]
+    assert messages_of(usr, changes_of(usr)) == expected
