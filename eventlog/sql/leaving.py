@@ -45,6 +45,7 @@ def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leav
     """What is there of a log, as the database tells it now."""
     from sqlalchemy import inspect
 
+    from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl
     from eventlog.sql.triggers.installed import installed
     from eventlog.sql.triggers.track import with_schema
 
@@ -53,8 +54,9 @@ def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leav
     companions = (names.outcomes, names.marks, *history, names.version)
     dialect = dialect_of(connection)
     standing, log = has_log(connection, names), with_schema(connection, names)
+    event_trigger = (f"{ddl_trigger_name(dialect, log)} on ALTER TABLE",) if standing_ddl(connection, log) else ()
     return Leaving(
-        triggers=tuple(f"{one.name} on {one.table}" for one in installed(connection, log)),
+        triggers=event_trigger + tuple(f"{one.name} on {one.table}" for one in installed(connection, log)),
         functions=tuple(left_functions(connection, names)),
         tables=tuple(
             dialect.qualified(log.schema, table) for table in (*companions, *(() if adopted else (names.table,)))

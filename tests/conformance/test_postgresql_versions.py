@@ -26,6 +26,7 @@ SUITES = (
     "conformance/test_dialect_triggers.py",
     "conformance/test_dialect_keys.py",
     "conformance/test_dialect_postgresql.py",
+    "conformance/test_dialect_postgresql_ddl.py",
     "conformance/test_dialect_postgresql_partitions.py",
     "conformance/test_dialect_postgresql_statements.py",
     "conformance/test_dialect_postgresql_virtual.py",

@@ -1,6 +1,6 @@
 """Columns come, go, and change name and type at random under writers: what a publisher that follows leaves open is one poll.
 
-Without its clock: between two polls anything may happen, and after each of them nothing may be lost and no writer fail.
+With an event trigger nothing is left open. Without its clock: between two polls anything may happen, and after each of them nothing may be lost and no writer fail.
 """
 
 from __future__ import annotations
@@ -127,3 +127,32 @@ def follow_one(engine: Engine, table: Table, site: Site, where: str) -> None:
         except (DBAPIError, EventlogError) as error:
             pytest.fail(f"{where}: {error}")
         assert len(logged(engine)) == before + 1, (where, column)
+
+
+@pytest.mark.parametrize("style", [Style.FIELD, Style.ROW_BACK])
+def test_with_an_event_trigger_nothing_is_lost_and_no_writer_fails(postgresql: Engine, style: Style) -> None:
+    """Nobody polls, and nobody tracks anew: each change is logged right after the ALTER TABLE, and in every moment of it."""
+    install(postgresql)
+    seed = random.SystemRandom().randrange(10**6)
+    table = Table(postgresql, seed)
+    track(postgresql, ["usr"], TriggerOptions(style=style, exclude=("secret",), follow_ddl=True))
+    writer = Writer(postgresql)
+    writer.start()
+    try:
+        for step in range(STEPS):
+            table.change()
+            for column in table.columns:
+                before = told_of_first(postgresql)
+                run(postgresql, f"UPDATE usr SET {column} = '{step} {column}' WHERE idu = 1")
+                assert told_of_first(postgresql) == before + 1, f"seed {seed}, step {step}, {column}"
+    finally:
+        writer.ended.set()
+        writer.join()
+    assert (writer.failed, writer.written > 0) == (0, True), f"seed {seed}"
+    assert "secret" not in {row[2] for row in logged(postgresql)}
+    assert {one.state for one in track(postgresql, ["usr"])} == {TriggerCondition.CURRENT}
+
+
+def told_of_first(engine: Engine) -> int:
+    """How many rows of the log are about the row that only the test writes to."""
+    return sum(row[1] == "idu=1" for row in logged(engine))
