@@ -22,7 +22,7 @@ from tests.support.servers import databases
 
 SEEDS = int(os.environ.get("EVENTLOG_SCHEMAS", "1"))
 ROUNDS = 1 if SEEDS == 1 else 8
-STEPS = 60
+STEPS = 35 if SEEDS == 1 else 60
 
 
 class Way(Enum):
