@@ -72,7 +72,8 @@ def _messages(file: Path) -> Iterator[tuple[str, str, str, dict[str, str | None]
     for line in file.read_text(encoding="utf-8").splitlines():
         message = json.loads(line)
         headers, data = message["value"]["headers"], message["value"]["data"]
-        known = int(headers["columnMask"], 16)
+        mask = headers["columnMask"]
+        known = -1 if mask is None else int(mask, 16)  # a full load names no columns, for it has all of them
         row = {name: _text(value) for place, (name, value) in enumerate(data.items()) if known >> place & 1}
         yield message["topic"].rpartition(".")[2], OPERATIONS[headers["operation"]], headers["changeSequence"], row
 
