@@ -287,7 +287,7 @@ def test_planning_a_query_of_the_owners_table_runs_nothing_with_other_rights(
 def test_a_policy_on_the_parent_loses_nothing_and_runs_nothing_with_other_rights(stage: Stage) -> None:
     stage.own(
         "CREATE TABLE app.usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40))",
-        "CREATE TABLE app.usr_phone (idu INTEGER REFERENCES app.usr ON DELETE CASCADE, phoneno VARCHAR(32))",
+        "CREATE TABLE app.usr_phone (idu INTEGER REFERENCES app.usr ON DELETE CASCADE, phoneno VARCHAR(32), UNIQUE (idu, phoneno))",
         "INSERT INTO app.usr VALUES (1, 'Ann')",
     )
     track(stage.admin, ["app.usr"], TriggerOptions(style=Style.FIELD), LOG)
