@@ -120,7 +120,7 @@ def test_values_of_children_are_not_told_of_parents_that_may_have_ended(postgres
     run(
         postgresql,
         "CREATE TABLE p (pid INTEGER PRIMARY KEY)",
-        "CREATE TABLE c (p INTEGER REFERENCES p, v TEXT)",
+        "CREATE TABLE c (p INTEGER REFERENCES p, v TEXT, UNIQUE (p, v))",
         "INSERT INTO p VALUES (1)",
         "INSERT INTO c VALUES (1, 'x')",
     )

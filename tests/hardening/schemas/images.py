@@ -37,9 +37,10 @@ class Images:
         for file in sorted({*self.folder.rglob("*.jsonl"), *self.folder.rglob("*.csv")} - self._taken):
             self._taken.add(file)
             for table, operation, sequence, row in _messages(file) if file.suffix == ".jsonl" else _rows(file):
-                if sequence <= self._last.get(table, ""):
-                    self.wrong.append(f"{file.name}: {sequence} of {table} comes after {self._last[table]}")
-                self._last[table] = sequence
+                if sequence:  # rows of a full load have none
+                    if sequence <= self._last.get(table, ""):
+                        self.wrong.append(f"{file.name}: {sequence} of {table} comes after {self._last[table]}")
+                    self._last[table] = sequence
                 self._apply(known[table], operation, row)
 
     def _apply(self, shape: Shape, operation: str, row: Mapping[str, str | None]) -> None:
@@ -72,7 +73,8 @@ def _messages(file: Path) -> Iterator[tuple[str, str, str, dict[str, str | None]
     for line in file.read_text(encoding="utf-8").splitlines():
         message = json.loads(line)
         headers, data = message["value"]["headers"], message["value"]["data"]
-        known = int(headers["columnMask"], 16)
+        mask = headers["columnMask"]
+        known = -1 if mask is None else int(mask, 16)  # a full load names no columns, for it has all of them
         row = {name: _text(value) for place, (name, value) in enumerate(data.items()) if known >> place & 1}
         yield message["topic"].rpartition(".")[2], OPERATIONS[headers["operation"]], headers["changeSequence"], row
 

@@ -22,11 +22,15 @@ from tests.support.servers import databases
 
 SEEDS = int(os.environ.get("EVENTLOG_SCHEMAS", "1"))
 ROUNDS = 1 if SEEDS == 1 else 8
-STEPS = 60
+STEPS = 35 if SEEDS == 1 else 60
 
 
 class Way(Enum):
-    """How it comes out of the log: by a publisher in all formats, by one that is killed, by a conversion."""
+    """How it comes out of the log: by a publisher, by one that is killed, by a conversion.
+
+    On SQLite the publisher also writes messages and change tables; other databases have types of which these formats write
+    other texts than the tables, and the replayer of images does not know them yet.
+    """
 
     PUBLISHED = auto()
     KILLED = auto()
@@ -64,7 +68,7 @@ def test_a_receiver_has_what_the_tables_have(
     engine: Engine = request.getfixturevalue(database)
     folder = tmp_path / "documents"
     folder.mkdir()
-    run = Run(engine, folder, style, seed, images=way is Way.PUBLISHED)
+    run = Run(engine, folder, style, seed, images=way is Way.PUBLISHED and database == "sqlite")
     if way is Way.CONVERTED:
         run.work(STEPS * ROUNDS)
         assert run.convert() == []

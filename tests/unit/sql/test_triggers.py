@@ -179,7 +179,7 @@ def test_what_stands_under_a_key_that_is_left_is_read_back_where_nobody_would_te
 ) -> None:
     def reads(**options: object) -> list[str]:
         """The conditions of the row that asks for it: an object is deleted, and then read back."""
-        asked = TriggerOptions(style=style, rows=rows, **options)  # type: ignore[arg-type]
+        asked = TriggerOptions(style=style, rows=rows, **options)  # type: ignore[arg-type]  # mypy does not know which
         made = {trigger.name: trigger.source for trigger in render(plan(USR, asked), dialect, NAMES)}
         [deleted] = [made[name] for name in made if name in ("event_log_usr_delete", "event_log_usr_change")]
         return re.findall(r"(?:'N', 6|, eventlog_kind_6),.*?WHERE ([^\n;]*)", deleted, re.DOTALL)
