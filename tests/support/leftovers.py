@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import ssl
 import tempfile
 import time
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ class Run:
         # With a file of all authorities, which SSL_CERT_FILE names on some machines, each session of MariaDB and MySQL
         # reads it anew, although it asks nobody for a certificate. Those of a folder are looked up when they are wanted.
         self.authorities = self.folder / "authorities.pem"
-        self.authorities.touch()
+        self.authorities.write_text(_one_authority())
         self.memory = _in_memory() or self.folder
         self.memory.chmod(0o711)
         kept = {MARK: self.folder, MEMORY: self.memory, "TMPDIR": self.folder}
@@ -109,6 +110,15 @@ class Run:
 def for_servers(prefix: str) -> Path:
     """A new folder for the data of a server. A disk costs a test of PostgreSQL 300 files that are made and removed."""
     return Path(tempfile.mkdtemp(prefix=prefix, dir=os.environ.get(MEMORY)))
+
+
+def _one_authority() -> str:
+    """The first certificate of those that this machine trusts; OpenSSL takes no file without any."""
+    file = ssl.get_default_verify_paths().cafile
+    if file is None:
+        return ""
+    first, end, _ = Path(file).read_text(errors="replace").partition("-----END CERTIFICATE-----\n")
+    return first[first.find("-----BEGIN") :] + end
 
 
 def _in_memory() -> Path | None:
