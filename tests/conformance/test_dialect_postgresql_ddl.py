@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
@@ -149,6 +150,12 @@ def test_rows_that_are_compared_as_a_whole_need_no_bridge(usr: Engine) -> None:
     assert left_by(usr, "UPDATE usr SET mail = 'x'") == [(6, "idu=1", None, None, None)]
     run(usr, "ALTER TABLE usr RENAME COLUMN idu TO number")
     assert left_by(usr, "UPDATE usr SET mail = 'y'") == [(6, "number=1", None, None, None)]
+
+
+def test_a_child_table_that_goes_fails_no_writer_of_its_parent(usr: Engine) -> None:
+    track(usr, ["usr"], replace(FOLLOWED, children=("usr_phone",)), LOG)
+    run(usr, "INSERT INTO usr (idu) VALUES (1)", "DROP TABLE usr_phone", "UPDATE usr SET idu = 2", "DELETE FROM usr")
+    assert [kind for kind, *_ in logged(usr)][-1] == 4
 
 
 def test_what_is_rolled_back_was_not_followed(usr: Engine) -> None:

@@ -87,7 +87,8 @@ def both(clusters: tuple[str, str], conversion: Conversion, form: MessageSetting
         done = engine(replace(conversion, destination=place / name, format=target))
         outcomes = (place / name / "outcomes.parquet").read_bytes()
         made.append((replace(done, parts=0), outcomes, by_key(servers, form.topic) if done.changes else {}))
-        assert sorted(entry.name for entry in (place / name).iterdir()) == ["_SUCCESS", "outcomes.parquet"]
+        ended = "_DAMAGED" if done.damage else "_SUCCESS"
+        assert sorted(entry.name for entry in (place / name).iterdir()) == [ended, "outcomes.parquet"]
     assert made[0] == made[1]
     return made[1][0], made[1][2]
 

@@ -321,7 +321,7 @@ FOR changed IN
   ) AS found JOIN pg_trigger ON tgfoid = found.oid AND tgrelid = (found.watch -> 0 ->> 0)::oid AND tgparentid = 0
   WHERE found.shape IS DISTINCT FROM found.former
     AND NOT EXISTS (SELECT FROM json_array_elements(found.watch) AS watched (entry)
-      WHERE NOT EXISTS (SELECT FROM pg_class WHERE oid = (entry ->> 0)::oid))
+      WHERE entry ->> 2 IS NULL AND NOT EXISTS (SELECT FROM pg_class WHERE oid = (entry ->> 0)::oid))
 LOOP
   bridge := convert_from(decode(changed.told, 'base64'), 'UTF8');
   marker := bridge -> 'marker';
@@ -397,7 +397,7 @@ ALTER FUNCTION /* function */event_log_usr_insert() OWNER TO CURRENT_USER;
 
 -- ddl_trigger: every command that may alter a table
 CREATE EVENT TRIGGER /* trigger */event_log_ddl ON ddl_command_end
-WHEN TAG IN ('ALTER TABLE', 'ALTER TYPE', 'ALTER DOMAIN', 'ALTER SCHEMA', 'DROP TYPE', 'DROP DOMAIN', 'DROP EXTENSION', 'DROP SCHEMA', 'DROP OWNED')
+WHEN TAG IN ('ALTER TABLE', 'DROP TABLE', 'ALTER TYPE', 'ALTER DOMAIN', 'ALTER SCHEMA', 'DROP TYPE', 'DROP DOMAIN', 'DROP EXTENSION', 'DROP SCHEMA', 'DROP OWNED')
 EXECUTE FUNCTION /* function */event_log_ddl();
 
 -- drop_ddl_trigger: takes it off

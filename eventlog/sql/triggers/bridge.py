@@ -67,11 +67,21 @@ def bridge_comment(bridge: Bridge, this: Numbered, own: Numbered) -> str:
     return f"/* eventlog ddl {this.watch} {this.shape} {told} */"
 
 
-def watching(this: int, numbers: Sequence[int] | None, own: int | None = None, key: Sequence[int] = ()) -> str:
-    """What to watch of a trigger's own table, all of it or some columns, and of the parent of a child table its key."""
+def watching(
+    this: int,
+    numbers: Sequence[int] | None,
+    own: int | None = None,
+    key: Sequence[int] = (),
+    looked_at: Sequence[tuple[int, Sequence[int]]] = (),
+) -> str:
+    """What to watch of a trigger's own table, all of it or some columns, and of the parent of a child table its key.
+
+    `looked_at` are tables with columns that the trigger asks for, and that may go: the bridge asks for none of them.
+    """
     watch: list[list[object]] = [[this, None if numbers is None else sorted(numbers)]]
     if own is not None:
         watch.append([own, sorted(key)])
+    watch += [[other, sorted(columns), True] for other, columns in looked_at]
     return msgspec.json.encode(watch).decode()
 
 

@@ -38,12 +38,15 @@ def numbered(connection: Connection, plan: TriggerPlan) -> TriggerPlan:
     own = _columns(connection, table.schema, table.name)
     keys = [own[name] for name in table.key]
     numbers = [number for _, number, _ in keys]
-    found = [_numbered(connection, keys, watching(keys[0][0], numbers if plan.whole_rows else None))]
+    children = []
     for one in plan.children:
         columns = _columns(connection, table.schema, one.child.name)
-        held = [columns[name] for name in one.child.parent_key]
-        found.append(_numbered(connection, held, watching(held[0][0], None, keys[0][0], numbers)))
-    return replace(plan, numbered=tuple(found))
+        children.append([columns[name] for name in one.child.parent_key])
+    looked_at = [(held[0][0], [number for _, number, _ in held]) for held in children] if plan.looks_back else []
+    watch = watching(keys[0][0], numbers if plan.whole_rows else None, looked_at=looked_at)
+    own_table = _numbered(connection, keys, watch)
+    others = [_numbered(connection, held, watching(held[0][0], None, keys[0][0], numbers)) for held in children]
+    return replace(plan, numbered=(own_table, *others))
 
 
 def _columns(connection: Connection, schema: str | None, table: str) -> dict[str, tuple[int, int, int]]:
