@@ -11,8 +11,8 @@ from sqlalchemy import Engine
 
 from eventlog.core.model import Event, Outcome, Status
 from eventlog.core.seams import Batch
-from eventlog.sources.log.rows import torn_places
 from eventlog.sources.log.source import LogSettings, LogSource
+from eventlog.sources.log.torn import torn_places
 from eventlog.sql.dialect import dialect_of
 from tests.conformance.event_logs import LogTable, installed
 

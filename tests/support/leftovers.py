@@ -115,7 +115,7 @@ def for_servers(prefix: str) -> Path:
 def _one_authority() -> str:
     """The first certificate of those that this machine trusts; OpenSSL takes no file without any."""
     file = ssl.get_default_verify_paths().cafile
-    if file is None:
+    if not file:  # a machine without any
         return ""
     first, end, _ = Path(file).read_text(errors="replace").partition("-----END CERTIFICATE-----\n")
     return first[first.find("-----BEGIN") :] + end

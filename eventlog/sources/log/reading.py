@@ -32,9 +32,9 @@ from eventlog.sources.log.rows import (
     size_of,
     start_of_object,
     too_large,
-    torn_places,
 )
 from eventlog.sources.log.seen import NEVER, SeenNumbers
+from eventlog.sources.log.torn import torn_places
 from eventlog.sql.log import ALL, Log, id_list
 from eventlog.sql.queries import offers
 

@@ -17,7 +17,7 @@ What a row waits for that nobody has read yet.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -30,7 +30,6 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SourceError, shortened
 from eventlog.core.model import Captured, Event, Outcome, Position, Reason, RowId, Transaction, exceptional
 from eventlog.core.rules.identity import Identities
-from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.times import moment
 from eventlog.core.seams import Batch
 from eventlog.sources.marks import HELD, HOLDING, RETRIED, Marks, read_runs, write_runs
@@ -46,12 +45,6 @@ Rows = list[tuple[Any, ...]]
 OBJECT: Final = slice(2, 4)
 """Where table_name and table_key stand in the rows."""
 
-KIND: Final = 1
-"""Where event_type stands."""
-
-COLUMN: Final = 4
-"""Where column_name stands."""
-
 VALUES: Final = slice(5, 7)
 """Where old_value and new_value stand, if they are not too long to come with the others."""
 
@@ -60,15 +53,9 @@ LENGTHS: Final = slice(9, 11)
 
 NO_LENGTHS: Final = (None, None)
 
-TRANSACTION_ID: Final = 11
-"""Where the transaction stands, in rows that have it."""
-
 PLAIN_COLUMNS: Final = 9
 TRANSACTION_COLUMNS: Final = 13
 """The columns of rows that were read as they are, and of rows that say which transaction wrote them, and when it ended."""
-
-NEAR_ROWS: Final = 32
-"""So many rows behind the end of a batch are looked at for those of a change that has rows as near before it."""
 
 _lengths = itemgetter(LENGTHS)
 
@@ -100,46 +87,6 @@ def start_of_object(rows: Rows, end: int, identities: Identities) -> int:
     while start > 0 and rows[start - 1][0] == rows[start][0]:
         start -= 1
     return start or end
-
-
-def torn_places(rows: Rows, end: int) -> set[int]:
-    """Places before `end` of field rows whose change goes on behind it, among rows of others; empty where that is all.
-
-    Sessions that write at the same time draw their numbers in turn, so the rows of one change need not be neighbours.
-    Where a change ends is what the rules say of these rows: its object's next one has another kind, or a column again.
-    """
-    behind: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-    for row in rows[end : end + NEAR_ROWS]:
-        behind.setdefault(row[OBJECT], row)
-    near = {row[OBJECT] for row in rows[max(0, end - NEAR_ROWS) : end]}
-    objects = {key: row for key, row in behind.items() if key in near and row[COLUMN] is not None}
-    if not objects:
-        return set()
-    last: dict[tuple[Any, ...], dict[str, int]] = {key: {} for key in objects}
-    kinds: dict[tuple[Any, ...], object] = {}
-    for place, row in enumerate(rows[:end]):
-        key = row[OBJECT]
-        if key in objects:
-            if _begins(row, last[key], kinds.get(key)):
-                last[key] = {}
-            last[key][row[COLUMN]] = place
-            kinds[key] = _said_by(row)
-    torn: set[int] = set()
-    for key, row in objects.items():
-        if not _begins(row, last[key], kinds[key]):
-            torn.update(last[key].values())
-    return torn if len(torn) < end else set()
-
-
-def _begins(row: tuple[Any, ...], columns: Collection[str | None], said: object) -> bool:
-    """Whether a row is of another change than the one that has these columns."""
-    return row[COLUMN] is None or None in columns or row[COLUMN] in columns or _said_by(row) != said
-
-
-def _said_by(row: tuple[Any, ...]) -> tuple[object, object]:
-    """What all rows of a change have in common: what they do, and the transaction where it is known."""
-    meaning = MEANING.get(row[KIND])
-    return meaning and meaning.op, row[TRANSACTION_ID] if len(row) == TRANSACTION_COLUMNS else None
 
 
 def any_large(rows: Rows) -> bool:

@@ -52,7 +52,6 @@ CODES = frozenset(
             "START_TIME",
             "FIRST_ADDRESS",
             "BEHIND",
-            "FIRST_VERSION",
             "FIRST_PAIRS",
         ),
         *("DEFAULT_PORT", "OLDEST", "ROWS", "NOTES", "TABLES"),

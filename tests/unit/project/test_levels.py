@@ -79,7 +79,7 @@ class _Item:
 
 
 def test_no_session_reads_a_file_of_all_authorities() -> None:
-    assert Path(os.environ["SSL_CERT_FILE"]).stat().st_size == 0
+    assert Path(os.environ["SSL_CERT_FILE"]).read_text().count("-----BEGIN CERTIFICATE-----") <= 1
 
 
 def test_coverage_looks_at_the_first_examples_of_a_property() -> None:
