@@ -51,7 +51,9 @@ def without_triggers(engine: Engine, *statements: str) -> None:
 
 
 def test_tracking_again_keeps_what_was_asked(usr: Engine) -> None:
-    phones = "CREATE TABLE usr_phone (idu INTEGER NOT NULL, phoneno VARCHAR(40), FOREIGN KEY (idu) REFERENCES usr (idu))"
+    phones = (
+        "CREATE TABLE usr_phone (idu INTEGER NOT NULL, phoneno VARCHAR(40), FOREIGN KEY (idu) REFERENCES usr (idu))"
+    )
     run(usr, "DROP TABLE usr_phone", phones)
     track(usr, ["usr"], ASKED)
     told: list[str] = []

@@ -25,20 +25,35 @@ def usr(postgresql: Engine) -> Engine:
     return postgresql
 
 
-def replayed(rows: list[Logged], start: dict[str, dict[str, str | None]]) -> dict[str, dict[str, str | None]]:
-    """What a consumer of the field rows holds in the end."""
-    held = {key: dict(values) for key, values in start.items()}
+Held = dict[str, dict[str, str | None]]
+
+
+def replayed(rows: list[Logged], start: Held) -> Held:
+    """What a consumer of the field rows holds in the end.
+
+    Row triggers may tell of the row that takes a key before they tell of the one that leaves it. Then the key is read back,
+    which brings what came.
+    """
+    stays = {key: dict(values) for key, values in start.items()}
+    came: Held = {}
+    left, unsure, read_back = set[str](), set[str](), set[str]()
     for kind, key, column, _, new in rows:
         if kind == 4:
-            held.pop(key, None)
+            stays.pop(key, None)
+            left.add(key)
+            unsure |= {key} & came.keys()
+        elif kind == 6:
+            read_back.add(key)
         elif column is not None:
-            held.setdefault(key, {})[column] = new
+            (came if kind == 1 else stays).setdefault(key, {})[column] = new
+    assert unsure <= read_back <= left
     return {
-        key: {column: value for column, value in values.items() if value is not None} for key, values in held.items()
+        key: {column: value for column, value in values.items() if value is not None}
+        for key, values in {**stays, **came}.items()
     }
 
 
-def standing(engine: Engine) -> dict[str, dict[str, str | None]]:
+def standing(engine: Engine) -> Held:
     with engine.connect() as connection:
         rows = connection.execute(text("SELECT idu, fname, lname, age::text FROM usr"))
         return {

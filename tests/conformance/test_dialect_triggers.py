@@ -1,4 +1,4 @@
-"""The same changes leave the same log rows on every database, in each of the four styles."""
+"""The same changes leave the same log rows on every database, in each of the five styles."""
 
 from __future__ import annotations
 
@@ -31,19 +31,35 @@ INSERTED: dict[Style, list[Logged]] = {
     Style.FIELD: [(1, "idu=1", "fname", None, "Jack"), (1, "idu=1", "lname", None, "Frost")],
     Style.FIELD_REPLACE: [(1, "idu=1", "fname", None, "Jack"), (1, "idu=1", "lname", None, "Frost")],
     Style.FIELD_BACK: [(7, "idu=1", "fname", None, None), (7, "idu=1", "lname", None, None)],
+    Style.IMAGE: [
+        (1, "idu=1", "fname", None, "Jack"),
+        (1, "idu=1", "lname", None, "Frost"),
+        (1, "idu=1", "age", None, None),
+    ],
 }
 UPDATED: dict[Style, list[Logged]] = {
     Style.ROW_BACK: [(6, "idu=1", None, None, None)],
     Style.FIELD: [(2, "idu=1", "fname", "Jack", "John"), (2, "idu=1", "age", None, "7")],
     Style.FIELD_REPLACE: [(3, "idu=1", "fname", "Jack", "John"), (3, "idu=1", "age", None, "7")],
     Style.FIELD_BACK: [(8, "idu=1", "fname", None, None), (8, "idu=1", "age", None, None)],
+    Style.IMAGE: [
+        (2, "idu=1", "fname", "Jack", "John"),
+        (2, "idu=1", "lname", "Frost", "Frost"),
+        (2, "idu=1", "age", None, "7"),
+    ],
 }
 EMPTY: dict[Style, list[Logged]] = {
     Style.ROW_BACK: [(5, "idu=1", None, None, None)],
     Style.FIELD: [(1, "idu=1", "fname", None, None)],
     Style.FIELD_REPLACE: [(1, "idu=1", "fname", None, None)],
     Style.FIELD_BACK: [(7, "idu=1", "fname", None, None)],
+    Style.IMAGE: [(1, "idu=1", column, None, None) for column in ("fname", "lname", "age")],
 }
+
+
+def deleted(style: Style) -> Logged:
+    """What tells that Jack is gone."""
+    return (4, "idu=1", None, '{"fname":"Jack","lname":"Frost","age":null}' if style is Style.IMAGE else None, None)
 
 
 @pytest.mark.parametrize("style", Style)
@@ -63,8 +79,8 @@ def test_an_update_tells_what_changed(usr: Engine, style: Style) -> None:
 
 
 @pytest.mark.parametrize("style", Style)
-def test_a_delete_tells_the_key_and_nothing_else(usr: Engine, style: Style) -> None:
-    assert left_by(followed(usr, style, JACK), "DELETE FROM usr") == [(4, "idu=1", None, None, None)]
+def test_a_delete_tells_the_key_and_nothing_else_unless_the_row_is_wanted(usr: Engine, style: Style) -> None:
+    assert left_by(followed(usr, style, JACK), "DELETE FROM usr") == [deleted(style)]
 
 
 @pytest.mark.parametrize("style", Style)
@@ -81,7 +97,7 @@ def test_an_update_that_changes_nothing_leaves_nothing(usr: Engine, style: Style
 def test_a_changed_key_is_a_delete_and_an_insert(usr: Engine, style: Style) -> None:
     came = [(kind, "idu=2", *rest) for kind, _, *rest in INSERTED[style]]
     found = left_by(followed(usr, style, JACK), "UPDATE usr SET idu = 2 WHERE idu = 1")
-    assert sorted(found, key=str) == sorted([(4, "idu=1", None, None, None), *came], key=str)
+    assert sorted(found, key=str) == sorted([deleted(style), *came], key=str)
 
 
 @pytest.mark.parametrize("style", Style)
@@ -98,8 +114,9 @@ def test_a_statement_on_many_rows_tells_each(usr: Engine, style: Style) -> None:
     many = "INSERT INTO usr (idu, fname) VALUES (1, 'a'), (2, 'b'), (3, 'c')"
     found = left_by(followed(usr, style), many, "UPDATE usr SET age = 5 WHERE idu > 1", "DELETE FROM usr WHERE idu < 3")
     keys = [(kind in (5, 1, 7), kind == 4, key) for kind, key, *_ in found]
-    inserted = [(True, False, f"idu={number}") for number in (1, 2, 3)]
-    updated = [(False, False, f"idu={number}") for number in (2, 3)]
+    each = 3 if style is Style.IMAGE else 1  # one column of each row has a value, and one changes
+    inserted = [(True, False, f"idu={number}") for number in (1, 2, 3)] * each
+    updated = [(False, False, f"idu={number}") for number in (2, 3)] * each
     assert sorted(keys) == sorted([*inserted, *updated, (False, True, "idu=1"), (False, True, "idu=2")])
 
 

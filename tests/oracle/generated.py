@@ -160,6 +160,6 @@ def _whole(name: str, text: str) -> str:
         return f"BEGIN\n{text};\nEND;"
     if _STATEMENT.match(text):
         return text
-    if text.startswith("(") and not text.startswith("(CASE"):
+    if text.startswith(("(", "EXISTS")) and not text.startswith("(CASE"):
         return f"SELECT 1 FROM event_log waiting WHERE {text}"
     return f"BEGIN\n  IF found = {text} THEN\n    NULL;\n  END IF;\nEND;"

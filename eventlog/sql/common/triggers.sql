@@ -18,8 +18,8 @@ EXISTS (SELECT 1 FROM (SELECT /* columns */NEW.idu) AS /* row */usr WHERE /* con
 -- parent_stands: whether the parent of a child row is there, and one that the condition is about
 EXISTS (SELECT 1 FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = OLD.idu) AND /* condition */(1 = 1));
 
--- stands: whether there are rows with this key, and some that the condition is about
-EXISTS (SELECT 1 FROM /* parent */usr AS /* row */usr WHERE /* match */(usr.idu = OLD.idu) AND /* condition */(1 = 1));
+-- stands: whether there are rows with this key, and some that the condition is about; without AS, which Oracle does not read
+EXISTS (SELECT 1 FROM /* parent */usr /* row */usr WHERE /* match */(usr.idu = OLD.idu) AND /* condition */(1 = 1));
 
 -- drop_trigger: takes a trigger off
 DROP TRIGGER IF EXISTS /* trigger */event_log_usr_insert;

@@ -188,12 +188,12 @@ def test_what_stands_under_a_key_that_is_left_is_read_back_where_nobody_would_te
         assert reads() == reads(deferred=True) == reads(deferred=True, when="fname <> ''") == []
         return
     valued = style is not Style.ROW_BACK
-    children = "((EXISTS (SELECT 1 FROM usr_phone AS standing WHERE "
+    children = "((EXISTS (SELECT 1 FROM usr_phone standing WHERE "
     assert [one.startswith(children) for one in reads()] == ([True] if valued else [])
     assert reads(deferred=True) == [ALWAYS]
     assert reads(foreign=True) == ([ALWAYS] if valued else [])
     [with_condition] = reads(deferred=True, when="fname <> ''")
-    assert with_condition.startswith("(EXISTS (SELECT 1 FROM usr AS usr WHERE ")
+    assert with_condition.startswith("(EXISTS (SELECT 1 FROM usr usr WHERE ")
     assert reads(foreign=True, deferred=True, when="fname <> ''") == []
 
 
