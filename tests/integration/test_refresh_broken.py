@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,6 +101,14 @@ def on_its_way(engine: Engine) -> Iterator[Broken]:
                 process.kill()
 
 
+def pending(pid: int, number: signal.Signals) -> bool:
+    """Whether a signal has been sent to a process and is not delivered yet."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return any(
+        int(mask, 16) >> (number - 1) & 1 for mask in re.findall(r"^(?:Sig|Shd)Pnd:\s*(\w+)", status, re.MULTILINE)
+    )
+
+
 def check_it_goes_on(engine: Engine, jobs: int) -> None:
     before = written(engine)
     assert 3 <= before < COUNT
@@ -122,7 +131,8 @@ def test_one_that_was_killed_goes_on_with_another_number_of_jobs(site: Engine, j
 def test_who_interrupts_it_is_told_how_far_it_came(site: Engine) -> None:
     with on_its_way(site) as load:
         load.process.send_signal(signal.SIGINT)
-        time.sleep(2)  # the process has seen the signal before its ranges can go on, and end
+        until(lambda: not pending(load.process.pid, signal.SIGINT), "the signal has arrived")
+        time.sleep(3)  # the main thread has acted on it before its ranges can go on, and end
         said = load.said()
     assert load.process.returncode == 130
     told = re.search(r"usr: (\d+) row\(s\) are written\. (.*)", said)
