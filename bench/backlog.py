@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import shutil
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 from sqlalchemy import Engine, create_engine, text
 
+from bench.ending import at_end
 from bench.postgresql import url
 from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
@@ -72,7 +72,7 @@ class Standing:
     def __init__(self, log: Backlog) -> None:
         self._log = log
         self._publisher = Publisher(self.config())
-        atexit.register(self._publisher.close)
+        at_end(self._publisher.close)
 
     def config(self) -> Config:
         """How it publishes."""
@@ -93,7 +93,7 @@ def engine() -> Engine:
 
 def closed_at_the_end(engine: Engine) -> Engine:
     """The engine, whose connections are closed before the server ends."""
-    atexit.register(engine.dispose)
+    at_end(engine.dispose)
     return engine
 
 
@@ -126,7 +126,7 @@ def written_config(config: Config) -> Path:
 def temporary_folder() -> Path:
     """A folder that is gone when the benchmarks end."""
     folder = Path(mkdtemp(prefix="eventlog-bench-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    at_end(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 

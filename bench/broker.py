@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 from contextlib import ExitStack
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from bench.ending import at_end
 from tests.support.servers_kafka import jars_here, running
 
 
@@ -17,7 +17,7 @@ def local_broker(*topics: str) -> str | None:
     if jars is None:
         return None
     open_until_exit = ExitStack()
-    atexit.register(open_until_exit.close)
+    at_end(open_until_exit.close)
     broker = open_until_exit.enter_context(running(jars))
     admin = AdminClient({"bootstrap.servers": broker.servers, "log_level": 2})
     for made in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import parquet
 
+from bench.ending import at_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.rules import CATALOG, log_rows
 from eventlog.core.schema import catalog_to_json
@@ -34,7 +34,7 @@ def benchmark(*, quick: bool) -> Benchmark:
     """The command as a user calls it, Python's start included."""
     rows, many = (2_000, 4_000) if quick else (2_000_000, 10_000_000)
     folder = Path(tempfile.mkdtemp(prefix="eventlog-bench-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    at_end(shutil.rmtree, folder, ignore_errors=True)
     (folder / "schema.json").write_bytes(catalog_to_json(CATALOG))
     files = {number: log_file(folder / f"{number}.parquet", number) for number in (rows, many)}
     contestants = [

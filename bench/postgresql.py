@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import shutil
 import signal
 import subprocess
@@ -12,6 +11,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from bench.ending import at_end
 from tests.support.servers import free_port, server_owner, wait_until_ready
 
 
@@ -29,7 +29,7 @@ def url(*settings: str) -> str:
     command += [f"--{setting}" for setting in ("listen_addresses=127.0.0.1", *settings)]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, user=owner)
-    atexit.register(_stop, server, folder)
+    at_end(_stop, server, folder)
     address = f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres"
     wait_until_ready("postgres", address, server, folder / "log")
     return address

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import subprocess
 import sys
 from functools import cache
@@ -12,6 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from bench.backlog import PER_CHANGE, Backlog, Standing, backlog
+from bench.ending import at_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.config.settings import Config, HttpOutput
 
@@ -42,8 +42,8 @@ def port() -> int:
     """Where the receiver listens, a process of its own that is started at the first call."""
     command = [sys.executable, "-m", "bench.slow", str(TAKES)]
     receiver = subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE)
-    atexit.register(receiver.wait)
-    atexit.register(receiver.terminate)
+    at_end(receiver.wait)
+    at_end(receiver.terminate)
     assert receiver.stdout is not None
     return int(receiver.stdout.readline())
 

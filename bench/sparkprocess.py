@@ -5,7 +5,6 @@ python -m bench.sparkprocess MASTER      then a line of JSON for each order on s
 
 from __future__ import annotations
 
-import atexit
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,8 @@ from threading import Event, Thread
 
 import msgspec
 from msgspec import Struct
+
+from bench.ending import at_end
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -51,7 +52,7 @@ class SparkProcess:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            atexit.register(self._process.communicate)
+            at_end(self._process.communicate)
         return self._process
 
 

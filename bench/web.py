@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import shutil
 import time
 from functools import partial
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import create_engine, text
 
 from bench.backlog import Backlog, Standing, backlog, closed_at_the_end
+from bench.ending import at_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.postgresql import url
 from eventlog.config.settings import Config, SourceConfig
@@ -125,7 +125,7 @@ def _page(name: str, count: int) -> PageServer:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("VACUUM ANALYZE"))
     page = open_page("127.0.0.1:0", Config(source=SourceConfig(url=url(), log=name)), library_journal())
-    atexit.register(page.close)
+    at_end(page.close)
     return page
 
 
@@ -167,8 +167,8 @@ def _browser() -> Browser | None:
     started = playwright.chromium.launch(
         executable_path=binary, args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
     )
-    atexit.register(playwright.stop)
-    atexit.register(started.close)
+    at_end(playwright.stop)
+    at_end(started.close)
     return started
 
 

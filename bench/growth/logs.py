@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 from sqlalchemy import Engine, create_engine, text
 
 from bench.backlog import BATCH_SIZE, LIMIT, temporary_folder
+from bench.ending import at_end
 from bench.growth.series import contestant
 from bench.growth.shape import Series, Shape
 from bench.measure import Contestant
@@ -152,7 +152,7 @@ def make_tables(engine: Engine, shape: Shape) -> None:
 def engine_of(address: str) -> Engine:
     """An engine on it, closed at the end."""
     engine = create_engine(address)
-    atexit.register(engine.dispose)
+    at_end(engine.dispose)
     return engine
 
 

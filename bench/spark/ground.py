@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from bench.ending import at_end
 from bench.measure import Contestant, Target
 from bench.rules import CATALOG, LogRow, log_rows
 from bench.sparkprocess import Order, SparkProcess
@@ -27,7 +27,7 @@ class Ground:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="eventlog-bench-"))
-        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
+        at_end(shutil.rmtree, self.folder, ignore_errors=True)
         self.schema = _write_schema(self.folder)
         self._most = 0
 

@@ -65,6 +65,8 @@ class Run:
         os.environ |= {name: str(folder) for name, folder in kept.items()}
         tempfile.tempdir = None
         self.left: list[str] = []
+        # Who is started behind a shell's back ignores Ctrl-C, and with it everything that a test starts.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # a run that is told to end cleans up, as with Ctrl-C
 
     @pytest.hookimpl(wrapper=True, trylast=True)
