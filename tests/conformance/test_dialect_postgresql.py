@@ -42,7 +42,7 @@ def replayed(rows: list[Logged], start: Held) -> Held:
             stays.pop(key, None)
             left.add(key)
             unsure |= {key} & came.keys()
-        elif kind == 6:
+        elif kind == 5:
             read_back.add(key)
         elif column is not None:
             (came if kind == 1 else stays).setdefault(key, {})[column] = new

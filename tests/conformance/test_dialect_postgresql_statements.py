@@ -221,7 +221,7 @@ def test_what_has_the_key_of_a_row_that_goes_is_read_back(postgresql: Engine, st
     )
     track(postgresql, ["s"], TriggerOptions(style=style, rows=rows))
     came = (1, "id=1", "x", None, "b") if style is Style.FIELD else (5, "id=1", None, None, None)
-    gone, look = (4, "id=1", None, None, None), (6, "id=1", None, None, None)
+    gone, look = (4, "id=1", None, None, None), (5, "id=1", None, None, None)
     assert left_by(postgresql, "INSERT INTO s VALUES (1, 'b')", "DELETE FROM s WHERE x = 'a'") == [came, gone, look]
     found = left_by(postgresql, "INSERT INTO s VALUES (1, 'b')", "UPDATE s SET id = 2 WHERE ctid = '(0,2)'")
     assert [row for row in found if row[1] == "id=1"] == [came, gone, look]

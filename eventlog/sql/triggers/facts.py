@@ -101,10 +101,13 @@ def _end(plan: TriggerPlan, fate: Fate) -> Fact:
 
 
 def _looks_back(plan: TriggerPlan, fate: Fate) -> list[Fact]:
-    """What stands under a key that was left is read back, whoever's transaction brought it there."""
+    """What stands under a key that was left is read back, whoever's transaction brought it there.
+
+    As an insert: the end of the key was told just before.
+    """
     if not plan.looks_back:
         return []
-    return [Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.OLD, fate=fate, test=Test.LEFT_BEHIND)]
+    return [Fact(kind=Kind.INSERT_ROW_BACK, side=Side.OLD, fate=fate, test=Test.LEFT_BEHIND)]
 
 
 def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:

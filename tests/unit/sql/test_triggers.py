@@ -182,7 +182,7 @@ def test_what_stands_under_a_key_that_is_left_is_read_back_where_nobody_would_te
         asked = TriggerOptions(style=style, rows=rows, **options)  # type: ignore[arg-type]  # mypy does not know which
         made = {trigger.name: trigger.source for trigger in render(plan(USR, asked), dialect, NAMES)}
         [deleted] = [made[name] for name in made if name in ("event_log_usr_delete", "event_log_usr_change")]
-        return re.findall(r"(?:'N', 6|, eventlog_kind_6),.*?WHERE ([^\n;]*)", deleted, re.DOTALL)
+        return re.findall(r"(?:'N', 5|, eventlog_kind_5),.*?WHERE ([^\n;]*)", deleted, re.DOTALL)
 
     if dialect.procedural_triggers:
         assert reads() == reads(deferred=True) == reads(deferred=True, when="fname <> ''") == []
