@@ -10,7 +10,7 @@ import click
 from msgspec.structs import replace
 
 from eventlog.cli.show import say, show_json
-from eventlog.cli.site import json_option
+from eventlog.cli.site import config_option, json_option
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import is_there, require
 
@@ -85,14 +85,7 @@ PART_EVENTS = 100_000
 @click.option("--coalesce", is_flag=True, help="One change for each lifetime of an object.")
 @click.option("--strict", is_flag=True, help="Exit with 65 when there were bad rows.")
 @click.option("--resume", is_flag=True, help="Go on with the work of a run that was interrupted (local engine).")
-@click.option(
-    "--config",
-    "-c",
-    metavar="FILE",
-    envvar="EVENTLOG_CONFIG",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A configuration whose publisher's settings are taken.",
-)
+@config_option("A configuration whose publisher's settings are taken.")
 @json_option
 def convert(**given: Any) -> int:
     """Converts a whole backlog: rows of an event log or a captured stream become XDS documents, change tables or

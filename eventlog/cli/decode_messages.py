@@ -12,7 +12,7 @@ import msgspec
 
 from eventlog.cli.places import ReadFile
 from eventlog.cli.show import show_text
-from eventlog.cli.site import json_option
+from eventlog.cli.site import config_option, json_option
 from eventlog.core.errors import EX_DATA, OK, DataError
 from eventlog.core.secrets import visible
 from eventlog.qlik.messages.kept import CONTAINER, kept, read_kept, read_record
@@ -32,14 +32,7 @@ Shown = tuple[str, Callable[[], Read | DataError]]
 @click.option(
     "--kafka", metavar="SERVERS", help="Each FILE is a topic of this Kafka, read from its beginning to its end."
 )
-@click.option(
-    "--config",
-    "-c",
-    metavar="FILE",
-    envvar="EVENTLOG_CONFIG",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A configuration; the first output to Kafka in it says how brokers are reached.",
-)
+@config_option("A configuration; the first output to Kafka in it says how brokers are reached.")
 @json_option
 def messages(
     files: tuple[Path, ...],

@@ -106,6 +106,18 @@ class Site:
         return log_columns(engine, self.wanted_names, self.config.source.columns)
 
 
+def config_option(said: str) -> Callable[[Command], Command]:
+    """The option that names a configuration; `said` is what this command takes out of it."""
+    return click.option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        envvar="EVENTLOG_CONFIG",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help=said,
+    )
+
+
 def site_options(command: Command) -> Command:
     """Gives a command --database, --config and --log, and passes it a Site."""
 
@@ -116,14 +128,7 @@ def site_options(command: Command) -> Command:
         envvar="EVENTLOG_DATABASE",
         help="The database, as SQLAlchemy URL; instead of the configuration's.",
     )
-    @click.option(
-        "--config",
-        "-c",
-        metavar="FILE",
-        envvar="EVENTLOG_CONFIG",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="A configuration file (default: eventlog.toml here, if there is one).",
-    )
+    @config_option("A configuration file (default: eventlog.toml here, if there is one).")
     @click.option("--no-config", "without_file", is_flag=True, help="Without any configuration file.")
     @click.option("--log", metavar="NAME", help="The event log table, with its schema if it has one.")
     @wraps(command)
