@@ -109,8 +109,7 @@ class TableForm:
 
     def _store(self, folder: Path, part: int, written: list[WrittenRows], after: str) -> str:
         """Writes one part; the number of its last change."""
-        form = ChangeTableFormat(settings=self._target.settings, rows_of_a_document=2 * len(written) + 1)
-        [document] = form.bind(written, after)
+        [document] = ChangeTableFormat(settings=self._target.settings).bind(written, after, whole=True)
         try:
             for block in document.blocks:
                 self._store_block(folder, part, block)

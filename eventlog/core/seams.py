@@ -130,8 +130,11 @@ class Format(Protocol):
     def writer(self, catalog: Catalog | None) -> Writer:
         """What writes changes of these tables, as often as it is called; what says nothing is left out."""
 
-    def bind(self, written: Iterable[Any], after: str) -> Iterator[Document]:
-        """Documents of what was written, in the order given; `after` is the id of the last document that the sink has."""
+    def bind(self, written: Iterable[Any], after: str, whole: bool = False) -> Iterator[Document]:
+        """Documents of what was written, in the order given; `after` is the id of the last document that the sink has.
+
+        `whole` puts everything into one, however much it is: a document that is repeated must not become two.
+        """
 
     def heartbeat(self) -> Document | None:
         """A document that says that all is well and covers nothing; None where the format has none.
@@ -141,7 +144,7 @@ class Format(Protocol):
 
 
 def encode(
-    form: Format, changes: Iterable[Change], catalog: Catalog | None = None, after: str = ""
+    form: Format, changes: Iterable[Change], catalog: Catalog | None = None, after: str = "", whole: bool = False
 ) -> Iterator[Document | Refusal]:
     """Writes and binds in one place: documents in the order of the changes, and refusals as they are met."""
     refusals: list[Refusal] = []
@@ -153,7 +156,7 @@ def encode(
             else:
                 yield item
 
-    for document in form.bind(written(), after):
+    for document in form.bind(written(), after, whole):
         while refusals:
             yield refusals.pop(0)
         yield document

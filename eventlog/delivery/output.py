@@ -295,17 +295,18 @@ class Delivery:
         """The documents in order, each under the id that it had before if it had one."""
         after = self._after
         for piece in pieces:
-            documents = self._of_piece(piece, catalog, after)
-            for document in documents if piece.planned is None else _called(piece.planned.id, documents):
+            for document in self._of_piece(piece, catalog, after):
                 after = document.id
                 yield document
 
     def _of_piece(self, piece: Piece, catalog: Catalog | None, after: str) -> Iterator[Document]:
-        for item in encode(self.output.format, piece.changes, catalog, after):
-            if isinstance(item, Document):
-                yield item
-            else:
+        """What was planned as one document stays one, under its id, although its changes may have become more meanwhile."""
+        planned = piece.planned
+        for item in encode(self.output.format, piece.changes, catalog, after, whole=planned is not None):
+            if not isinstance(item, Document):
                 self._verdicts.refuse(item)
+            else:
+                yield item if planned is None else replace(item, id=planned.id)
 
 
 def _chunk(documents: Iterator[Document], size: int) -> list[Document]:
@@ -327,14 +328,6 @@ def _last_taken(documents: Sequence[Document], said: Mapping[Position, Outcome])
         if all(said[position].status is not Status.NEW for position in events if position in said):
             return document.id, max(events)
     return None
-
-
-def _called(identity: str, documents: Iterable[Document]) -> list[Document]:
-    """The documents, one of them under this id: there is one only, unless its changes have become more meanwhile."""
-    found = list(documents)
-    if found and all(document.id != identity for document in found):
-        found[-1] = replace(found[-1], id=identity)
-    return found
 
 
 class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):

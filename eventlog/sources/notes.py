@@ -106,7 +106,8 @@ def parts(events: Sequence[Captured], progress: Progress, known: Decided) -> lis
     done = known.with_losers(read_positions(progress.done)).union(known.vanished)
     planned = [read_positions(plan.positions) for plan in progress.planned]
     place = {position: number for number, positions in enumerate(planned) for position in positions}
-    place |= {loser: place[winner] for loser, winner in known.superseded if winner in place}
+    # An event that was planned itself keeps its place, although another output may know it as superseded.
+    place = {loser: place[winner] for loser, winner in known.superseded if winner in place} | place
     found: list[list[Captured]] = [[] for _ in range(len(progress.planned) + 1)]
     for event in events:
         if event.position not in done:

@@ -108,14 +108,14 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         if text:
             yield Written(change.event_id, change.positions, text)
 
-    def bind(self, written: Iterable[Written], after: str = "") -> Iterator[Document]:
+    def bind(self, written: Iterable[Written], after: str = "", whole: bool = False) -> Iterator[Document]:
         """Documents of a batch of changes each, in the order given; ids come from positions.
 
         Where they are to rise, an id that would come before the one `after` goes on from that instead.
         """
         opening, closing = self.wrapping()
         changes = iter(written)
-        while batch := list(islice(changes, self.batch_size)):
+        while batch := list(islice(changes, None if whole else self.batch_size)):
             identity = document_id(batch[-1].positions[-1])
             if self.rising:
                 identity = after = rising_id(identity, after)

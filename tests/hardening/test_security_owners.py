@@ -202,7 +202,7 @@ def test_a_key_of_the_owners_type_runs_nothing_with_other_rights(stage: Stage, r
         ),
         (2, "idu=low", "usr_phone.phoneno", "556", None),
     ]
-    left = [(4, "idu=low", None, None, None), (6, "idu=low", None, None, None)]
+    left = [(4, "idu=low", None, None, None), (5, "idu=low", None, None, None)]
     assert sorted(told[5:], key=str) == [(1, "idu=high", "fname", None, "Ann"), *left]
     assert told.index(left[0]) < told.index(left[1])
 

@@ -77,11 +77,13 @@ class OneEach:
     def writer(self, catalog: Catalog | None) -> Writer:
         return self._write
 
-    def bind(self, written: Iterable[Change], after: str) -> Iterator[Document]:
+    def bind(self, written: Iterable[Change], after: str, whole: bool = False) -> Iterator[Document]:
         self.after.append(after)
-        for change in written:
-            body = f"{change.op} {change.row.key}".encode()
-            yield Document(id=change.event_id, body=body, covers={change.event_id: change.positions})
+        changes = list(written)
+        for group in [changes] * bool(changes) if whole else [[change] for change in changes]:
+            body = "; ".join(f"{change.op} {change.row.key}" for change in group).encode()
+            covers = {change.event_id: change.positions for change in group}
+            yield Document(id=group[-1].event_id, body=body, covers=covers)
 
     def _write(self, changes: Iterable[Change]) -> Iterator[Change | Refusal]:
         for change in changes:
@@ -103,10 +105,11 @@ class Several:
     def writer(self, catalog: Catalog | None) -> Writer:
         return iter
 
-    def bind(self, written: Iterable[Change], after: str) -> Iterator[Document]:
+    def bind(self, written: Iterable[Change], after: str, whole: bool = False) -> Iterator[Document]:
         waiting = list(written)
-        for start in range(0, len(waiting), self.size):
-            group = waiting[start : start + self.size]
+        size = len(waiting) or 1 if whole else self.size
+        for start in range(0, len(waiting), size):
+            group = waiting[start : start + size]
             covers = {change.event_id: change.positions for change in group}
             yield Document(id=f"{group[-1].positions[-1][0]:03}", body=b"", covers=covers)
 

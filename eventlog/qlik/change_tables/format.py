@@ -56,7 +56,9 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
 
         return write
 
-    def bind(self, written: Iterable[WrittenRows | WrittenColumns], after: str = "") -> Iterator[RowsDocument]:
+    def bind(
+        self, written: Iterable[WrittenRows | WrittenColumns], after: str = "", whole: bool = False
+    ) -> Iterator[RowsDocument]:
         """Documents of many rows each; the id of one is the change_seq of its last change."""
         partitions, sequencer = ChangeTables(self.settings, None).partitions, Sequencer(after)
         gathered = Gathered(partitions)
@@ -65,7 +67,7 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
                 gathered.take_rows(item, sequencer.step(item.stamp))
             else:
                 gathered.take_columns(item, sequencer)
-            if gathered.count >= self.rows_of_a_document:
+            if gathered.count >= self.rows_of_a_document and not whole:
                 yield gathered.document()
                 gathered = Gathered(partitions)
         if gathered.count:

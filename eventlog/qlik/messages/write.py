@@ -92,15 +92,19 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         except ExpressionError as other:
             return Refusal(positions=change.positions, note=refusal_note(change, other)), None
 
-    def bind(self, written: Iterable[WrittenMessage], after: str = "") -> Iterator[MessagesDocument]:
+    def bind(
+        self, written: Iterable[WrittenMessage], after: str = "", whole: bool = False
+    ) -> Iterator[MessagesDocument]:
         """Documents of messages in the order given, with their changeSequence."""
-        return self._bound(written, Sequencer(after).step)
+        return self._bound(written, Sequencer(after).step, whole)
 
     def bind_numbered(self, written: Iterable[WrittenMessage]) -> Iterator[MessagesDocument]:
         """The same of messages that have their changeSequence in the place of `stamp`."""
-        return self._bound(written, str)
+        return self._bound(written, str, whole=False)
 
-    def _bound(self, written: Iterable[WrittenMessage], number: Callable[[str], str]) -> Iterator[MessagesDocument]:
+    def _bound(
+        self, written: Iterable[WrittenMessage], number: Callable[[str], str], whole: bool
+    ) -> Iterator[MessagesDocument]:
         size, tombstones = self.settings.batch_size, self.settings.tombstones
         messages: list[Message] = []
         covers: dict[str, tuple[Position, ...]] = {}
@@ -113,7 +117,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
             covers[event_id] = positions
             if tombstones and deleted and key is not None:
                 messages.append(replace(messages[-1], value=None, value_schema=None))
-            if len(messages) >= size:
+            if len(messages) >= size and not whole:
                 yield self._document(last, messages, covers)
                 messages, covers = [], {}
         if messages:

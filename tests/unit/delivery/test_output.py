@@ -242,7 +242,7 @@ class Counting:
     def writer(self, catalog: Catalog | None) -> Writer:
         return iter
 
-    def bind(self, written: Iterable[Change], after: str) -> Iterator[Document]:
+    def bind(self, written: Iterable[Change], after: str, whole: bool = False) -> Iterator[Document]:
         for number, change in enumerate(written, int(after or 0) + 1):
             body = f"{number} {change.row.key}".encode()
             yield Document(id=f"{number:03}", body=body, covers={change.event_id: change.positions})

@@ -10,13 +10,24 @@ from msgspec.structs import replace
 from eventlog.core.errors import OccupiedError, SinkError
 from eventlog.core.model import Document, Event, Kind, Outcome, Position, RowId, Status
 from eventlog.core.rules import Options
-from eventlog.core.seams import Batch, SinkCapabilities
+from eventlog.core.seams import Batch, Format, SinkCapabilities
 from eventlog.delivery import output as delivery
 from eventlog.delivery.output import Output, Strictness
 from eventlog.delivery.pipeline import Pipeline
-from eventlog.sources.notes import DECIDED, Decided, read_decided, read_progress, write_note
+from eventlog.qlik.change_tables.format import ChangeTableFormat
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.write import MessageFormat
+from eventlog.sources.notes import DECIDED, Decided, Planned, Progress, parts, read_decided, read_progress, write_note
+from eventlog.xds.write import XdsFormat
 from tests.support.memory import MemoryRows, MemorySink, MemorySource, OneEach, answer, event, inserts
 from tests.support.strategies import CATALOG
+
+FORMATS = [
+    XdsFormat(batch_size=1),
+    ChangeTableFormat(rows_of_a_document=1),
+    MessageFormat(settings=MessageSettings(batch_size=1)),
+]
+"""Each with documents of one change, where a document holds what fits."""
 
 
 class PlanningSink(MemorySink):
@@ -400,3 +411,22 @@ def test_what_waits_keeps_its_place_through_two_failures() -> None:
         assert planned(source.notes) == ["1", "2", "3", "4"]
     made.go_round()
     assert sink.order == [1, 2, 3, 4]
+
+
+def test_an_event_that_was_planned_itself_keeps_its_place_where_another_output_knows_a_winner() -> None:
+    """Else its document would come without it, and it would come again in another one."""
+    progress = Progress(planned=(Planned("b", "2", "plan"), Planned("c", "3", "plan")))
+    found = parts(inserts(3), progress, Decided(superseded=(((2,), (3,)), ((1,), (2,)))))
+    assert [[one.position for one in part.events] for part in found] == [[(1,), (2,)], [(3,)]]
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: type(form).__name__)
+def test_a_planned_document_stays_one_although_its_changes_have_become_more(form: Format) -> None:
+    """A row that was read back is gone when the batch is repeated, so events count that it had superseded."""
+    source = Noting([event(2, key="idu=2"), event(3), event(4, Kind.DELETE_ROW), event(5, Kind.UPDATE_ROW_BACK)])
+    source.notes["out 0"] = write_note(Progress(planned=(Planned("00009", "2,5", "plan"),)))
+    source.notes[DECIDED] = write_note(Decided(superseded=(((3,), (5,)), ((4,), (5,)))))
+    sink = PlanningSink()
+    made = pipeline(source, sink)
+    replace(made, reader=MemoryRows({}), outputs=[replace(made.outputs[0], format=form)]).go_round()
+    assert sink.plans == [("plan", ["00009"])]

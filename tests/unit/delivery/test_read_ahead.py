@@ -212,7 +212,7 @@ def test_what_follows_is_staged_before_what_is_ahead_of_it_is_settled() -> None:
 class Counting(OneEach):
     """Numbers its documents on from the last one that there is."""
 
-    def bind(self, written: Iterable[Change], after: str) -> Iterator[Document]:
+    def bind(self, written: Iterable[Change], after: str, whole: bool = False) -> Iterator[Document]:
         for number, change in enumerate(written, int(after or 0) + 1):
             yield Document(id=f"{number:03}", body=b"", covers={change.event_id: change.positions})
 
