@@ -1,6 +1,7 @@
 """What is generated from the kept results: the README's section on performance, and the page with all of them beside it.
 
-The README has one line for each benchmark and every promise that was missed; the page has each contestant and promise.
+The README says how many promises are kept; the page has one line for each benchmark, every promise that was missed and
+what bounds it, and each contestant.
 """
 
 from __future__ import annotations
@@ -60,19 +61,9 @@ def _lines(reports: Sequence[Report]) -> Iterator[str]:
         yield f"\n![What a trigger costs those who write](bench/results/{SHOWN}.svg)"
     targets = [target for report in reports for target in report.targets]
     yield (
-        f"\n{sum(target.reached for target in targets)} of {len(targets)} promises are kept; [all of them]"
-        f"(bench/results/{PAGE.name}), with each contestant. The first of each benchmark:\n"
+        f"\n{sum(target.reached for target in targets)} of {len(targets)} promises are kept. "
+        f"[What was measured](bench/results/{PAGE.name}) has all of them, and what bounds those that are not.\n"
     )
-    yield "| benchmark | promise | measured | kept |"
-    yield "| --- | --- | --- | --- |"
-    for report in reports:
-        if report.targets:
-            yield _first(report)
-    yield from _missed(reports)
-    yield ""
-    for machine, days in _machines(reports).items():
-        yield f"Medians of five or more runs in turn, on {machine}; {days}."
-    yield ""
 
 
 def _first(report: Report) -> str:
@@ -94,7 +85,7 @@ def _missed(reports: Sequence[Report]) -> Iterator[str]:
 def _profile(name: str) -> str:
     """Where the time of a benchmark goes is told under a part of its name."""
     found = [part for part in name.split(".") if (PROFILES / f"{part}.txt").exists()]
-    return f"[{found[0]}](bench/results/profiles/{found[0]}.txt)" if found else "none yet"
+    return f"[{found[0]}](profiles/{found[0]}.txt)" if found else "none yet"
 
 
 def _page(reports: Sequence[Report]) -> Iterator[str]:
@@ -103,6 +94,17 @@ def _page(reports: Sequence[Report]) -> Iterator[str]:
         "Written by `./dev bench --readme` from the results beside it. How to read them, and how to measure anew:"
         " [performance](../../docs/explanation/performance.md). `./dev docs` draws them into that page.\n"
     )
+    yield "The first promise of each benchmark:\n"
+    yield "| benchmark | promise | measured | kept |"
+    yield "| --- | --- | --- | --- |"
+    for report in reports:
+        if report.targets:
+            yield _first(report)
+    yield from _missed(reports)
+    yield ""
+    for machine, days in _machines(reports).items():
+        yield f"Medians of five or more runs in turn, on {machine}; {days}."
+    yield ""
     for report in reports:
         yield markdown(report)
         yield ""

@@ -112,21 +112,22 @@ def test_the_page_beside_the_results_has_all_of_them() -> None:
     assert readme.PAGE.read_text(encoding="utf-8") == readme.page(readme.kept())
 
 
-def test_a_missed_promise_stands_in_the_readme() -> None:
-    text = readme.section([found(timing("a", 1.0), reached=False)])
-    assert "0 of 1 promises are kept" in text
+def test_a_missed_promise_is_counted_in_the_readme_and_explained_on_the_page() -> None:
+    reports = [found(timing("a", 1.0), reached=False)]
+    assert "0 of 1 promises are kept" in readme.section(reports)
+    text = readme.page(reports)
     assert "Missed, and what bounds it:" in text
     assert "| `x` | a promise | 2 s | none yet |" in text
 
 
 def test_a_kept_promise_is_not_called_missed() -> None:
-    text = readme.section([found(timing("a", 1.0))])
+    text = readme.page([found(timing("a", 1.0))])
     assert "| `x` | a promise | 2 s | 1 of 1 |" in text
     assert "Missed" not in text
 
 
 def test_what_was_missed_is_explained_in_a_profile() -> None:
-    assert "none yet" not in readme.section(readme.kept())
+    assert "none yet" not in readme.page(readme.kept())
 
 
 def test_a_result_is_drawn_the_same_each_time(tmp_path: Path) -> None:
