@@ -213,6 +213,7 @@ def test_fastavro_wrote_it_and_we_read_it() -> None:
         (b'{"op":"U","data":[null]}', "no list of columns"),
         (b'{"magic":"atMSG","messageSchemaId":[],"message":{}}', "messageSchemaId is no text"),
         (b'{"magic":"atMSG","type":"MD","message":{"lineage":"s.t"}}', "lineage is no object"),
+        (b'{"magic":"atMSG","type":"MD","message":{"dataSchema":{"type":"record"}}}', "dataSchema is no text"),
         (b'{"a":' + b"[" * 100_000, "no JSON"),
         (b'{"data":{"a":1},"headers":{"changeMask":"-1"}}', "is no mask"),
     ],

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from eventlog.core.errors import DataError
 from eventlog.core.model import Image, Op, Reason, Transaction
 from eventlog.core.rules import Options, tell
+from eventlog.sources.linter.dump import dumped
 from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
 from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow, oper_date
-from eventlog.sources.linter.tables import RawCodec
+from eventlog.sources.linter.tables import RawCodec, SourceTables
 from eventlog.sources.linter.telling import grouped
 from eventlog.sources.stream.spill import spill_to
 from tests.support.linter import (
@@ -282,3 +283,9 @@ def test_what_ended_before_the_place_was_handed_out() -> None:
         committed = CommittedRows(SCHEMA, READING)
         committed.begin = image.position[0]
         assert list(committed.images(rows)) == everything[0 if place < 2 else 2 :]
+
+
+def test_a_time_that_is_none_is_told_in_the_dump_and_makes_it_damaged() -> None:
+    [one] = dumped([row(oper_date=ROW.oper_date[:-1])], SourceTables(SCHEMA, READING), READING)
+    assert one.damaged
+    assert one.time.startswith("! ")
