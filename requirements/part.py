@@ -1,6 +1,6 @@
 """Prints the part of the lock that an image needs, hashes and all: for what `pip install --require-hashes` takes.
 
-    python requirements/part.py eventlog postgres,web       the program with these extras
+    python requirements/part.py eventlog-cdc postgres,web   the program with these extras
     python requirements/part.py build                       what it is built with
 
 The lock says of each package for whom it is there. Law: what is asked for and all that it needs is in the part; pip
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-OURSELVES = "eventlog"
+OURSELVES = "eventlog-cdc"
 
 _pinned = re.compile(r"^([\w.-]+)==", re.MULTILINE)
 _for_whom = re.compile(r"^    #(?: +via)? +([\w.-]+)(?: |$)", re.MULTILINE)

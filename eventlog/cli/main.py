@@ -13,11 +13,12 @@ from typing import Final, NoReturn
 
 import click
 
+import eventlog
 from eventlog.cli.lazy import LazyGroup, summary
 from eventlog.cli.mishaps import misused, told
-from eventlog.core.errors import EX_UNAVAILABLE
+from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from eventlog.core.suggest import did_you_mean
-from eventlog.version import VERSION
+from eventlog.version import DISTRIBUTION, VERSION
 
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "To begin": {"demo": "demo", "rules": "rules"},
@@ -55,6 +56,10 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, module in section.items()}
 INTERRUPTED = 130
+STRANGER: Final = (
+    "eventlog: Files of another project stand in the place of ours: the package index knows a stranger as eventlog."
+    f" Uninstall both, and install this one again: pip uninstall eventlog {DISTRIBUTION}."
+)
 
 
 class Commands(LazyGroup):
@@ -93,6 +98,9 @@ def main(ctx: click.Context, debug: bool) -> None:
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command and ends the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if eventlog.__version__ != VERSION:
+        click.echo(STRANGER, err=True)
+        sys.exit(EX_CONFIG)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no such letter is no reason to end
     sys.exit(_emptied(exit_code(arguments), arguments))

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from eventlog.core.errors import ConfigError
+from eventlog.version import DISTRIBUTION
 
 EXTRAS: Final[Mapping[str, str]] = {
     "pyarrow": "parquet",
@@ -35,8 +36,20 @@ def require(what: str, *modules: str) -> None:
             raise missing(what, module)
 
 
+def installing(extra: str) -> str:
+    """How the packages of an extra come here: by their own names, which is right wherever eventlog was installed from."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        asked = [text.partition(";") for text in requires(DISTRIBUTION) or ()]
+    except PackageNotFoundError:  # it runs from its folder
+        asked = []
+    names = [f"'{name.strip()}'" for name, _, marker in asked if f"extra == '{extra}'" in marker.replace('"', "'")]
+    return " ".join(["pip install", *names]) if names else f"pip install '.[{extra}]' in a clone of eventlog"
+
+
 def missing(what: str, module: str | None, further: Mapping[str, str] = EXTRAS) -> ConfigError:
     """The error that says which package `what` needs, and how it comes here; `further` are other extras by their modules."""
     extra = {**EXTRAS, **further}.get((module or "").partition(".")[0])
-    hint = f"Install it: pip install 'eventlog[{extra}]'." if extra else "Install it where eventlog runs."
+    hint = f"Install it: {installing(extra)}." if extra else "Install it where eventlog runs."
     return ConfigError(f"{what} needs the package {module}, which is not installed.", hint=hint)

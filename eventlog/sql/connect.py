@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from eventlog.core.errors import ConfigError, EventlogError, SourceError
-from eventlog.core.packages import missing
+from eventlog.core.packages import installing, missing
 from eventlog.core.secrets import masked
 from eventlog.sql.dialect import Dialect, dialect_of, drivers
 from eventlog.sql.error_codes import is_lasting
@@ -82,7 +82,7 @@ def _without_driver(begins: str, dialect: Dialect, module: str | None) -> Config
     what = f"A URL that begins with {begins}:"
     if module == dialect.driver or dialect.extra is None:
         return missing(what, module, drivers())
-    hint = f"Install it, or write {_usual_name(dialect)}: in the URL, for which there is pip install 'eventlog[{dialect.extra}]'."
+    hint = f"Install it, or write {_usual_name(dialect)}: in the URL, for which there is: {installing(dialect.extra)}."
     return ConfigError(f"{what} needs the package {module}, which is not installed.", hint=hint)
 
 

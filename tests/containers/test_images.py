@@ -275,7 +275,7 @@ def needed(name: str) -> set[str]:
 
 
 def test_an_image_has_what_was_asked_for_and_no_tools() -> None:
-    small, large = part("eventlog"), part("eventlog", "postgres,web,kafka")
+    small, large = part("eventlog-cdc"), part("eventlog-cdc", "postgres,web,kafka")
     assert {"sqlalchemy", "click", "typing-extensions"} <= set(small)
     assert {"psycopg", "psycopg-binary", "uvicorn", "h11", "confluent-kafka", "fastavro"} <= set(large)
     assert not {"pytest", "mypy", "ruff", "playwright", "pyspark", "hatchling"} & set(large)
@@ -288,7 +288,7 @@ def test_an_image_has_what_was_asked_for_and_no_tools() -> None:
 
 @pytest.mark.parametrize("asked, said", [("nothing", "There is no extra nothing; there are postgres, ")])
 def test_an_extra_that_is_none_fails_the_build(asked: str, said: str) -> None:
-    command = [sys.executable, str(ROOT / "requirements" / "part.py"), "eventlog", asked]
+    command = [sys.executable, str(ROOT / "requirements" / "part.py"), "eventlog-cdc", asked]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (64, "")
     assert done.stderr.startswith(said)

