@@ -168,9 +168,9 @@ def _names(code_page: str) -> Remembered:
     return Remembered(partial(_name, code_page=code_page))
 
 
-def _name(value: str | bytes, code_page: str) -> str:
+def _name(value: str | bytes | memoryview, code_page: str) -> str:
     """A name; what no such code page has is shown by its bytes, for names only tell rows apart."""
-    text = value if isinstance(value, str) else value.decode(code_page, "backslashreplace")
+    text = value if isinstance(value, str) else bytes(value).decode(code_page, "backslashreplace")
     return text.rstrip(" \0")
 
 
