@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from eventlog.core.schema import Table
-from eventlog.core.sql_types import Category, category
 from eventlog.qlik.change_tables.rows import ChangeColumn
-
-TYPES: Final = {
-    Category.STRING: "STRING",
-    Category.OCTET: "BYTES",
-    Category.INT: "INT8",
-    Category.STATE: "BOOLEAN",
-    Category.NUMBER: "NUMERIC",
-    Category.DATE: "DATE",
-    Category.TIME: "TIME",
-    Category.TIMESTAMP: "DATETIME",
-}
-_arguments = re.compile(r"\((\d+)(?: *, *(-?\d+))?[^)]*\)").search
+from eventlog.qlik.typemap import qlik_type
 
 
 class Described(Struct, frozen=True, kw_only=True):
@@ -74,16 +61,13 @@ def description(of: Described, task: str) -> bytes:
 
 def described(column: ChangeColumn, ordinal: int) -> dict[str, Any]:
     """A column as descriptions have it; length, precision and scale are 0 where the type states none."""
-    kind = category(column.type)
-    match = _arguments(column.type)
-    numbers = (int(match[1]), int(match[2] or 0)) if match else (0, 0)
-    sized = kind in (Category.STRING, Category.OCTET)
+    kind = qlik_type(column.type)
     return {
         "ordinal": ordinal,
         "name": column.name,
-        "type": TYPES[kind],
-        "length": numbers[0] if sized else 0,
-        "precision": numbers[0] if kind in (Category.NUMBER, Category.INT) else 0,
-        "scale": numbers[1] if kind is Category.NUMBER else 0,
+        "type": kind.name,
+        "length": kind.length,
+        "precision": kind.precision,
+        "scale": kind.scale,
         "primaryKeyPos": column.key,
     }

@@ -13,8 +13,8 @@ from eventlog.qlik.messages.avrovalues import NULL, SOME, number, sized, some, t
 from eventlog.qlik.messages.schemas import OPERATIONS
 from eventlog.qlik.messages.shape import MessageShape
 from eventlog.qlik.messages.telling import NEVER, Piece, Way
-from eventlog.qlik.messages.typemap import MessageType
 from eventlog.qlik.readings import reading
+from eventlog.qlik.typemap import QlikType
 
 MAGIC: Final = b"atMSG"
 _LAST: Final = {None: NULL, True: b"\x02\x01", False: b"\x02\x00"}
@@ -36,7 +36,7 @@ class AvroCoder:
         schema_id = shape.schema_id if settings.mode == "metadata" else None
         self._open = envelope_head("DT", schema_id, None) if settings.mode in ("envelope", "metadata") else None
 
-    def way(self, column: Column, kind: MessageType, logical: bool) -> Way:
+    def way(self, column: Column, kind: QlikType, logical: bool) -> Way:
         """How pieces are made of a column's values."""
         read, write = reading(column), to_avro(kind, logical=logical)
         return NEVER, _text(read) if write is text else _both(read, write)

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from eventlog.core.errors import ExpressionError
 from eventlog.qlik.messages.jsonvalues import clock, instant, plain, to_json
-from eventlog.qlik.messages.typemap import MessageType
 from eventlog.qlik.readings import shown
+from eventlog.qlik.typemap import QlikType
 
 ToAvro = Callable[[Any], bytes]
 NULL: Final = b"\x00"
@@ -59,7 +59,7 @@ def some(content: bytes) -> bytes:
     return (SIZES[size] if size < _TABLED_NUMBERS else SOME + number(size)) + content
 
 
-def to_avro(kind: MessageType, *, logical: bool) -> ToAvro:
+def to_avro(kind: QlikType, *, logical: bool) -> ToAvro:
     """What makes a piece of Avro of a column's values, which are never None."""
     if logical and kind.name == "UINT8":
         return _decimal(20, 0)
@@ -72,7 +72,7 @@ def to_avro(kind: MessageType, *, logical: bool) -> ToAvro:
     return _WAYS[kind.name]
 
 
-def avro_type(kind: MessageType, *, logical: bool) -> str | dict[str, str | int]:
+def avro_type(kind: QlikType, *, logical: bool) -> str | dict[str, str | int]:
     """How a schema says the type."""
     if logical and kind.name == "UINT8":
         return {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0}
@@ -104,7 +104,7 @@ def _between(low: int, high: int) -> ToAvro:
     return write
 
 
-def _numeric(kind: MessageType) -> ToAvro:
+def _numeric(kind: QlikType) -> ToAvro:
     """Numbers as the text that JSON has for them."""
     write = to_json(kind) or plain
     return lambda value: text(write(value))

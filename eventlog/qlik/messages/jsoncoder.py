@@ -15,8 +15,8 @@ from eventlog.qlik.messages.jsonvalues import to_json
 from eventlog.qlik.messages.schemas import OPERATIONS
 from eventlog.qlik.messages.shape import MessageShape
 from eventlog.qlik.messages.telling import NEVER, Piece, Way
-from eventlog.qlik.messages.typemap import MessageType
 from eventlog.qlik.readings import reading, shown
+from eventlog.qlik.typemap import QlikType
 from eventlog.qlik.values import named
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -49,7 +49,7 @@ class JsonCoder:
         self._external = f',"externalSchemaId":"{shape.schema_id}"' if shape.settings.external_schema_id else ""
         self._close = "}}}" if enveloped else "}}"
 
-    def way(self, column: Column, kind: MessageType, logical: bool) -> Way:
+    def way(self, column: Column, kind: QlikType, logical: bool) -> Way:
         """How pieces are made of a column's values."""
         read, write = reading(column), to_json(kind)
         plain = _PLAIN.get(kind.name, NEVER)

@@ -9,14 +9,14 @@ from decimal import Decimal
 from typing import Any
 
 from eventlog.core.errors import ExpressionError
-from eventlog.qlik.messages.typemap import MessageType
 from eventlog.qlik.readings import shown
+from eventlog.qlik.typemap import QlikType
 
 ToJson = Callable[[Any], Any]
 """Takes what a reading gives for the column, never None."""
 
 
-def to_json(kind: MessageType) -> ToJson | None:
+def to_json(kind: QlikType) -> ToJson | None:
     """What makes JSON of a column's values; None where they are it already."""
     if kind.name == "NUMERIC" and kind.scale:
         return _scaled(kind.scale)

@@ -9,10 +9,10 @@ import msgspec
 
 from eventlog.qlik.messages.avrovalues import avro_type
 from eventlog.qlik.messages.names import NAMESPACE
-from eventlog.qlik.messages.typemap import MessageType
+from eventlog.qlik.typemap import QlikType
 
 Schema = dict[str, Any]
-Columns = Sequence[tuple[str, MessageType]]
+Columns = Sequence[tuple[str, QlikType]]
 """Names and types of columns, in their order."""
 
 OPERATIONS: Final = ("INSERT", "UPDATE", "DELETE", "REFRESH")
@@ -82,7 +82,7 @@ def _record(name: str, space: str | None, fields: Sequence[object] = ()) -> Sche
     return {"type": "record", "name": name, **({"namespace": space} if space else {}), "fields": list(fields)}
 
 
-def _column(name: str, kind: MessageType, logical: bool, registered: bool) -> Schema:
+def _column(name: str, kind: QlikType, logical: bool, registered: bool) -> Schema:
     inner = avro_type(kind, logical=logical)
     if registered:
         return {"name": name, "type": ["null", inner], "default": None}

@@ -17,7 +17,7 @@ from eventlog.core.schema import Table
 from eventlog.qlik.messages.names import field_names, namespace, topic_of
 from eventlog.qlik.messages.schemas import Schema, data_schema, key_schema, metadata_schema, text_of
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.messages.typemap import MessageType, message_type
+from eventlog.qlik.typemap import QlikType, qlik_type
 from eventlog.qlik.values import TableValues
 
 
@@ -35,7 +35,7 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
     settings: MessageSettings
     topic: str
     names: tuple[str, ...]
-    types: tuple[MessageType, ...]
+    types: tuple[QlikType, ...]
     values: TableValues
 
     @cached_property
@@ -134,6 +134,6 @@ def shape_of(table: Table, settings: MessageSettings) -> MessageShape:
         settings=settings,
         topic=topic_of(table, settings),
         names=field_names(values.names, settings),
-        types=tuple([message_type(column.type) for column in values.columns]),
+        types=tuple([qlik_type(column.type) for column in values.columns]),
         values=values,
     )

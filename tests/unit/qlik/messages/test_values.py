@@ -18,43 +18,43 @@ from eventlog.core.model import Edit, Op, RowId
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
-from eventlog.qlik.messages.typemap import MessageType, message_type
+from eventlog.qlik.typemap import QlikType, qlik_type
 from tests.support.messages import change, messages, refusals
 
 TYPES = {
-    "boolean": MessageType("BOOLEAN", 1),
-    "tinyint(1)": MessageType("BOOLEAN", 1),
-    "tinyint": MessageType("INT1", 3),
-    "smallint unsigned": MessageType("UINT2", 5),
-    "int(10) unsigned": MessageType("UINT4", 10),
-    "integer": MessageType("INT4", 10),
-    "bigint": MessageType("INT8", 19),
-    "BIGINT UNSIGNED": MessageType("UINT8", 20),
-    "NUMBER(10)": MessageType("NUMERIC", 0, 10, 0),
-    "numeric(10, 2)": MessageType("NUMERIC", 0, 10, 2),
-    "numeric": MessageType("NUMERIC"),
-    "NUMBER(*,0)": MessageType("NUMERIC", 0, 38, 0),
-    "NUMBER(*)": MessageType("NUMERIC"),
-    "NUMBER(5,-2)": MessageType("NUMERIC"),
-    "money": MessageType("NUMERIC", 0, 19, 4),
-    "smallmoney": MessageType("NUMERIC", 0, 10, 4),
-    "NUMBER(2,5)": MessageType("NUMERIC"),
-    "smallint": MessageType("INT2", 5),
-    "tinyint unsigned": MessageType("UINT1", 3),
-    "real": MessageType("REAL4", 7),
-    "double precision": MessageType("REAL8", 14),
-    "varchar2(64 char)": MessageType("STRING", 64),
-    "text": MessageType("STRING"),
-    "uuid": MessageType("STRING"),
-    "clob": MessageType("CLOB"),
-    "nclob": MessageType("NCLOB"),
-    "longtext": MessageType("CLOB"),
-    "bytea": MessageType("BYTES"),
-    "varbinary(8)": MessageType("BYTES", 8),
-    "blob": MessageType("BLOB"),
-    "date": MessageType("DATE"),
-    "time": MessageType("TIME"),
-    "timestamp(3) without time zone": MessageType("DATETIME"),
+    "boolean": QlikType("BOOLEAN", 1),
+    "tinyint(1)": QlikType("BOOLEAN", 1),
+    "tinyint": QlikType("INT1", 3),
+    "smallint unsigned": QlikType("UINT2", 5),
+    "int(10) unsigned": QlikType("UINT4", 10),
+    "integer": QlikType("INT4", 10),
+    "bigint": QlikType("INT8", 19),
+    "BIGINT UNSIGNED": QlikType("UINT8", 20),
+    "NUMBER(10)": QlikType("NUMERIC", 0, 10, 0),
+    "numeric(10, 2)": QlikType("NUMERIC", 0, 10, 2),
+    "numeric": QlikType("NUMERIC"),
+    "NUMBER(*,0)": QlikType("NUMERIC", 0, 38, 0),
+    "NUMBER(*)": QlikType("NUMERIC"),
+    "NUMBER(5,-2)": QlikType("NUMERIC"),
+    "money": QlikType("NUMERIC", 0, 19, 4),
+    "smallmoney": QlikType("NUMERIC", 0, 10, 4),
+    "NUMBER(2,5)": QlikType("NUMERIC"),
+    "smallint": QlikType("INT2", 5),
+    "tinyint unsigned": QlikType("UINT1", 3),
+    "real": QlikType("REAL4", 7),
+    "double precision": QlikType("REAL8", 14),
+    "varchar2(64 char)": QlikType("STRING", 64),
+    "text": QlikType("STRING"),
+    "uuid": QlikType("STRING"),
+    "clob": QlikType("CLOB"),
+    "nclob": QlikType("NCLOB"),
+    "longtext": QlikType("CLOB"),
+    "bytea": QlikType("BYTES"),
+    "varbinary(8)": QlikType("BYTES", 8),
+    "blob": QlikType("BLOB"),
+    "date": QlikType("DATE"),
+    "time": QlikType("TIME"),
+    "timestamp(3) without time zone": QlikType("DATETIME"),
 }
 WHEN = dt.datetime(1969, 12, 31, 23, 59, 58, 500_000)
 VALUES: list[tuple[str, Any, Any, Any]] = [
@@ -103,8 +103,8 @@ def avro_value(sql_type: str, value: Any, *, logical: bool) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("sql_type, expected", TYPES.items())
-def test_types_are_called_as_documented(sql_type: str, expected: MessageType) -> None:
-    assert message_type(sql_type) == expected
+def test_types_are_called_as_documented(sql_type: str, expected: QlikType) -> None:
+    assert qlik_type(sql_type) == expected
 
 
 @pytest.mark.parametrize("sql_type, value, expected, _logical", VALUES)

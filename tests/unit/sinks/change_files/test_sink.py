@@ -185,9 +185,9 @@ def test_a_description_as_a_whole(schema: str | None) -> None:
         for one in said["dataInfo"].pop("columns")
     ]
     assert facts == [
-        (1, "id", "INT8", 0, 0, 0, 1),
+        (1, "id", "INT4", 10, 0, 0, 1),
         (2, "pay", "NUMERIC", 0, 10, 2, 0),
-        (3, "whole", "INT8", 0, 10, 0, 0),
+        (3, "whole", "NUMERIC", 0, 10, 0, 0),
         (4, "fname", "STRING", 40, 0, 0, 0),
         (5, "photo", "BYTES", 8, 0, 0, 0),
         (6, "since", "DATETIME", 0, 0, 0, 0),

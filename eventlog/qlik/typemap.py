@@ -1,4 +1,4 @@
-"""What a column's type is called in messages: the documented names, with length, precision and scale.
+"""What Qlik calls a column's type, in messages, descriptions of files and DDL history: name, length, precision, scale.
 
 Where the reference is silent: `text` counts as STRING and not as a LOB, for SQLite and PostgreSQL call every text so, and
 its changes would be lost from changeMask; a NUMERIC without a stated precision has precision 0.
@@ -39,8 +39,8 @@ _arguments = re.compile(r"\(\s*(\d+|\*)[^,)]*(?:,\s*(-?\d+)\s*)?\)").search
 _SIGNS = frozenset({"unsigned", "signed", "zerofill"})
 
 
-class MessageType(Struct, frozen=True):
-    """A column's type as metadata messages say it."""
+class QlikType(Struct, frozen=True):
+    """A column's type as it is told to those who read."""
 
     name: str
     length: int = 0
@@ -54,43 +54,41 @@ class MessageType(Struct, frozen=True):
 
 
 @lru_cache(maxsize=4096)
-def message_type(sql_type: str) -> MessageType:
-    """The type in messages of a SQL type such as `varchar(64)` or `numeric(10,2)`."""
+def qlik_type(sql_type: str) -> QlikType:
+    """What a SQL type is called, such as `varchar(64)` or `numeric(10,2)`."""
     words = bare_type(sql_type).split()
     name = " ".join([word for word in words if word not in _SIGNS])
     found = category(sql_type)
     if found is Category.STATE:
-        return MessageType("BOOLEAN", 1)
+        return QlikType("BOOLEAN", 1)
     if found is Category.INT and name in _SIZES:
         return _whole(_SIZES[name], unsigned="unsigned" in words)
     if found in (Category.INT, Category.NUMBER):
         return _number(sql_type, name)
     if found in _FIXED:
-        return MessageType(_FIXED[found])
+        return QlikType(_FIXED[found])
     length = 0 if name.startswith("time") else _first(sql_type)  # what a time of day with a zone has is no length
     if found is Category.OCTET:
-        return MessageType("BLOB" if name in _BLOBS else "BYTES", length)
-    return MessageType(_CLOBS.get(name, "STRING"), length)
+        return QlikType("BLOB" if name in _BLOBS else "BYTES", length)
+    return QlikType(_CLOBS.get(name, "STRING"), length)
 
 
-def _whole(size: int, *, unsigned: bool) -> MessageType:
+def _whole(size: int, *, unsigned: bool) -> QlikType:
     length = 20 if unsigned and size == 8 else _LENGTHS[size]
-    return MessageType(f"{'U' if unsigned else ''}INT{size}", length)
+    return QlikType(f"{'U' if unsigned else ''}INT{size}", length)
 
 
-def _number(sql_type: str, name: str) -> MessageType:
+def _number(sql_type: str, name: str) -> QlikType:
     if is_float(sql_type):
-        return MessageType("REAL4", 7) if name in _SINGLE else MessageType("REAL8", 14)
+        return QlikType("REAL4", 7) if name in _SINGLE else QlikType("REAL8", 14)
     precision, scale = _MONEY.get(name, (0, 0))
     match = _arguments(sql_type)
     if match is not None:
         precision = 38 if match[1] == "*" else int(match[1])
         scale = int(match[2] or 0)
     if scale < 0 or (match is not None and match[1] == "*" and match[2] is None) or scale > precision:
-        return MessageType(
-            "NUMERIC"
-        )  # what no decimal of Avro could hold: Oracle's NUMBER(*), NUMBER(5,-2), NUMBER(2,5)
-    return MessageType("NUMERIC", 0, precision, scale)
+        return QlikType("NUMERIC")  # what no decimal of Avro could hold: Oracle's NUMBER(*), NUMBER(5,-2), NUMBER(2,5)
+    return QlikType("NUMERIC", 0, precision, scale)
 
 
 def _first(sql_type: str) -> int:
