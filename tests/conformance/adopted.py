@@ -159,16 +159,16 @@ def make(engine: Engine, existing: Existing) -> None:
     parts = ", ".join([*existing.before, *own, *existing.after, *key])
     with engine.begin() as connection:
         if existing.numbered == "by a sequence":
-            connection.execute(text(f"CREATE SEQUENCE {_placed(engine, existing, 'EVENT_SEQ')} START WITH 1"))
-        connection.execute(text(f"CREATE TABLE {_placed(engine, existing, existing.table)} ({parts})"))
+            connection.execute(text(f"CREATE SEQUENCE {placed(engine, existing, 'EVENT_SEQ')} START WITH 1"))
+        connection.execute(text(f"CREATE TABLE {placed(engine, existing, existing.table)} ({parts})"))
 
 
 def _next_number(engine: Engine, existing: Existing) -> str:
-    sequence = _placed(engine, existing, "EVENT_SEQ")
+    sequence = placed(engine, existing, "EVENT_SEQ")
     return f"nextval('{sequence}')" if has_schemas(engine) else f"nextval({sequence})"
 
 
-def _placed(engine: Engine, existing: Existing, name: str) -> str:
+def placed(engine: Engine, existing: Existing, name: str) -> str:
     """A name in the log's schema, where there is one."""
     quote = dialect_of(engine).quoted
     schema = existing.whole(engine).schema
@@ -180,7 +180,7 @@ def write(connection: Connection, existing: Existing, row: Mapping[str, Any]) ->
     quote = dialect_of(connection).quoted
     columns = ", ".join(quote(existing.name(standard)) for standard in row)
     values = ", ".join(f":{standard}" for standard in row)
-    place = _placed(connection.engine, existing, existing.table)
+    place = placed(connection.engine, existing, existing.table)
     connection.execute(text(f"INSERT INTO {place} ({columns}) VALUES ({values})"), dict(row))
 
 
@@ -195,7 +195,7 @@ def shape(engine: Engine, existing: Existing) -> Any:
     rest = (inspector.get_indexes, inspector.get_check_constraints, inspector.get_unique_constraints)
     quote = dialect_of(engine).quoted
     kept = ", ".join(quote(name) for name, *_ in columns if name != existing.name("status"))
-    place = _placed(engine, existing, existing.table)
+    place = placed(engine, existing, existing.table)
     with engine.connect() as connection:
         cells = sorted(map(str, connection.execute(text(f"SELECT {kept} FROM {place}"))))
     key = inspector.get_pk_constraint(existing.table, schema)
@@ -206,7 +206,7 @@ def statuses(engine: Engine, existing: Existing) -> dict[int, str]:
     """The letters of the rows by their numbers."""
     quote = dialect_of(engine).quoted
     columns = f"{quote(existing.name('record_id'))}, {quote(existing.name('status'))}"
-    place = _placed(engine, existing, existing.table)
+    place = placed(engine, existing, existing.table)
     with engine.connect() as connection:
         found = connection.execute(text(f"SELECT {columns} FROM {place} ORDER BY 1"))
         return {int(number): str(status) for number, status in found}

@@ -4,6 +4,7 @@ what is published is what the driver's documentation promises, wherever and by w
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -14,14 +15,17 @@ import pytest
 from sqlalchemy import Engine, inspect, text
 
 import eventlog
+from eventlog.admin.archive import Archive
 from eventlog.admin.purge import Purge, purge
 from eventlog.admin.rows import Choice, hold, release, rows
+from eventlog.cli.main import exit_code
 from eventlog.config.outputs import FilesOutput
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install, uninstall
 from eventlog.sql.log import Log
+from eventlog.sql.names import STANDARD
 from eventlog.sql.reflect import log_columns
 from eventlog.version import VERSION
 from tests.conformance import adopted
@@ -197,3 +201,41 @@ def _untold(found: re.Match[str]) -> str:
     row = re.sub(r"\D", "", found["time"])
     assert found["at"] == row or found["at"] > "2026"
     return f"{row}00{found['seq']}{found['rest']}{found['time']}"
+
+
+def test_a_conversion_gives_what_the_publisher_does(documented: tuple[Engine, Existing], tmp_path: Path) -> None:
+    """From the log where it lies, and from an archive of it, which has the times of its triggers too."""
+    engine, existing = documented
+    url = engine.url.render_as_string(hide_password=False)
+    config = tmp_path / "eventlog.toml"
+    columns = json.dumps(existing.columns)
+    config.write_text(
+        f"[source]\nurl = '{url}'\nlog = '{existing.whole(engine).whole}'\nschema = '{SCHEMA}'\ncolumns = {columns}\n"
+        f"clock = '{existing.clock}'\nuser = 'idm'\ntables = ['usr', 'view_usr', 'part']\n"
+    )
+    archive = Archive(tmp_path / "archive", "log").file()
+    archive.write(archived_rows(engine, existing))
+    archive.finish()
+
+    def converted(name: str, *words: str) -> Path:
+        folder = tmp_path / name
+        shared = ("--config", str(config), "--out", str(folder), "--engine", "local", "--jobs", "1")
+        assert exit_code(["convert", *words, *shared]) == 0
+        return folder
+
+    change_tables = ("--to", "change-tables", "--format", "csv")
+    expected = (GOLDEN / "change-tables.csv").read_text()
+    assert change_rows(converted("ct", url, *change_tables)) == expected
+    archived = (str(tmp_path / "archive"), "--database", url, "--status", "N")
+    assert change_rows(converted("again", *archived, *change_tables)) == expected
+    assert documents(converted("xds", url)) == (GOLDEN / "documents.xml").read_text()
+
+
+def archived_rows(engine: Engine, existing: Existing) -> list[tuple[Any, ...]]:
+    """The rows as an archive of the log keeps them."""
+    quote = dialect_of(engine).quoted
+    columns = ", ".join(quote(existing.name(standard)) for standard in STANDARD)
+    place = adopted.placed(engine, existing, existing.table)
+    with engine.connect() as connection:
+        found = connection.execute(text(f"SELECT {columns} FROM {place}")).all()
+    return [(int(row[0]), row[1], int(row[2]), str(row[3]), *row[4:], None, None) for row in found]
