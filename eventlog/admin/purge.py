@@ -66,8 +66,8 @@ def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[P
     """Purges and says after each stretch how far it is; a repeat goes on where it was broken off."""
     choice = Choice(letters=wanted.letters, table=wanted.table).parameters()
     with log.transaction() as connection:
-        cutoff = connection.execute(log.query("cutoff"), {"age": wanted.age}).scalar_one()
-    parameters = choice | {"cutoff": str(cutoff)}
+        cutoff, settled = connection.execute(log.query("cutoff"), {"age": wanted.age}).one()
+    parameters = choice | {"cutoff": str(cutoff), "settled": str(settled)}
     done = Purged()
     for group in _groups(log, parameters, archive):
         done = replace(done, archived=done.archived + group.archived, files=(*done.files, *group.files))

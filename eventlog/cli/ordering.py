@@ -22,6 +22,7 @@ from eventlog.convert.settings import (
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, catalog_from_json
+from eventlog.sql.clocks import DATABASE, UTC, clock_of
 
 SPARK_BYTES = 256_000_000
 """Bytes of input from which on Spark is worth its start."""
@@ -35,7 +36,7 @@ def conversion_of(order: ConversionOrder) -> Conversion:
     if order.source != "log":
         source = _stream(order, config)
     else:
-        source = _log(order, config) if order.from_database else _files(order)
+        source = _log(order, config) if order.from_database else _files(order, _clock_of_files(order, config))
     read_back = _read_back(order)
     return Conversion(
         input=source,
@@ -151,15 +152,32 @@ def _log(order: ConversionOrder, config: Config) -> LogInput:
         url=order.inputs[0],
         log=order.log or config.source.log,
         columns=config.source.columns,
+        clock=config.source.clock,
         statuses=order.statuses or "N",
         mark=order.mark,
     )
 
 
-def _files(order: ConversionOrder) -> FilesInput:
-    return FilesInput(
-        places=tuple(str(Path(place).absolute()) for place in order.inputs), statuses=order.statuses or ""
-    )
+def _files(order: ConversionOrder, clock: str = UTC) -> FilesInput:
+    places = tuple(str(Path(place).absolute()) for place in order.inputs)
+    return FilesInput(places=places, statuses=order.statuses or "", clock=clock)
+
+
+def _clock_of_files(order: ConversionOrder, config: Config) -> str:
+    """Whose time is in rows of files; the database that answers read-backs is asked where one is named, for a file has none."""
+    if config.source.clock != DATABASE:
+        return config.source.clock
+    if order.database is None:
+        hint = "Name the zone, as Europe/Berlin, or an offset, as +09:00; or say --database URL."
+        raise UsageError('source.clock is "database", and files have none that could be asked.', hint=hint)
+    from eventlog.sql.connect import connect
+
+    engine = connect(order.database)
+    try:
+        with engine.connect() as connection:
+            return clock_of(connection, DATABASE)
+    finally:
+        engine.dispose()
 
 
 def _read_back(order: ConversionOrder) -> DatabaseRows | SnapshotRows | None:

@@ -68,7 +68,7 @@ def pipeline_of(
     """The way of a batch, with the tables as they look now; `lock` is whose loss must be noticed on it."""
     from eventlog.sources.log.source import LogSource
     from eventlog.sql.connect import reading_engine
-    from eventlog.sql.rows import SqlRowReader
+    from eventlog.sql.rows import SqlRowReader, column_stamps
 
     publisher, source = config.publisher, config.source
     reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
@@ -76,7 +76,7 @@ def pipeline_of(
     catalog = catalog_of(engine, names, config)
     return Pipeline(
         source=LogSource(engine, names, catalog, log_settings_of(config), lock, tracked),
-        reader=SqlRowReader(reading, catalog, room_of(config)),
+        reader=SqlRowReader(reading, catalog, room_of(config), column_stamps(reading, catalog)),
         catalog=catalog,
         outputs=outputs,
         options=options_of(config, engine),

@@ -24,7 +24,6 @@ from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.durable_files import flush_folder
 from eventlog.core.errors import UsageError
 from eventlog.core.model import Outcome, Reason, Status
-from eventlog.sql.names import read_log_name
 
 if TYPE_CHECKING:
     from eventlog.sql.log import Log
@@ -65,7 +64,7 @@ def _log(source: LogInput) -> Iterator[Log]:
 
     engine = connect(source.url)
     try:
-        yield Log(engine, log_columns(engine, read_log_name(source.log), source.columns))
+        yield Log(engine, log_columns(engine, source.names, source.columns))
     finally:
         engine.dispose()
 

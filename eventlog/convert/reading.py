@@ -14,10 +14,11 @@ from pyarrow import parquet
 from eventlog.convert.inputs import BUFFER_BYTES, Unit, damaged, opened
 from eventlog.convert.lines import column_of, csv_columns, line_columns
 from eventlog.convert.partitions import BATCH_ROWS
-from eventlog.convert.rows import NUMBERS, places_of, shaped
+from eventlog.convert.rows import NUMBERS, places_of, shaped, told_in_utc
 from eventlog.convert.settings import LogInput
 from eventlog.core.errors import SourceError
-from eventlog.sql.names import STANDARD, read_log_name
+from eventlog.sql.clocks import UTC, zone_of
+from eventlog.sql.names import STANDARD
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
 BATCH_BYTES: Final = 8_000_000
 
 
-def read(unit: Unit, statuses: str = "") -> Iterator[pa.RecordBatch]:
-    """The rows (ROWS) of a unit; DataError names the file and the place that is damaged."""
+def read(unit: Unit, statuses: str = "", clock: str = UTC) -> Iterator[pa.RecordBatch]:
+    """The rows (ROWS) of a unit, their times in UTC; DataError names the file and the place that is damaged."""
+    zone = zone_of(clock)
     try:
         columns = _parquet(unit) if unit.kind == "parquet" else _text(unit)
         for found in columns:
-            yield shaped(found, statuses)
+            yield told_in_utc(shaped(found, statuses), zone)
     except (pa.ArrowInvalid, EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
         raise damaged(unit.path, error) from error
     except FileNotFoundError as error:
@@ -77,10 +79,11 @@ def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
 
     engine = connect(source.url)
     try:
-        names = log_columns(engine, read_log_name(source.log), source.columns)
+        names = log_columns(engine, source.names, source.columns)
         held = held_rows(engine, names)
+        zone = zone_of(names.clock)
         for rows in _fetched(engine, names, source.statuses):
-            yield without_held(shaped(_columns(rows)), held)
+            yield without_held(told_in_utc(shaped(_columns(rows)), zone), held)
     finally:
         engine.dispose()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -15,6 +16,7 @@ from eventlog.core.errors import DataError, shortened
 from eventlog.core.model import Event, RowId
 from eventlog.core.rules.identity import Identities
 from eventlog.core.rules.meaning import MEANING
+from eventlog.core.rules.times import in_utc
 from eventlog.core.schema import Catalog
 from eventlog.sql.names import STANDARD
 
@@ -217,6 +219,16 @@ def shaped(columns: Mapping[str, pa.Array], statuses: str = "") -> pa.RecordBatc
     if not statuses:
         return batch
     return batch.filter(pc.is_in(batch.column("status"), value_set=pa.array(list(statuses), pa.string())))
+
+
+def told_in_utc(rows: pa.RecordBatch, zone: dt.tzinfo | None) -> pa.RecordBatch:
+    """Rows whose event_time is that of a zone, with UTC in its place; each time that occurs is turned once."""
+    if zone is None:
+        return rows
+    place = rows.schema.get_field_index("event_time")
+    met = rows.column(place).dictionary_encode()
+    utc = pa.array([None if time is None else in_utc(time, zone) for time in met.dictionary.to_pylist()], pa.string())
+    return rows.set_column(place, rows.schema.field(place), utc.take(met.indices))
 
 
 def _number(column: pa.Array, name: str, problems: dict[int, str]) -> pa.Array:

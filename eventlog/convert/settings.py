@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.rules import Options
@@ -16,6 +17,8 @@ from eventlog.sinks.database.sink import DatabaseSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings
+from eventlog.sql.clocks import UTC
+from eventlog.sql.names import LogNames, read_log_name
 from eventlog.xds.write import XdsFormat
 
 Columns = (
@@ -57,10 +60,14 @@ Target = XdsFormat | TableFiles | MessageFiles | SentTables | SentMessages
 
 
 class FilesInput(Struct, frozen=True, kw_only=True):
-    """Files, folders and patterns of file names. Without `statuses`, rows with any status letter are converted."""
+    """Files, folders and patterns of file names. Without `statuses`, rows with any status letter are converted.
+
+    `clock` is whose time event_time is, as in the configuration; a file has no database that could be asked.
+    """
 
     places: tuple[str, ...]
     statuses: str = ""
+    clock: str = UTC
 
 
 class LogInput(Struct, frozen=True, kw_only=True):
@@ -69,8 +76,14 @@ class LogInput(Struct, frozen=True, kw_only=True):
     url: str
     log: str = "event_log"
     columns: Columns = "auto"
+    clock: str = UTC
     statuses: str = "N"
     mark: bool = False
+
+    @property
+    def names(self) -> LogNames:
+        """The log as it is asked for."""
+        return replace(read_log_name(self.log), clock=self.clock)
 
 
 class StreamInput(Struct, frozen=True, kw_only=True):

@@ -110,7 +110,7 @@ def scatter(task: Scatter) -> Scattered:
 def _read(task: Scatter) -> Iterator[pa.RecordBatch]:
     source = task.conversion.input
     if isinstance(source, FilesInput):
-        return read(task.unit, source.statuses) if task.unit is not None else iter(())
+        return read(task.unit, source.statuses, source.clock) if task.unit is not None else iter(())
     assert isinstance(source, LogInput)
     return read_log(source)
 

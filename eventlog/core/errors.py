@@ -112,6 +112,10 @@ class SourceError(MachineError):
     """The source of changes cannot be read."""
 
 
+class ChangedError(SourceError):
+    """A table is not as it was when it was looked at; another look is all that it takes."""
+
+
 class OccupiedError(SourceError):
     """Another publisher works on this event log."""
 

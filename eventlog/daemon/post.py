@@ -97,8 +97,11 @@ class Post(Protocol):
     def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
         """The way of its batches as its tables look now."""
 
-    def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
-        """Sees whether triggers are as their tables now ask for, and follows where it may."""
+    def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger, *, at_once: bool = False) -> bool:
+        """Sees whether triggers are as their tables now ask for, and follows where it may: once a poll, or `at_once`.
+
+        Whether tables are not as they were when it looked last.
+        """
 
     def settled(self, events: int) -> None:
         """So many events will not be offered again."""
@@ -186,8 +189,8 @@ class LogPost:
             self.wakeup.seen = pipeline.source.seen if isinstance(pipeline.source, LogSource) else None
         return pipeline
 
-    def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
-        self._schema.look(vitals, journal)
+    def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger, *, at_once: bool = False) -> bool:
+        return self._schema.look(vitals, journal, at_once=at_once)
 
     def settled(self, events: int) -> None:
         self._tempo.count(events)
@@ -282,8 +285,9 @@ class StreamPost:
     def pipeline(self, outputs: Sequence[Output], pulse: Callable[[], None]) -> Pipeline:
         return stream_pipeline_of(self._opened(), self._config, outputs, pulse)
 
-    def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+    def look_at_tables(self, vitals: PublisherHealth, journal: BoundLogger, *, at_once: bool = False) -> bool:
         """A stream has no triggers."""
+        return False
 
     def settled(self, events: int) -> None:
         """Nobody keeps a stream's rate."""

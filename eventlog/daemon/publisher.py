@@ -17,7 +17,7 @@ from structlog.stdlib import BoundLogger
 from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config, load
 from eventlog.core.backoff import Backoff
-from eventlog.core.errors import MachineError, OccupiedError, SinkError, SourceError
+from eventlog.core.errors import ChangedError, EventlogError, MachineError, OccupiedError, SinkError, SourceError
 from eventlog.core.seams import Tenure
 from eventlog.daemon.health import SILENCE_SECONDS
 from eventlog.daemon.heartbeat import Heartbeat
@@ -115,10 +115,12 @@ class Publisher:
         """
         if not self.post.take():
             raise self._occupied()
-        self.post.look_at_tables(self.vitals, self.journal)
+        if self.post.look_at_tables(self.vitals, self.journal):
+            self._see_tables()
         began = monotonic()
         report, looks = self._tried(ahead=ahead, looks=MOST_LOOKS), MOST_LOOKS
         while report.stale:
+            self.post.look_at_tables(self.vitals, self.journal, at_once=True)  # so that the history has every shape
             self._read_ahead = self._new_read_ahead(self._read_ahead)
             looks -= 1
             report = self._tried(ahead=ahead, looks=looks)
@@ -179,7 +181,7 @@ class Publisher:
         try:
             return self._round(ahead=ahead)
         except SourceError as error:
-            if error.may_pass or looks <= 0:
+            if looks <= 0 or (error.may_pass and not isinstance(error, ChangedError)):
                 raise
             return Report(stale=True)
 
@@ -298,6 +300,15 @@ class Publisher:
             former.forget()
         made = self.post.pipeline(self._outputs, self.vitals.moved)
         return ReadAhead(replace(made, told=self.vitals.delivered, confirm=self.post.confirm), former)
+
+    def _see_tables(self) -> None:
+        """Goes on with the tables as they look now; where they cannot be seen, with what is known."""
+        if self._read_ahead is None:
+            return
+        try:
+            self._read_ahead = self._new_read_ahead(self._read_ahead)
+        except EventlogError as error:
+            self.journal.warning("tables_not_seen", error=str(error))
 
     def _end_read_ahead(self) -> None:
         ahead, self._read_ahead = self._read_ahead, None

@@ -44,15 +44,18 @@ class SchemaWatch:
         self._said = ""
         self._kept_apart = False
 
-    def look(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
-        """Looks once a poll. What the catalog does not tell is said once, and keeps nobody from publishing."""
+    def look(self, vitals: PublisherHealth, journal: BoundLogger, *, at_once: bool = False) -> bool:
+        """Looks once a poll, or `at_once`; whether there is something new since it looked last.
+
+        What the catalog does not tell is said once, and keeps nobody from publishing.
+        """
         from sqlalchemy.exc import SQLAlchemyError
 
-        if monotonic() < self._next:
-            return
-        now = _now()
+        if monotonic() < self._next and not at_once:
+            return False
+        now, before, changed = _now(), self._since, False
         try:
-            self._look(vitals, journal)
+            changed = self._look(vitals, journal) and before is not None
             self._said = ""
         except (EventlogError, SQLAlchemyError) as error:
             said = str(getattr(error, "orig", error)).partition("\n")[0]
@@ -60,13 +63,14 @@ class SchemaWatch:
                 journal.warning("tables_not_seen", error=said)
             self._said = said
         self._since, self._next = now, monotonic() + self._every
+        return changed
 
-    def _look(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+    def _look(self, vitals: PublisherHealth, journal: BoundLogger) -> bool:
         with self._log.engine.connect() as connection:
             names = located(connection, self._log.names)
             stamp = self._log.rows(connection, verbatim(statement(self._log.dialect, "table_stamp")))
             if stamp == self._stamp:
-                return
+                return False
             found = states(connection, names)
         followed = follow(self._log.engine, names, behind(found)) if self._follow else []
         with self._log.engine.connect() as connection:
@@ -81,6 +85,7 @@ class SchemaWatch:
         self._note(followed)
         vitals.looked(_counted(found), sum(one.fails for one in found))
         self._stamp = None if again else stamp
+        return True
 
     def _changes(
         self, shapes: Mapping[str, Shape], names: LogNames, journal: BoundLogger

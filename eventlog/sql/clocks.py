@@ -30,8 +30,8 @@ SET_BACK: Final = dt.timedelta(hours=2)
 _offset: Final = re.compile(r"([+-])(\d\d):(\d\d)").fullmatch
 
 
-def zone_of(clock: str) -> dt.tzinfo | None:
-    """The zone that a setting names, None for UTC; ConfigError for one that nobody knows."""
+def zone_of(clock: str, what: str = "source.clock") -> dt.tzinfo | None:
+    """The zone that a setting names, None for UTC; ConfigError, which says what setting it is, for one that nobody knows."""
     if clock.casefold() in ("", UTC, "gmt", "+00:00", "etc/utc"):
         return None
     found = _offset(clock)
@@ -45,7 +45,7 @@ def zone_of(clock: str) -> dt.tzinfo | None:
     except (KeyError, ValueError, OSError):
         hint = did_you_mean(clock, available_timezones())
         usual = "utc, database, or a zone such as Europe/Berlin"
-        raise ConfigError(f"source.clock = {clock!r} names no time zone; it is {usual}.", hint=hint) from None
+        raise ConfigError(f"{what} = {clock!r} names no time zone; it is {usual}.", hint=hint) from None
 
 
 def clock_of(connection: Connection, clock: str) -> str:

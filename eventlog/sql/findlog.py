@@ -9,10 +9,12 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Column
-from eventlog.core.sql_types import Category, is_zoned
-from eventlog.sql.clocks import clock_of
+from eventlog.core.sql_types import Category
+from eventlog.sql.clocks import UTC, clock_of
+from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, TRANSACTION, LogNames, no_log, refuse_newer
 from eventlog.sql.shapes import Schema
+from eventlog.sql.texts import is_moment
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -82,7 +84,7 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
     columns = schema.shape(table).columns
     found = chosen(columns, wanted, table)
     times = {column.name: column for column in columns}[found[STANDARD.index("event_time")]]
-    zone = "utc" if is_zoned(times.type) else clock_of(where, names.clock)
+    zone = UTC if is_moment(dialect_of(where), times) else clock_of(where, names.clock)
     behind = [column.name for column in columns if column.name.casefold() == TRANSACTION]
     return replace(names, columns=found, clock=zone, transaction=behind[0] if behind else None)
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct, field
+from msgspec import Struct, field, json
 from msgspec.structs import replace
 
-from eventlog.core.errors import KeySyntaxError, shortened
+from eventlog.core.errors import ChangedError, KeySyntaxError, shortened
 from eventlog.core.model import Cell, ReadBack, Reason, RowId, Unreadable
 from eventlog.core.schema import Attribute, Catalog, Child, Column, Table
 from eventlog.core.tablekey import parse, simple
-from eventlog.sql.access import driver_errors, hint_of, may_pass, transaction, words_of
+from eventlog.sql.access import driver_errors, fetched, hint_of, may_pass, transaction, words_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.error_codes import is_denied
 from eventlog.sql.lookup import Answer, Key, Question
+from eventlog.sql.queries import offers, statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -31,6 +32,33 @@ NAMED_COLUMNS: Final = 3
 
 NO_ROOM: Final = "what was read back with it has filled the batch."
 MENDED: Final = "`eventlog rights --publisher ROLE` gives what a publisher needs; then the rows are published."
+
+
+TableName = tuple[str | None, str]
+"""A schema, where there is one, and a table."""
+ColumnStamps = Mapping[TableName, str]
+"""What changes with the columns of each table."""
+
+
+def column_stamps(engine: Engine, catalog: Catalog) -> ColumnStamps:
+    """The stamps of a catalog's tables as they are now; none where the database does not tell cheaply."""
+    names = [name for table in catalog for name in _names_of(table)]
+    if not names or not offers(dialect_of(engine), "column_stamps"):
+        return {}
+    with transaction(engine, "What the changes ask for", lone=True) as connection:
+        return _stamps_now(connection, names)
+
+
+def _stamps_now(connection: Connection, names: Sequence[TableName]) -> ColumnStamps:
+    from sqlalchemy import text
+
+    query = text(statement(dialect_of(connection), "column_stamps"))
+    found = fetched(connection, query, {"tables": json.encode(names).decode()})
+    return {names[place - 1]: stamp for place, stamp in found}
+
+
+def _names_of(table: Table) -> list[TableName]:
+    return [(table.schema, name) for name in (table.name, *(child.name for child in table.children))]
 
 
 class AskedObjects(Struct, frozen=True, kw_only=True):
@@ -59,11 +87,15 @@ class _Part(Struct, kw_only=True):
 class SqlRowReader:
     """Answers read-backs from the tables of a catalog. A key that is no value of its column's type finds nothing.
 
-    Without `room` everything is read. With it, of what has long values the lengths come first.
+    Without `room` everything is read. With it, of what has long values the lengths come first. With the `stamps` that
+    tables had when the catalog was made, a table that has other columns by now is a ChangedError.
     """
 
-    def __init__(self, engine: Engine, catalog: Catalog, room: Room | None = None) -> None:
+    def __init__(
+        self, engine: Engine, catalog: Catalog, room: Room | None = None, stamps: ColumnStamps | None = None
+    ) -> None:
         self._engine = engine
+        self._stamps = {} if stamps is None else stamps
         self._catalog = catalog
         self._dialect = dialect_of(engine)
         self._lookup = self._dialect.lookup
@@ -85,7 +117,19 @@ class SqlRowReader:
                 large |= part.large
             if large:
                 found |= self._with_room(connection, asked, wanted, large)
+            self._refuse_changed(connection, {name for group in asked for name in _names_of(group.table)})
         return found
+
+    def _refuse_changed(self, connection: Connection, names: Iterable[TableName]) -> None:
+        """ChangedError where what was read lacks columns that came meanwhile; asked after reading, so that none is missed."""
+        known = [name for name in names if name in self._stamps]
+        if not known:
+            return
+        now = _stamps_now(connection, known)
+        for name in known:
+            if now.get(name) != self._stamps[name]:
+                hint = "The publisher looks at it again by itself."
+                raise ChangedError(f"The table {name[1]} has other columns than before.", hint=hint, may_pass=True)
 
     def _plain(self, objects: int) -> int | None:
         """The bytes up to which values come at once: those of all objects have room. A power of two, so that statements repeat."""

@@ -7,6 +7,9 @@ from eventlog.core.sql_types import Category, bare_type, is_zoned
 from eventlog.sql.dialect import Dialect
 from eventlog.sql.queries import statement
 
+ZONED = "text_of_zoned"
+"""The fragment for moments."""
+
 _FRAGMENTS = {
     Category.STRING: "text_of_string",
     Category.OCTET: "text_of_octet",
@@ -21,6 +24,12 @@ _FRAGMENTS = {
 
 def value_text(dialect: Dialect, column: Column, value: str) -> str:
     """The text that the log holds for a value of this column; `value` is SQL that gives it."""
-    zoned = column.category is Category.TIMESTAMP and is_zoned(column.type)
-    usual = "text_of_zoned" if zoned else _FRAGMENTS[column.category]
+    usual = ZONED if is_moment(dialect, column) else _FRAGMENTS[column.category]
     return statement(dialect, dialect.type_texts.get(bare_type(column.type), usual), value=value)
+
+
+def is_moment(dialect: Dialect, column: Column) -> bool:
+    """Whether the column holds moments, which our sessions see in UTC; MariaDB's and MySQL's TIMESTAMP says so by no zone."""
+    if column.category is not Category.TIMESTAMP:
+        return False
+    return is_zoned(column.type) or dialect.type_texts.get(bare_type(column.type)) == ZONED

@@ -184,7 +184,7 @@ def rows_of(
     source = conversion.input
     if isinstance(source, FilesInput):
         assert isinstance(piece, Unit)
-        return read(piece, source.statuses)
+        return read(piece, source.statuses, source.clock)
     assert isinstance(source, LogInput)
     if isinstance(piece, NumberRange):
         return _copied(source, piece, held)
@@ -193,7 +193,9 @@ def rows_of(
 
 def log_options(source: LogInput) -> LogOptions:
     """A conversion's log as the data source is told it."""
-    return LogOptions(url=source.url, log=source.log, columns=source.columns, status=source.statuses)
+    return LogOptions(
+        url=source.url, log=source.log, columns=source.columns, clock=source.clock, status=source.statuses
+    )
 
 
 def _copied(source: LogInput, stretch: NumberRange, held: frozenset[int]) -> Iterator[pa.RecordBatch]:

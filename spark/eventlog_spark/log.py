@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.csv
 from msgspec import Struct
 
+from eventlog.convert.rows import told_in_utc
 from eventlog.core.errors import DataError, SourceError
 from eventlog.sql.access import in_our_words, in_text, session_statements
+from eventlog.sql.clocks import zone_of
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.findlog import log_columns
@@ -42,6 +44,7 @@ class BulkLog:
             self.names: LogNames = log_columns(self.engine, options.names, options.columns)
         finally:
             self.engine.dispose()
+        self.zone = zone_of(self.names.clock)
         self._letters = options.status
         self._holes = log_holes(self.dialect, self.names)
 
@@ -122,7 +125,12 @@ TEXTS: Final = pa.schema([(name, pa.string()) for name in STANDARD])
 
 
 def batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:
-    """The rows of a stretch; plain queries always give them as ROWS."""
+    """The rows of a stretch, with the times of the log's zone in UTC; plain queries always give them as ROWS."""
+    for rows in _batches(log, stretch, schema):
+        yield told_in_utc(rows, log.zone)
+
+
+def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     with log.connection(stretch.snapshot) as connection:
         query = log.query("stretch", first=stretch.first, last=stretch.last)
         if not log.copies:

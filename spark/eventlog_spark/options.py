@@ -7,24 +7,27 @@ from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.suggest import did_you_mean
+from eventlog.sql.clocks import DATABASE, UTC, zone_of
 from eventlog.sql.names import LogNames, read_log_name
 
 KNOWN: Final = (
-    *("url", "log", "columns", "status", "partitions", "snapshot"),
+    *("url", "log", "columns", "clock", "status", "partitions", "snapshot"),
     *("rows", "start", "patience"),
 )
 _number = re.compile(r"\d{1,18}").fullmatch
 
 
 class LogOptions(Struct, frozen=True, kw_only=True):
-    """What is read, and in how many pieces. `columns` is as in the configuration."""
+    """What is read, and in how many pieces. `columns` and `clock` are as in the configuration."""
 
     url: str
     log: str = "event_log"
     columns: str | tuple[str, ...] = "auto"
+    clock: str = UTC
     status: str = ""
     partitions: int = 8
     snapshot: str | None = None
@@ -34,7 +37,7 @@ class LogOptions(Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> LogNames:
-        return read_log_name(self.log)
+        return replace(read_log_name(self.log), clock=self.clock)
 
 
 def read_options(options: Mapping[str, str]) -> LogOptions:
@@ -46,10 +49,14 @@ def read_options(options: Mapping[str, str]) -> LogOptions:
     if "url" not in given:
         raise ConfigError("The option url is missing; it names the database, as postgresql+psycopg://user@host/name.")
     columns = given.get("columns", "auto")
+    clock = given.get("clock", UTC)
+    if clock != DATABASE:
+        zone_of(clock, "The option clock")
     return LogOptions(
         url=given["url"],
         log=given.get("log", "event_log"),
         columns=tuple(name.strip() for name in columns.split(",")) if "," in columns else columns,
+        clock=clock,
         status=given.get("status", ""),
         partitions=max(1, _count(given, "partitions", 8)),
         snapshot=given.get("snapshot"),

@@ -3,7 +3,7 @@
     spark.dataSource.register(EventLogSource)
     spark.read.format("eventlog").option("url", url).option("log", "event_log").load()
 
-Options: `url` (SQLAlchemy's form), `log`, `columns` (auto, new, old, or ten names), `status` (letters; all rows without
+Options: `url` (SQLAlchemy's form), `log`, `columns` (auto, new, old, or ten names), `clock` (whose time event_time is), `status` (letters; all rows without
 it), `partitions` (how many ranges of record_id are read side by side), `snapshot` (of PostgreSQL, exported by whoever
 reads), and for streams `rows` (of one batch at most), `start` (a record_id to begin after), `patience` (seconds).
 """
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SCHEMA: Final = ", ".join(
     f"{name} {'bigint' if name in ('record_id', 'event_type') else 'string'}" for name in STANDARD
 )
-"""The ten columns by their standard names, whatever the table calls them; event_time as the database writes it."""
+"""The ten columns by their standard names, whatever the table calls them; event_time as the database writes it, or in UTC where `clock` names another zone."""
 
 
 class EventLogSource(DataSource):

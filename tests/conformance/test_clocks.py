@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -13,11 +16,12 @@ from eventlog.admin.check.clocks import time_points
 from eventlog.admin.check.point import PointLevel
 from eventlog.admin.purge import Purge, purge
 from eventlog.admin.status import facts
+from eventlog.cli.main import exit_code
 from eventlog.core.errors import InstallError
 from eventlog.core.model import Event
 from eventlog.core.rules.times import in_zone
 from eventlog.sources.log.source import LogSettings, LogSource
-from eventlog.sql.clocks import DATABASE, zone_of
+from eventlog.sql.clocks import DATABASE, offset_name, zone_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.install import install
@@ -107,11 +111,66 @@ def test_a_column_with_a_zone_needs_no_clock(postgresql: Engine) -> None:
     assert log_columns(postgresql, LogNames(clock="Asia/Tokyo")).clock == "utc"
 
 
-def test_an_offset_of_mariadb_is_taken_where_it_tells_no_place(mariadb: Engine) -> None:
+@pytest.fixture
+def mariadb_in_tokyo(mariadb: Engine) -> Iterator[Engine]:
+    """A server whose clock is nine hours ahead; it is that of other tests too, who say their own."""
+    run(mariadb, "SET GLOBAL time_zone = '+09:00'")
+    yield mariadb
+    run(mariadb, "SET GLOBAL time_zone = 'SYSTEM'")
+
+
+def test_an_offset_of_mariadb_is_taken_where_it_tells_no_place(mariadb_in_tokyo: Engine) -> None:
+    install(mariadb_in_tokyo)
+    assert log_columns(mariadb_in_tokyo, LogNames(clock=DATABASE)).clock == "+09:00"
+
+
+def test_a_mariadb_that_goes_by_its_machine_has_the_offset_of_that(mariadb: Engine) -> None:
+    """The tests' servers are in Central Europe, by a rule that has no name of a place."""
     install(mariadb)
     with mariadb.connect() as connection:
-        connection.exec_driver_sql("SET time_zone = '+09:00'")
-        assert log_columns(connection, LogNames(clock=DATABASE)).clock == "+09:00"
+        seconds = connection.exec_driver_sql("SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW())").scalar_one()
+    assert log_columns(mariadb, LogNames(clock=DATABASE)).clock == offset_name(seconds)
+
+
+def test_the_zone_is_that_of_the_database_in_a_session_that_has_read_before(engine: Engine) -> None:
+    """Reading sets the zone of a session to UTC, and a pool hands the same session out again."""
+    install(engine)
+    if engine.name == "postgresql":
+        run(engine, f"ALTER DATABASE {engine.url.database} SET TimeZone = 'Asia/Tokyo'")
+        engine.dispose()
+    names = LogNames(clock=DATABASE)
+    fresh = log_columns(engine, names).clock
+    facts(engine, log_columns(engine, LogNames()))
+    assert log_columns(engine, names).clock == fresh
+    assert engine.name != "postgresql" or fresh == "Asia/Tokyo"
+
+
+def test_a_timestamp_of_mariadb_is_a_moment_and_needs_no_clock(mariadb: Engine) -> None:
+    install(mariadb)
+    run(mariadb, "ALTER TABLE event_log MODIFY event_time TIMESTAMP NULL")
+    assert log_columns(mariadb, LogNames(clock="Asia/Tokyo")).clock == "utc"
+
+
+def test_files_have_no_database_whose_clock_could_be_asked(
+    postgresql: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The one that answers read-backs is asked, where one is named."""
+    install(postgresql)
+    run(postgresql, *USR, f"ALTER DATABASE {postgresql.url.database} SET TimeZone = 'America/New_York'")
+    (tmp_path / "eventlog.toml").write_text('[source]\nclock = "database"\n')
+    row = {"record_id": 1, "status": "N", "event_type": 1, "event_time": "2025-11-02T01:30:00", "perpetrator": None}
+    row |= {"table_name": "usr", "table_key": "idu=1", "column_name": "fname", "old_value": None, "new_value": "Ida"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    shared = ("--config", str(tmp_path / "eventlog.toml"), "--to", "messages", "--engine", "local", "--jobs", "1")
+    words = ["convert", str(tmp_path / "rows.jsonl"), *shared, "--out", str(tmp_path / "out")]
+    assert exit_code(words) == 64
+    assert (
+        'source.clock is "database", and files have none that could be asked. Name the zone' in capsys.readouterr().err
+    )
+    url = postgresql.url.render_as_string(hide_password=False)
+    assert exit_code([*words, "--database", url]) == 0
+    [message] = [path.read_text() for path in (tmp_path / "out").rglob("*.jsonl")]
+    assert "2025-11-02T05:30:00.000" in message
 
 
 def test_triggers_of_ours_do_not_mix_clocks_in_one_log(engine: Engine) -> None:

@@ -1,27 +1,42 @@
-"""Logs that somebody else made, for the commercial driver: companions stand beside them, nothing in them is altered."""
+"""Logs that somebody else made, for the commercial driver: companions stand beside them, nothing in them is altered, and
+what is published is what the driver's documentation promises, wherever and by whose clock they were written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import datetime as dt
+import json
+import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Engine, inspect, text
 
 import eventlog
+from eventlog.admin.archive import Archive
 from eventlog.admin.purge import Purge, purge
 from eventlog.admin.rows import Choice, hold, release, rows
-from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
+from eventlog.cli.main import exit_code
+from eventlog.config.outputs import FilesOutput
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.core.rules.times import in_zone
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install, uninstall
 from eventlog.sql.log import Log
-from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames
+from eventlog.sql.names import STANDARD
 from eventlog.sql.reflect import log_columns
+from eventlog.version import VERSION
+from tests.conformance import adopted
+from tests.conformance.adopted import CASES, LAYOUTS, SCHEMA, Existing, shape, statuses
+from tests.support.servers import databases
 
-FREE = ("id", "state", "kind", "at", "who", "tab", "pk", "col", "was", "is_now")
-"""Names that say nothing, in the order of STANDARD."""
+GOLDEN = Path(__file__).parents[1] / "golden" / "adopted"
 
 ROWS = (
     {"record_id": 10, "event_type": 1, "table_key": "idu=1", "column_name": "fname", "new_value": "Jack"},
@@ -35,127 +50,49 @@ ROWS = (
 ENDS = {10: "S", 11: "S", 12: "S", 13: "S", 14: "E", 15: "S", 16: "X"}
 
 
-class Existing(Struct, frozen=True, kw_only=True):
-    """A log as somebody made it. `names` are its columns in the order of STANDARD, `order` is where they stand."""
-
-    table: str = "indirect_process"
-    names: tuple[str, ...] = STANDARD
-    order: tuple[str, ...] = NEW_ORDER
-    types: Mapping[str, str] = {}
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    key: bool = True
-    columns: str | tuple[str, ...] = "auto"
-
-    def name(self, standard: str) -> str:
-        return self.names[STANDARD.index(standard)]
-
-
-CASES = {
-    "new order": Existing(),
-    "old order": Existing(order=OLD_ORDER),
-    "some other order": Existing(order=tuple(reversed(STANDARD))),
-    "free names, new order": Existing(names=FREE),
-    "free names, old order": Existing(names=FREE, order=OLD_ORDER),
-    "free names, order said": Existing(names=FREE, order=OLD_ORDER, columns="old"),
-    "free names, listed": Existing(names=FREE, order=tuple(sorted(STANDARD)), columns=FREE),
-    "upper-case names": Existing(table="EVENTLOG", names=tuple(name.upper() for name in STANDARD)),
-    "mixed names that need quotes": Existing(table="Event Log", names=("Id", "St", *FREE[2:-1], "New Value")),
-    "a date": Existing(types={"event_time": "DATE"}),
-    "a time of day without parts of a second": Existing(types={"event_time": "TIMESTAMP(0)"}),
-    "a time with a zone": Existing(types={"event_time": "TIMESTAMP WITH TIME ZONE"}),
-    "numbers with a scale of nothing": Existing(types={"record_id": "NUMERIC(19,0)", "event_type": "NUMERIC(2)"}),
-    "further columns": Existing(after=("note_of_ours VARCHAR(9) DEFAULT 'ours'", "shard INTEGER DEFAULT 7")),
-    "further columns in front": Existing(before=("shard INTEGER DEFAULT 7",)),
-    "no key": Existing(key=False),
-    "short texts": Existing(types={"table_key": "CHAR(12)", "table_name": "CHAR(9)", "status": "VARCHAR(3)"}),
-}
-SQLITE_TYPES = {"event_time": "DATETIME"}
-TYPES = {
-    "record_id": "BIGINT",
-    "status": "CHAR(1)",
-    "event_type": "INTEGER",
-    "event_time": "TIMESTAMP",
-    "perpetrator": "VARCHAR(30)",
-    "table_name": "VARCHAR(64)",
-    "table_key": "VARCHAR(255)",
-    "column_name": "VARCHAR(64)",
-    "old_value": "VARCHAR(2000)",
-    "new_value": "VARCHAR(2000)",
-}
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def engine(request: pytest.FixtureRequest) -> Engine:
-    found: Engine = request.getfixturevalue(request.param)
-    return found
-
-
 @pytest.fixture(params=list(CASES))
 def existing(request: pytest.FixtureRequest, engine: Engine) -> Existing:
     found = CASES[request.param]
-    _make(engine, found)
+    adopted.make(engine, found)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname VARCHAR(64), lname VARCHAR(64))"))
+        connection.execute(text("INSERT INTO usr VALUES (2, 'John', 'Doe')"))
+        for row in _rows(engine):
+            usual = {"status": "N", "event_time": "2025-03-23", "table_name": "usr"}
+            adopted.write(connection, found, usual | row)
     return found
 
 
-def _make(engine: Engine, existing: Existing) -> None:
-    quote = dialect_of(engine).quoted
-    embedded = SQLITE_TYPES if dialect_of(engine).embedded else {}
-    types = {**TYPES, **embedded, **existing.types}
-    own = [f"{quote(existing.name(standard))} {types[standard]}" for standard in existing.order]
-    key = [f"PRIMARY KEY ({quote(existing.name('record_id'))})"] if existing.key else []
-    parts = ", ".join([*existing.before, *own, *existing.after, *key])
-    with engine.begin() as connection:
-        connection.execute(text(f"CREATE TABLE {quote(existing.table)} ({parts})"))
-        connection.execute(text("CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname VARCHAR(64), lname VARCHAR(64))"))
-        connection.execute(text("INSERT INTO usr VALUES (2, 'John', 'Doe')"))
-        for row in ROWS:
-            _write(connection, existing, quote, {"status": "N", "event_time": "2025-03-23", "table_name": "usr"} | row)
+def _rows(engine: Engine) -> list[dict[str, Any]]:
+    """The rows; where names differ by case, a key in other letters is that of another column."""
+    same = dialect_of(engine).case_sensitive
+    return [{**row, "table_key": str(row["table_key"]).lower()} if same else dict(row) for row in ROWS]
 
 
-def _write(connection: Any, existing: Existing, quote: Any, row: dict[str, Any]) -> None:
-    columns = ", ".join(quote(existing.name(standard)) for standard in row)
-    values = ", ".join(f":{standard}" for standard in row)
-    connection.execute(text(f"INSERT INTO {quote(existing.table)} ({columns}) VALUES ({values})"), row)
-
-
-def shape(engine: Engine, existing: Existing) -> Any:
-    """Everything that the database tells of the table, and every cell of it but the letters."""
-    inspector = inspect(engine)
-    columns = [
-        (column["name"], str(column["type"]), column["default"]) for column in inspector.get_columns(existing.table)
-    ]
-    rest = (inspector.get_indexes, inspector.get_check_constraints, inspector.get_unique_constraints)
-    quote = dialect_of(engine).quoted
-    kept = ", ".join(quote(name) for name, *_ in columns if name != existing.name("status"))
-    with engine.connect() as connection:
-        cells = sorted(map(str, connection.execute(text(f"SELECT {kept} FROM {quote(existing.table)}"))))
-    return columns, inspector.get_pk_constraint(existing.table), [ask(existing.table) for ask in rest], cells
-
-
-def statuses(engine: Engine, existing: Existing) -> dict[int, str]:
-    quote = dialect_of(engine).quoted
-    columns = f"{quote(existing.name('record_id'))}, {quote(existing.name('status'))}"
-    with engine.connect() as connection:
-        found = connection.execute(text(f"SELECT {columns} FROM {quote(existing.table)} ORDER BY 1"))
-        return {int(number): str(status) for number, status in found}
+def publisher_of(
+    engine: Engine, existing: Existing, *outputs: FilesOutput, tables: tuple[str, ...], **settings: Any
+) -> eventlog.Publisher:
+    """A publisher as a user makes one, from a configuration."""
+    names = existing.whole(engine)
+    install(engine, log_columns(engine, names, existing.columns))
+    source = SourceConfig(
+        url=engine.url.render_as_string(hide_password=False),
+        log=names.whole,
+        schema=existing.schema,
+        columns=existing.columns,  # type: ignore[arg-type]  # auto, new, old or a list
+        clock=existing.clock,
+        user="idm",
+        tables=tables,
+    )
+    return eventlog.Publisher(
+        Config(source=source, publisher=PublisherConfig(batch_size=128, **settings), output=outputs)
+    )
 
 
 @pytest.fixture
 def publisher(engine: Engine, existing: Existing, tmp_path: Path) -> Iterator[eventlog.Publisher]:
-    """A publisher as a user makes one, from a configuration."""
-    names = LogNames(table=existing.table)
-    install(engine, log_columns(engine, names, existing.columns) if existing.columns != "auto" else names)
-    source = SourceConfig(
-        url=engine.url.render_as_string(hide_password=False),
-        log=existing.table,
-        columns=existing.columns,  # type: ignore[arg-type]  # auto, new, old or a list
-        user="idm",
-        tables=("usr",),
-    )
-    output = (FilesOutput(path=str(tmp_path / "out")),)
-    config = Config(source=source, publisher=PublisherConfig(batch_size=128), output=output)
-    with eventlog.Publisher(config) as found:
+    output = FilesOutput(path=str(tmp_path / "out"))
+    with publisher_of(engine, existing, output, tables=("usr",)) as found:
         yield found
 
 
@@ -173,7 +110,7 @@ def test_it_is_published_and_nothing_in_it_is_altered(
 
 
 def test_row_care_works_on_it(engine: Engine, existing: Existing, publisher: eventlog.Publisher) -> None:
-    log = Log(engine, log_columns(engine, LogNames(table=existing.table), existing.columns))
+    log = Log(engine, log_columns(engine, existing.whole(engine), existing.columns))
     assert hold(log, [(10, 11)]) == 2
     publisher.run_once()
     assert statuses(engine, existing) == ENDS | dict.fromkeys((10, 11, 14, 15), "N")  # of one object
@@ -188,7 +125,201 @@ def test_row_care_works_on_it(engine: Engine, existing: Existing, publisher: eve
 
 def test_uninstalling_leaves_it_as_it_was(engine: Engine, existing: Existing, publisher: eventlog.Publisher) -> None:
     before = shape(engine, existing)
-    names = log_columns(engine, LogNames(table=existing.table), existing.columns)
+    names = log_columns(engine, existing.whole(engine), existing.columns)
     uninstall(engine, names, purge=True)
     assert shape(engine, existing) == before
     assert set(inspect(engine).get_table_names()) == {existing.table, "usr"}
+
+
+DOCUMENTED_ENDS = 17 * "S" + "WSSXS"
+"""What becomes of the documented rows, in their order."""
+
+
+@pytest.fixture(params=[(one, name) for one in databases() for name in LAYOUTS], ids="-".join)
+def documented(request: pytest.FixtureRequest) -> tuple[Engine, Existing]:
+    """A log in a layout of the documentation with its tables and its rows; a sequence needs a database that has such."""
+    database, name = request.param
+    existing = LAYOUTS[name]
+    if existing.numbered == "by a sequence" and database in ("sqlite", "mysql"):
+        pytest.skip("the database has no sequences")
+    engine: Engine = request.getfixturevalue(database)
+    adopted.make_tables(engine)
+    adopted.make(engine, existing)
+    adopted.write_documented(engine, existing)
+    return engine, existing
+
+
+def test_documents_are_those_that_the_documentation_promises(
+    documented: tuple[Engine, Existing], tmp_path: Path
+) -> None:
+    """In every layout, on every database and by every clock the same bytes, for the moments are the same."""
+    engine, existing = documented
+    before = shape(engine, existing)
+    outputs = (
+        FilesOutput(path=str(tmp_path / "xds")),
+        FilesOutput(path=str(tmp_path / "ct"), format="change-tables", file_format="csv"),
+        FilesOutput(path=str(tmp_path / "messages"), format="messages", messages=MessageSettings(encoding="json")),
+    )
+    with publisher_of(engine, existing, *outputs, tables=("usr", "view_usr", "part")) as publisher:
+        publisher.run_once()
+    assert "".join(statuses(engine, existing).values()) == DOCUMENTED_ENDS
+    assert shape(engine, existing) == before
+    made = {
+        "documents.xml": documents(tmp_path / "xds"),
+        "change-tables.csv": change_rows(tmp_path / "ct"),
+        "messages.jsonl": messages(tmp_path / "messages"),
+    }
+    if os.environ.get("EVENTLOG_GOLDEN") == "write":
+        for name, content in made.items():
+            (GOLDEN / name).write_text(content)
+    assert made == {name: (GOLDEN / name).read_text() for name in made}
+
+
+def documents(folder: Path) -> str:
+    """The XDS documents, whichever version wrote them."""
+    made = "".join(path.read_text() for path in sorted(folder.glob("*.xml")))
+    return made.replace(f'<product version="{VERSION}"', '<product version=""')
+
+
+def change_rows(folder: Path) -> str:
+    """The change tables behind each other, without what databases tell of transactions."""
+    tables = {path.parent.name.removeprefix(f"{SCHEMA}."): path for path in folder.glob("*/*.csv")}
+    return "".join(f"{name}\n" + _ROW.sub(_untold, tables[name].read_text()) for name in sorted(tables))
+
+
+def messages(folder: Path) -> str:
+    """The messages, without what databases tell of transactions."""
+    made = "".join(path.read_text() for path in sorted(folder.glob("*.jsonl")))
+    alike = _MESSAGE.sub(_untold, made.replace(f'"topic":"{SCHEMA}.', '"topic":"'))
+    return re.sub(r',"transaction(Id|EventCounter|LastEvent)":[^,}]*', "", alike)
+
+
+_ROW = re.compile(
+    r"^(?P<at>\d{14})\d\d(?P<seq>\d{19}(?:,[^,]*){4},)[^,]*(?P<rest>,)(?P<time>[-: \d]{19})", re.MULTILINE
+)
+_MESSAGE = re.compile(r'(?P<at>\d{14})\d\d(?P<seq>\d{19}")(?P<rest>,"timestamp":")(?P<time>[-:T\d]{19})')
+
+
+def _untold(found: re.Match[str]) -> str:
+    """A row without its transaction. Where the database tells when that was committed, change_seq begins with that time, in
+    the year in which the test runs, and elsewhere with the time of the row, which is put there.
+    """
+    row = re.sub(r"\D", "", found["time"])
+    assert found["at"] == row or found["at"] > "2026"
+    return f"{row}00{found['seq']}{found['rest']}{found['time']}"
+
+
+def configured(engine: Engine, existing: Existing, folder: Path) -> list[str]:
+    """The options of a command that says how the log is to be read; the configuration is that of a user."""
+    url = engine.url.render_as_string(hide_password=False)
+    config = folder / "eventlog.toml"
+    columns = json.dumps(existing.columns)
+    config.write_text(
+        f"[source]\nurl = '{url}'\nlog = '{existing.whole(engine).whole}'\nschema = '{SCHEMA}'\ncolumns = {columns}\n"
+        f"clock = '{existing.clock}'\nuser = 'idm'\ntables = ['usr', 'view_usr', 'part']\n"
+    )
+    return ["--config", str(config)]
+
+
+def test_a_conversion_gives_what_the_publisher_does(documented: tuple[Engine, Existing], tmp_path: Path) -> None:
+    """From the log where it lies, and from an archive of it, which has the times of its triggers too."""
+    engine, existing = documented
+    url = engine.url.render_as_string(hide_password=False)
+    config = configured(engine, existing, tmp_path)
+    archive = Archive(tmp_path / "archive", "log").file()
+    archive.write(archived_rows(engine, existing))
+    archive.finish()
+
+    def converted(name: str, *words: str) -> Path:
+        folder = tmp_path / name
+        shared = ("--out", str(folder), "--engine", "local", "--jobs", "1")
+        assert exit_code(["convert", *words, *config, *shared]) == 0
+        return folder
+
+    change_tables = ("--to", "change-tables", "--format", "csv")
+    expected = (GOLDEN / "change-tables.csv").read_text()
+    assert change_rows(converted("ct", url, *change_tables)) == expected
+    archived = (str(tmp_path / "archive"), "--database", url, "--status", "N")
+    assert change_rows(converted("again", *archived, *change_tables)) == expected
+    assert documents(converted("xds", url)) == (GOLDEN / "documents.xml").read_text()
+
+
+def archived_rows(engine: Engine, existing: Existing) -> list[tuple[Any, ...]]:
+    """The rows as an archive of the log keeps them."""
+    quote = dialect_of(engine).quoted
+    columns = ", ".join(quote(existing.name(standard)) for standard in STANDARD)
+    place = adopted.placed(engine, existing, existing.table)
+    with engine.connect() as connection:
+        found = connection.execute(text(f"SELECT {columns} FROM {place}")).all()
+    return [(int(row[0]), row[1], int(row[2]), str(row[3]), *row[4:], None, None) for row in found]
+
+
+LIVE = LAYOUTS["as on SQL Server, Berlin"]
+ELSEWHERE = [
+    ("postgresql", "Asia/Tokyo"),
+    ("postgresql", "America/New_York"),
+    ("mariadb", "Asia/Tokyo"),
+    ("mariadb", "America/New_York"),
+]
+
+
+@pytest.fixture(params=ELSEWHERE, ids="-".join)
+def elsewhere(request: pytest.FixtureRequest) -> Iterator[tuple[Engine, str]]:
+    """A database whose clock is that of a place, with a log and triggers that go by it."""
+    database, clock = request.param
+    engine: Engine = request.getfixturevalue(database)
+    adopted.make_tables(engine)
+    adopted.make(engine, LIVE)
+    with adopted.clock_of_server(engine, clock):
+        adopted.make_triggers(engine, LIVE)
+        yield engine, clock
+
+
+@pytest.mark.parametrize("said", ["database", "by its name"])
+def test_triggers_of_others_that_write_local_time(
+    elsewhere: tuple[Engine, str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Due at once, told in UTC, with a lag of seconds; and kept for as long as `purge` says."""
+    engine, clock = elsewhere
+    existing = replace(LIVE, clock="database" if said == "database" else clock)
+    config = configured(engine, existing, tmp_path)
+    outputs = FilesOutput(path=str(tmp_path / "out"), format="messages")
+    began = dt.datetime.now(dt.UTC)
+    with publisher_of(engine, existing, outputs, tables=("usr",), handle_future_events=True) as publisher:
+        adopted.change(engine)
+        assert 0 <= _told(["status", *config], capsys)["lag_seconds"] < PATIENCE
+        publisher.run_once()
+    assert set(statuses(engine, existing).values()) == {"S"}
+    headers = [json.loads(line)["value"]["headers"] for line in _lines(tmp_path / "out")]
+    assert [one["operation"] for one in headers] == ["INSERT", "UPDATE", "DELETE"]
+    for one in headers:
+        time = dt.datetime.fromisoformat(one["timestamp"]).replace(tzinfo=dt.UTC)
+        assert abs((time - began).total_seconds()) < PATIENCE
+        assert one["changeSequence"][:8] in (f"{began:%Y%m%d}", f"{dt.datetime.now(dt.UTC):%Y%m%d}")
+    ago = in_zone(began.replace(tzinfo=None) - dt.timedelta(minutes=90), zone_of(clock))
+    with engine.begin() as connection:
+        old = {"status": "S", "event_type": 4, "table_name": "usr", "table_key": "idu=9"}
+        adopted.write(connection, existing, old | {"event_time": str(ago)})
+        adopted.write(connection, existing, old | {"event_time": None, "status": "N"})
+    with publisher_of(engine, existing, outputs, tables=("usr",)) as publisher:
+        publisher.run_once()  # a row without a time is set aside just now
+    assert list(statuses(engine, existing).values()) == ["S", "S", "S", "S", "E"]
+    assert _told(["purge", "--older-than", "2h", *config], capsys)["rows"] == 0
+    assert _told(["purge", "--older-than", "1h", *config], capsys)["rows"] == 1
+    assert list(statuses(engine, existing).values()) == ["S", "S", "S", "E"]
+
+
+PATIENCE = 300.0
+"""Seconds that a test may take on a busy machine; an offset is at least a quarter of an hour."""
+
+
+def _told(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """What a command reports."""
+    capsys.readouterr()
+    assert exit_code([*words, "--json"]) == 0
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return told
+
+
+def _lines(folder: Path) -> list[str]:
+    return [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]

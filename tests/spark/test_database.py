@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.cli.main import exit_code
 from eventlog.convert import local
-from eventlog.convert.settings import Conversion, DatabaseRows, LogInput
+from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, TableFiles
 from eventlog.sql.reflect import reflect
 from eventlog_spark.convert import convert
 from eventlog_spark.cutting import cut
@@ -18,6 +19,7 @@ from eventlog_spark.exchange import WholeLog
 from eventlog_spark.log import NumberRange
 from tests.conformance.event_logs import LogTable, installed
 from tests.spark.inputs import output
+from tests.support.converting import files_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,9 +48,9 @@ def url(log: LogTable) -> str:
     return log.engine.url.render_as_string(hide_password=False)
 
 
-def order(log: LogTable, destination: Path, statuses: str = "N") -> Conversion:
+def order(log: LogTable, destination: Path, statuses: str = "N", clock: str = "utc") -> Conversion:
     return Conversion(
-        input=LogInput(url=url(log), statuses=statuses),
+        input=LogInput(url=url(log), statuses=statuses, clock=clock),
         destination=destination,
         catalog=reflect(log.engine, ["usr"]),
         read_back=DatabaseRows(url=url(log)),
@@ -65,6 +67,27 @@ def test_the_bytes_are_those_of_the_local_engine(
     assert there == here
     assert there.rows == (203 if statuses == "N" else 204)
     assert output(tmp_path / "there") == output(tmp_path / "here")
+
+
+@pytest.mark.parametrize("clock", ["Europe/Berlin", "database"])
+def test_times_of_a_place_are_told_in_utc_as_by_the_local_engine(
+    spark: SparkSession, log: LogTable, clock: str, tmp_path: Path
+) -> None:
+    log.run("UPDATE event_log SET event_time = '2025-10-26 02:30:00' WHERE record_id < 50")
+    if log.engine.name == "postgresql":
+        log.run(f"ALTER DATABASE {log.engine.url.database} SET TimeZone = 'America/New_York'")
+        log.engine.dispose()
+    made = order(log, tmp_path / "there", clock=clock)
+    rows = TableFiles(file_format="csv")
+    convert(replace(made, format=rows))
+    local.convert(replace(made, format=rows, destination=tmp_path / "here"), jobs=1)
+    assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
+    text = "".join(path.read_text() for path in (tmp_path / "here").rglob("*.csv"))
+    if clock != "database":
+        assert "2025-10-26 00:30:00.000000" in text
+        assert "2025-03-23 09:57:19.000000" in text
+    elif log.engine.name == "postgresql":
+        assert "2025-10-26 06:30:00.000000" in text
 
 
 def test_a_log_is_cut_only_where_sessions_can_share_a_snapshot(log: LogTable, tmp_path: Path) -> None:

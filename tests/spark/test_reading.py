@@ -49,6 +49,18 @@ def test_rows_come_as_they_stand_in_the_log(log: LogTable) -> None:
     assert (second["table_key"], second["column_name"], second["new_value"]) == ('idu="2"', None, None)
 
 
+def test_times_of_a_place_come_in_utc_where_the_clock_is_said(log: LogTable) -> None:
+    log.write(1, event_time="2025-10-26 02:30:00")
+    log.write(2, event_time="2025-10-26 03:30:00")
+    assert [row["event_time"] for row in read(options(log.engine, clock="Europe/Berlin"))] == [
+        "2025-10-26 00:30:00",
+        "2025-10-26 02:30:00",
+    ]
+    given = {"url": "sqlite://", "clock": "Asia/Tokyo"}
+    assert read_options(given).names.clock == "Asia/Tokyo"
+    assert read_options(given | {"clock": "database"}).clock == "database"
+
+
 def test_only_the_stretch_and_only_the_letters_that_are_asked_for(log: LogTable) -> None:
     log.write_all(range(1, 11))
     log.run("UPDATE event_log SET status = 'S' WHERE record_id > 5")
@@ -151,6 +163,7 @@ def test_a_column_that_holds_no_numbers_is_named(postgresql: Engine) -> None:
     [
         ({}, "The option url is missing"),
         ({"url": "sqlite://", "lgo": "x"}, r"There is no option lgo\. Did you mean log\?"),
+        ({"url": "sqlite://", "clock": "Asia/Tokio"}, "The option clock = 'Asia/Tokio' names no time zone"),
         ({"url": "sqlite://", "partitions": "many"}, "The option partitions is 'many'; it must be a whole number"),
     ],
 )

@@ -58,8 +58,9 @@ WHERE kept.record_id BETWEEN :first AND :last
   AND EXISTS (SELECT 1 FROM /* log */event_log AS entry
               WHERE entry./* record_id */record_id = kept.record_id AND CAST(entry./* status */status AS BINARY) = 'N');
 
--- cutoff: the time before which rows are old
-SELECT CAST(TIMESTAMPADD(MICROSECOND, -:age * 1000000, /* local */CURRENT_TIMESTAMP) AS CHAR);
+-- cutoff: the time before which rows are old, by the clock of the log and in UTC
+SELECT CAST(TIMESTAMPADD(MICROSECOND, -:age * 1000000, /* local */CURRENT_TIMESTAMP) AS CHAR),
+       CAST(TIMESTAMPADD(MICROSECOND, -:age * 1000000, /* clock */CURRENT_TIMESTAMP) AS CHAR);
 
 -- stretch_begin: where the first stretch of the log begins
 SELECT coalesce(min(/* record_id */record_id), 1) - 1 FROM /* log */event_log;
@@ -72,7 +73,8 @@ FROM (SELECT /* record_id */record_id AS place FROM /* log */event_log
 -- in_past: condition: rows that ended long ago; those without a time go by when they were settled
 (CAST(entry./* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
  AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
- AND coalesce(entry./* event_time */event_time, kept.settled_at) < CAST(:cutoff AS DATETIME(6)));
+ AND coalesce(entry./* event_time */event_time, kept.settled_at)
+     < CAST(IF(entry./* event_time */event_time IS NULL, :settled, :cutoff) AS DATETIME(6)));
 
 -- old_rows: the rows to take away, as an archive keeps them
 SELECT entry./* record_id */record_id, CAST(entry./* status */status AS CHAR), entry./* event_type */event_type,
@@ -103,7 +105,7 @@ WHERE kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
 
 -- forget_orphans: deletes old records about rows that were deleted when they were published
 DELETE kept FROM /* outcomes */event_log_outcome AS kept
-WHERE kept.settled_at < CAST(:cutoff AS DATETIME(6))
+WHERE kept.settled_at < CAST(:settled AS DATETIME(6))
   AND kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
   AND NOT EXISTS (SELECT 1 FROM /* log */event_log AS entry
                   WHERE entry./* record_id */record_id = kept.record_id);

@@ -36,6 +36,6 @@ WHERE table_schema = COALESCE(:log_schema, DATABASE()) AND table_name = :log_tab
 SELECT UTC_TIMESTAMP(6);
 
 -- database_zone: the zone of the database's clock by its name, and its offset now; a server that takes over the zone of its
--- machine has a short name for that, which does not say where it is
-SELECT CASE WHEN @@time_zone = 'SYSTEM' THEN @@system_time_zone ELSE @@time_zone END,
-  ROUND(TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), NOW(6)));
+-- machine has a short name for that, which does not say where it is. Sessions are set to UTC for reading, so the server is asked.
+SELECT CASE WHEN @@GLOBAL.time_zone = 'SYSTEM' THEN @@system_time_zone ELSE @@GLOBAL.time_zone END,
+  ROUND(TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), CONVERT_TZ(UTC_TIMESTAMP(6), '+00:00', @@GLOBAL.time_zone)));

@@ -57,8 +57,9 @@ WHERE kept.record_id BETWEEN :first AND :last
   AND EXISTS (SELECT 1 FROM /* log */event_log entry
               WHERE entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N');
 
--- cutoff: the time before which rows are old
-SELECT TO_CHAR(CAST(/* local */SYSDATE AS TIMESTAMP) - NUMTODSINTERVAL(:age, 'SECOND'), 'YYYY-MM-DD HH24:MI:SS.FF6')
+-- cutoff: the time before which rows are old, by the clock of the log and in UTC
+SELECT TO_CHAR(CAST(/* local */SYSDATE AS TIMESTAMP) - NUMTODSINTERVAL(:age, 'SECOND'), 'YYYY-MM-DD HH24:MI:SS.FF6'),
+       TO_CHAR(CAST(/* clock */SYSDATE AS TIMESTAMP) - NUMTODSINTERVAL(:age, 'SECOND'), 'YYYY-MM-DD HH24:MI:SS.FF6')
 FROM dual;
 
 -- stretch_begin: where the first stretch of the log begins
@@ -74,7 +75,8 @@ WHERE ROWNUM <= :many;
 (entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
  AND (:any_table = 1 OR LOWER(entry./* table_name */table_name) = LOWER(:named))
  AND COALESCE(CAST(entry./* event_time */event_time AS TIMESTAMP), kept.settled_at)
-     < TO_TIMESTAMP(:cutoff, 'YYYY-MM-DD HH24:MI:SS.FF6'));
+     < TO_TIMESTAMP(CASE WHEN entry./* event_time */event_time IS NULL THEN :settled ELSE :cutoff END,
+                    'YYYY-MM-DD HH24:MI:SS.FF6'));
 
 -- old_rows: the rows to take away, as an archive keeps them
 SELECT entry./* record_id */record_id, entry./* status */status, entry./* event_type */event_type,
@@ -109,7 +111,7 @@ WHERE record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMB
 
 -- forget_orphans: deletes old records about rows that were deleted when they were published
 DELETE FROM /* outcomes */event_log_outcome kept
-WHERE kept.settled_at < TO_TIMESTAMP(:cutoff, 'YYYY-MM-DD HH24:MI:SS.FF6')
+WHERE kept.settled_at < TO_TIMESTAMP(:settled, 'YYYY-MM-DD HH24:MI:SS.FF6')
   AND kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
   AND NOT EXISTS (SELECT 1 FROM /* log */event_log entry
                   WHERE entry./* record_id */record_id = kept.record_id);

@@ -36,8 +36,10 @@ SET status = 'N', reason = CASE WHEN kept.attempts > 0 THEN kept.reason ELSE 'he
                 WHEN kept.attempts > 0 THEN excluded.note || coalesce(' Before: ' || kept.note, '') ELSE excluded.note END,
     held = 1;
 
--- cutoff: the time before which rows are old
+-- cutoff: the time before which rows are old, by the clock of the log and in UTC
 SELECT CAST(CAST(/* local */CURRENT_TIMESTAMP AS timestamp) - CAST(:age AS double precision) * INTERVAL '1 second'
+            AS text),
+       CAST(CAST(/* clock */CURRENT_TIMESTAMP AS timestamp) - CAST(:age AS double precision) * INTERVAL '1 second'
             AS text);
 
 -- stretch_begin: where the first stretch of the log begins
@@ -56,7 +58,8 @@ FROM (SELECT CAST(split_part(trim(LEADING '(' FROM CAST(:after AS text)), ',', 1
 -- in_past: condition: rows that ended long ago; those without a time go by when they were settled
 (entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
  AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
- AND coalesce(entry./* event_time */event_time, kept.settled_at) < CAST(:cutoff AS timestamp));
+ AND coalesce(entry./* event_time */event_time, kept.settled_at)
+     < CAST(CASE WHEN entry./* event_time */event_time IS NULL THEN :settled ELSE :cutoff END AS timestamp));
 
 -- take_away: deletes rows that were found old and still are what they were
 DELETE FROM /* log */event_log AS entry
@@ -71,7 +74,7 @@ WHERE record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
 
 -- forget_orphans: deletes old records about rows that were deleted when they were published
 DELETE FROM /* outcomes */event_log_outcome AS kept
-WHERE kept.settled_at < CAST(:cutoff AS timestamp)
+WHERE kept.settled_at < CAST(:settled AS timestamp)
   AND kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
   AND NOT EXISTS (SELECT 1 FROM /* log */event_log AS entry
                   WHERE entry./* record_id */record_id = kept.record_id);

@@ -113,5 +113,6 @@ CREATE INDEX CONCURRENTLY /* index */event_log_new ON /* log */event_log (/* rec
 -- clock: the database's own time, in the form that event_time has
 SELECT (CURRENT_TIMESTAMP AT TIME ZONE 'UTC');
 
--- database_zone: the zone of the database's clock by its name, and its offset now
-SELECT current_setting('TimeZone'), CAST(EXTRACT(timezone FROM CURRENT_TIMESTAMP) AS integer);
+-- database_zone: the zone of the database's clock by its name, and its offset now: as a session begins, for reading sets it to UTC
+SELECT reset_val, CAST(EXTRACT(EPOCH FROM (now() AT TIME ZONE reset_val) - (now() AT TIME ZONE 'UTC')) AS integer)
+FROM pg_settings WHERE name = 'TimeZone';

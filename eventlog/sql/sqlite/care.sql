@@ -35,8 +35,9 @@ SET status = 'N', reason = CASE WHEN kept.attempts > 0 THEN kept.reason ELSE 'he
                 WHEN kept.attempts > 0 THEN excluded.note || coalesce(' Before: ' || kept.note, '') ELSE excluded.note END,
     held = 1;
 
--- cutoff: the time before which rows are old
-SELECT strftime('%Y-%m-%d %H:%M:%f', /* local */CURRENT_TIMESTAMP, '-' || :age || ' seconds');
+-- cutoff: the time before which rows are old, by the clock of the log and in UTC
+SELECT strftime('%Y-%m-%d %H:%M:%f', /* local */CURRENT_TIMESTAMP, '-' || :age || ' seconds'),
+       strftime('%Y-%m-%d %H:%M:%f', /* clock */CURRENT_TIMESTAMP, '-' || :age || ' seconds');
 
 -- stretch_begin: where the first stretch of the log begins
 SELECT coalesce(min(rowid), 1) - 1 FROM /* log */event_log;
@@ -50,7 +51,8 @@ SELECT max(place) FROM (SELECT rowid AS place FROM /* log */event_log WHERE rowi
 -- in_past: condition: rows that ended long ago; those without a time go by when they were settled
 (entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
  AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
- AND julianday(coalesce(entry./* event_time */event_time, kept.settled_at)) < julianday(:cutoff));
+ AND julianday(coalesce(entry./* event_time */event_time, kept.settled_at))
+     < julianday(CASE WHEN entry./* event_time */event_time IS NULL THEN :settled ELSE :cutoff END));
 
 -- take_away: deletes rows that were found old and still are what they were
 DELETE FROM /* log */event_log AS entry
@@ -65,7 +67,7 @@ WHERE record_id IN (SELECT value FROM json_each(:ids))
 
 -- forget_orphans: deletes old records about rows that were deleted when they were published
 DELETE FROM /* outcomes */event_log_outcome AS kept
-WHERE julianday(kept.settled_at) < julianday(:cutoff)
+WHERE julianday(kept.settled_at) < julianday(:settled)
   AND kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
   AND NOT EXISTS (SELECT 1 FROM /* log */event_log AS entry
                   WHERE entry./* record_id */record_id = kept.record_id);

@@ -237,3 +237,18 @@ def test_rows_are_chosen_by_their_status(tmp_path: Path) -> None:
     file = write_parquet(tmp_path / "a.parquet", rows)
     assert [row["record_id"] for row in rows_of(file, statuses="NE")] == [0, 2]
     assert len(rows_of(file)) == 4
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+def test_times_of_a_place_are_told_in_utc_and_others_stay(suffix: str, tmp_path: Path) -> None:
+    """A time that says its zone, one that is none and one that is missing are for the rules."""
+    times = ["2025-07-15T12:00:00", "2025-01-15 12:00:00.250000", "2025-07-15 12:00:00Z", "soon", None]
+    rows = [log_row(number, event_time=time) for number, time in enumerate([*times, times[0]])]
+    writers: dict[str, Any] = {"parquet": write_parquet, "csv": write_csv, "jsonl": write_lines}
+    path = writers[suffix](tmp_path / f"rows.{suffix}", rows)
+    [unit] = units(FilesInput(places=(str(path),)))
+    found = [time for batch in read(unit, clock="Europe/Berlin") for time in batch.column("event_time").to_pylist()]
+    utc = "2025-07-15 10:00:00"
+    assert found == [utc, "2025-01-15 11:00:00.250000", times[2], "soon", None, utc]
+    plain = [time for batch in read(unit) for time in batch.column("event_time").to_pylist()]
+    assert plain == [*times, times[0]]

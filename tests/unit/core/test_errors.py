@@ -11,6 +11,7 @@ from hypothesis import given
 
 from eventlog.core import errors
 from eventlog.core.errors import (
+    ChangedError,
     ConfigError,
     DamageError,
     DataError,
@@ -49,6 +50,7 @@ EXAMPLES = [
     ExpressionError("U+0000 cannot stand in XML"),
     MachineError("The disk is full.", may_pass=False),
     SourceError("The connection was lost.", hint="Is the server up?"),
+    ChangedError("The table usr has other columns than before.", may_pass=True),
     OccupiedError("Another publisher works on the event log event_log."),
     SinkError("The receiver is away.", may_pass=True),
 ]
