@@ -1,4 +1,4 @@
-"""Nothing is lost on schemas as people have them: random work, four ways to log it, and a receiver that believes nothing.
+"""Nothing is lost on schemas as people have them: random work, five ways to log it, and a receiver that believes nothing.
 
 EVENTLOG_SCHEMAS says how many seeds; `python -m tests.hardening schemas --minutes N` asks for so many.
 """
@@ -26,11 +26,7 @@ STEPS = 35 if SEEDS == 1 else 60
 
 
 class Way(Enum):
-    """How it comes out of the log: by a publisher, by one that is killed, by a conversion.
-
-    On SQLite the publisher also writes messages and change tables; other databases have types of which these formats write
-    other texts than the tables, and the replayer of images does not know them yet.
-    """
+    """How it comes out of the log: by a publisher, by one that is killed, by a conversion."""
 
     PUBLISHED = auto()
     KILLED = auto()
@@ -42,9 +38,12 @@ FEW = (
     ("sqlite", Style.ROW_BACK, 1, Way.CONVERTED),
     ("postgresql", Style.FIELD, 1, Way.PUBLISHED),
     ("postgresql", Style.ROW_BACK, 1, Way.PUBLISHED),
+    ("postgresql", Style.IMAGE, 1, Way.PUBLISHED),
     ("postgresql", Style.FIELD_BACK, 1, Way.KILLED),
     ("postgresql", Style.FIELD_REPLACE, 1, Way.CONVERTED),
+    ("newest_postgresql", Style.IMAGE, 2, Way.PUBLISHED),
     ("mariadb", Style.FIELD, 1, Way.PUBLISHED),
+    ("mysql", Style.IMAGE, 1, Way.PUBLISHED),
 )
 
 
@@ -54,7 +53,7 @@ def cases() -> Iterator[tuple[str, Style, int, Way]]:
         yield from FEW
         return
     for seed in range(1, SEEDS + 1):
-        for database in databases():
+        for database in (*databases(), "newest_postgresql"):
             if database == "postgresql" or seed % 3 == 1:
                 ways = list(Way) if seed == 1 else [Way.PUBLISHED]
                 yield from ((database, style, seed, way) for style in Style for way in ways)
@@ -68,7 +67,7 @@ def test_a_receiver_has_what_the_tables_have(
     engine: Engine = request.getfixturevalue(database)
     folder = tmp_path / "documents"
     folder.mkdir()
-    run = Run(engine, folder, style, seed, images=way is Way.PUBLISHED and database == "sqlite")
+    run = Run(engine, folder, style, seed, images=way is Way.PUBLISHED)
     if way is Way.CONVERTED:
         run.work(STEPS * ROUNDS)
         assert run.convert() == []
