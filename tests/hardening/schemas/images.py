@@ -72,14 +72,15 @@ class Images:
 
 
 def _messages(file: Path, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, str, str, dict[str, str | None]]]:
-    """Messages; what is binary comes in hexadecimal there, and in Base64 elsewhere."""
+    """Messages; what is binary comes in hexadecimal there, and in Base64 elsewhere. In parts of a conversion the folder is the topic."""
     for line in file.read_text(encoding="utf-8").splitlines():
         message = json.loads(line)
-        headers, data = message["value"]["headers"], message["value"]["data"]
+        value = message.get("value", message)
+        headers, data = value["headers"], value["data"]
         mask = headers["columnMask"]
         known = -1 if mask is None else int(mask, 16)  # a full load names no columns, for it has all of them
         row = {name: _text(value) for place, (name, value) in enumerate(data.items()) if known >> place & 1}
-        table = message["topic"].rpartition(".")[2]
+        table = message.get("topic", file.parent.name).rpartition(".")[2]
         for name in [name for name, kind in shapes[table].columns if kind in BINARY and row.get(name)]:
             row[name] = base64.b64encode(bytes.fromhex(row[name] or "")).decode("ascii")
         yield table, OPERATIONS[headers["operation"]], headers["changeSequence"], row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
-from eventlog.convert.local import convert
-from eventlog.convert.settings import Conversion, DatabaseRows, LogInput
+from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, MessageFiles, TableFiles
 from eventlog.core.rules import Options
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
@@ -113,21 +112,26 @@ class Run:
         self.publish()
         return self.faults()
 
-    def convert(self) -> list[str]:
-        """Converts the log as a whole, in the place of a publisher. Tells what is not so."""
+    def convert(self, engine: Callable[[Conversion], object]) -> list[str]:
+        """Converts the log as a whole, in the place of a publisher, to every format. Tells what is not so."""
         url, out = self.config.source.url, self.folder / "converted"
         with self.engine.connect() as connection:
             catalog = catalog_of(self.engine, located(connection, None), self.config)
-        conversion = Conversion(
-            input=LogInput(url=url),
-            destination=out,
-            catalog=catalog,
-            read_back=DatabaseRows(url=url),
-            format=XdsFormat(time_syntax=3, enable_refs=False),
-            options=Options(allow_loopback=True),
-        )
-        convert(conversion, jobs=1)
+        self.images = [Images(out / name, [one.shape for one in self.tables]) for name in ("messages", "changes")]
+        formats = XdsFormat(time_syntax=3, enable_refs=False), MessageFiles(), TableFiles(file_format="csv")
+        for form, folder in zip(formats, ("documents", "messages", "changes"), strict=True):
+            conversion = Conversion(
+                input=LogInput(url=url),
+                destination=out / folder,
+                catalog=catalog,
+                read_back=DatabaseRows(url=url),
+                format=form,
+                options=Options(allow_loopback=True),
+            )
+            engine(conversion)
         self.replayer.take(one.read_bytes() for one in sorted(out.rglob("*.xml")))
+        for images in self.images:
+            images.take()
         return self.different()
 
     def _refresh(self) -> None:
