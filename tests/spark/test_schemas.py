@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,6 @@ STEPS = 60
 
 
 def test_a_receiver_has_what_the_tables_have(spark: SparkSession, postgresql: Engine, tmp_path: Path) -> None:
-    run = Run(postgresql, tmp_path, Style.FIELD, seed=3)
-    run.work(STEPS)
-    assert run.convert(convert) == []
+    with closing(Run(postgresql, tmp_path, Style.FIELD, seed=3)) as run:
+        run.work(STEPS)
+        assert run.convert(convert) == []

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
@@ -14,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
-from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, MessageFiles, TableFiles
+from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, MessageFiles, TableFiles, Target
 from eventlog.core.rules import Options
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
@@ -58,22 +57,25 @@ class Run:
         self.images = [Images(folder / name, shapes) for name in ("messages", "changes") if images]
         count = SESSIONS.get(engine.dialect.name, 1)
         self.sessions = [Session(engine, self.tables, seed * 100 + one) for one in range(count)]
+        self.outputs = (
+            FilesOutput(path=str(folder)),
+            *(FilesOutput(path=str(one.folder), format="messages") for one in self.images[:1]),
+            *(FilesOutput(path=str(one.folder), format="change-tables", file_format="csv") for one in self.images[1:]),
+        )
         self.config = Config(
             source=SourceConfig(url=engine.url.render_as_string(hide_password=False)),
             publisher=PublisherConfig(allow_loopback=True, time_syntax=3, enable_refs=False, batch_size=16),
-            output=(
-                FilesOutput(path=str(folder)),
-                *(FilesOutput(path=str(one.folder), format="messages") for one in self.images[:1]),
-                *(
-                    FilesOutput(path=str(one.folder), format="change-tables", file_format="csv")
-                    for one in self.images[1:]
-                ),
-            ),
+            output=self.outputs,
         )
         self._load: Iterator[Stand] = iter(())
         self._taken: set[str] = set()
         for session in self.sessions:
             session.fill()
+
+    def close(self) -> None:
+        """Ends what a fault has left open, so that the database can be dropped."""
+        for session in self.sessions:
+            session.end(commit=False)
 
     def round(self, steps: int) -> list[str]:
         """Some work, at times with documents while transactions are open; then all of it is told. Tells what is not so."""
@@ -103,14 +105,29 @@ class Run:
 
     def killed(self, steps: int) -> list[str]:
         """Some work beside a publisher that is killed, and more of it beside the next one. Tells what is not so."""
-        settings: dict[str, Any] = {"time_syntax": 3, "enable_refs": "no", "batch_size": 3}
-        with Process(self.engine, self.folder, **settings) as daemon:
+        file = self.folder / "eventlog.toml"
+        file.write_text(
+            "[publisher]\ntime_syntax = 3\nenable_refs = false\nbatch_size = 3\n"
+            + "".join(
+                f'[[output]]\nsink = "files"\npath = "{one.path}"\nformat = "{one.format}"\nfile_format = "csv"\n'
+                for one in self.outputs
+            )
+        )
+        there, more = self._written(), self.dice.randint(1, 6)
+        with Process(self.engine, self.folder, "--config", str(file), out=False) as daemon:
             self.work(steps)
-            until(lambda: any(self.folder.glob("*.xml")), "a document")
+            until(lambda: self._written() >= there + more or not self._waiting(), "documents")
             daemon.tell(signal.SIGKILL)
         self.work(steps)
         self.publish()
         return self.faults()
+
+    def _written(self) -> int:
+        """How many files there are of every output."""
+        return sum(path.suffix in (".xml", ".jsonl", ".csv") for path in self.folder.rglob("*"))
+
+    def _waiting(self) -> bool:
+        return bool(self._ask("SELECT 1 FROM event_log WHERE status = 'N' LIMIT 1"))
 
     def convert(self, engine: Callable[[Conversion], object]) -> list[str]:
         """Converts the log as a whole, in the place of a publisher, to every format. Tells what is not so."""
@@ -118,8 +135,12 @@ class Run:
         with self.engine.connect() as connection:
             catalog = catalog_of(self.engine, located(connection, None), self.config)
         self.images = [Images(out / name, [one.shape for one in self.tables]) for name in ("messages", "changes")]
-        formats = XdsFormat(time_syntax=3, enable_refs=False), MessageFiles(), TableFiles(file_format="csv")
-        for form, folder in zip(formats, ("documents", "messages", "changes"), strict=True):
+        formats: Mapping[str, Target] = {
+            "documents": XdsFormat(time_syntax=3, enable_refs=False),
+            "messages": MessageFiles(),
+            "changes": TableFiles(file_format="csv"),
+        }
+        for folder, form in formats.items():
             conversion = Conversion(
                 input=LogInput(url=url),
                 destination=out / folder,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from enum import Enum, auto
 from functools import partial
 from pathlib import Path
@@ -69,13 +70,13 @@ def test_a_receiver_has_what_the_tables_have(
     engine: Engine = request.getfixturevalue(database)
     folder = tmp_path / "documents"
     folder.mkdir()
-    run = Run(engine, folder, style, seed, images=way is Way.PUBLISHED)
-    if way is Way.CONVERTED:
-        run.work(STEPS * ROUNDS)
-        assert run.convert(partial(convert, jobs=1)) == []
-        return
-    for _ in range(ROUNDS):
-        assert (run.killed(STEPS) if way is Way.KILLED else run.round(STEPS)) == []
+    with closing(Run(engine, folder, style, seed, images=way is not Way.CONVERTED)) as run:
+        if way is Way.CONVERTED:
+            run.work(STEPS * ROUNDS)
+            assert run.convert(partial(convert, jobs=1)) == []
+            return
+        for _ in range(ROUNDS):
+            assert (run.killed(STEPS) if way is Way.KILLED else run.round(STEPS)) == []
 
 
 def test_the_replayer_tells_of_what_cannot_be() -> None:
