@@ -155,9 +155,13 @@ class Session:
 
     @property
     def keeps_out(self) -> bool:
-        """Whether nobody may read a table because of its open transaction, so that whoever reads it in this thread waits for ever."""
+        """Whether a publisher or a full load would wait for the transaction that is open, and in this thread for ever.
+
+        A table that was truncated is locked. On MySQL so is the end of the log, after a statement that failed.
+        """
         begun = max((place for place, one in enumerate(self.done) if one == "BEGIN"), default=0)
-        return self.connection is not None and any(one.startswith("TRUNCATE") for one in self.done[begun:])
+        locking = ("TRUNCATE", "refused") if self.database == "mysql" else ("TRUNCATE",)
+        return self.connection is not None and any(one.startswith(locking) for one in self.done[begun:])
 
     def fill(self) -> None:
         """Some rows in every table, those that others refer to first, as far as the database takes them."""
@@ -178,6 +182,8 @@ class Session:
             # What is locked is refused, at once where the server can: the one who would let go is in this thread too.
             least = 0 if connection.dialect.is_mariadb else 1  # type: ignore[attr-defined]  # dialects of MySQL have it
             connection.execute(text(f"SET innodb_lock_wait_timeout = {least}"))
+            if self.dice.random() < 0.5:
+                connection.execute(text("SET TRANSACTION ISOLATION LEVEL READ COMMITTED"))
         elif self.database == "sqlite":
             connection.execute(text("PRAGMA foreign_keys = ON"))
 
