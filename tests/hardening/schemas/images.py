@@ -34,9 +34,9 @@ class Images:
     _last: dict[str, str] = field(default_factory=dict)
 
     def take(self) -> None:
-        """Applies what is new in the folder, in the order of names."""
+        """Applies what is new in the folder, in the order in which files appeared."""
         known = {shape.name: shape for shape in self.shapes if shape.key}
-        for file in sorted({*self.folder.rglob("*.jsonl"), *self.folder.rglob("*.csv")} - self._taken):
+        for file in sorted({*self.folder.rglob("*.jsonl"), *self.folder.rglob("*.csv")} - self._taken, key=appeared):
             self._taken.add(file)
             for table, operation, sequence, row in _messages(file, known) if file.suffix == ".jsonl" else _rows(file):
                 if sequence:  # rows of a full load have none
@@ -69,6 +69,14 @@ class Images:
             *self.wrong,
             *(f"{named}: {place}: tables {own.get(place)}, consumer {held.get(place)}" for place in different),
         ]
+
+
+def appeared(file: Path) -> tuple[int, str]:
+    """When a file appeared, and its name where nobody can tell: after a late commit names are not in the order of writing.
+
+    Parts of a conversion are in the order of their names; who writes them writes several at a time.
+    """
+    return 0 if file.name.startswith("part-") else file.stat().st_mtime_ns, str(file)
 
 
 def _messages(file: Path, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, str, str, dict[str, str | None]]]:

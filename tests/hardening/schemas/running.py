@@ -20,7 +20,7 @@ from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.triggers import Style, TriggerOptions, located, track
 from eventlog.xds.write import XdsFormat
-from tests.hardening.schemas.images import Images
+from tests.hardening.schemas.images import Images, appeared
 from tests.hardening.schemas.replaying import Replayer, Store, expected
 from tests.hardening.schemas.shapes import schema
 from tests.hardening.schemas.working import Session, looked_at
@@ -173,7 +173,7 @@ class Run:
         with Publisher(self.config) as publisher:
             for _ in publisher.rounds(until_empty=True):
                 pass
-        new = sorted(one for one in self.folder.glob("*.xml") if one.name not in self._taken)
+        new = sorted([one for one in self.folder.glob("*.xml") if one.name not in self._taken], key=appeared)
         self._taken.update(one.name for one in new)
         self.replayer.take(one.read_bytes() for one in new)
         for images in self.images:
