@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError
 
 from eventlog.config.outputs import DatabaseOutput
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
@@ -139,3 +140,26 @@ def test_a_log_may_have_a_name_that_newer_servers_reserve(mysql: Engine) -> None
     assert {state.state for state in trigger_states(engine, names)} == {TriggerCondition.CURRENT}
     assert logged(engine, names) == [(5, "k=1", None, None, None)]
     engine.dispose()
+
+
+@pytest.mark.parametrize("level, waits", [("REPEATABLE READ", True), ("READ COMMITTED", False)])
+def test_after_a_statement_that_failed_others_wait_at_repeatable_read_alone(
+    log: Engine, level: str, waits: bool
+) -> None:
+    run(
+        log,
+        "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY)",
+        "CREATE TABLE child (k INTEGER NOT NULL PRIMARY KEY, FOREIGN KEY (k) REFERENCES t (k))",
+        "INSERT INTO t VALUES (1), (2), (3)",
+        "INSERT INTO child VALUES (3)",
+    )
+    track(log, ["t"])
+    with sessions(log, f"TRANSACTION ISOLATION LEVEL {level}") as engine, engine.connect() as failing:
+        with pytest.raises(DBAPIError, match="1451"):
+            failing.execute(text("DELETE FROM t"))
+        with sessions(log, "innodb_lock_wait_timeout = 1") as others:
+            with pytest.raises(DBAPIError, match="1205") if waits else nullcontext():
+                run(others, "INSERT INTO t VALUES (4)")
+            failing.rollback()
+            run(others, "INSERT INTO t VALUES (5)")
+    assert [row[1] for row in logged(log)] == (["k=5"] if waits else ["k=4", "k=5"])

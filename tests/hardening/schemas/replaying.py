@@ -5,8 +5,10 @@ It imports nothing of eventlog. What it knows is the documents' form and how SQL
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -17,6 +19,9 @@ Object = tuple[str, str]
 
 Values = dict[str, set[str]]
 Store = dict[Object, Values]
+
+same_time = partial(re.compile(r"(?<=\d\d:\d\d:\d\d)(\.\d*?)0*$").sub, lambda found: found[1].rstrip("."))
+"""A time without zeros at the end, of which some write more than others."""
 
 
 @dataclass
@@ -97,7 +102,7 @@ def _object(event: ET.Element) -> Object:
 
 
 def _values(element: ET.Element) -> set[str]:
-    return {value.text or "" for value in element.iter("value")}
+    return {same_time(value.text or "") for value in element.iter("value")}
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,7 @@ def _enter(found: Store, shape: Shape, row: Any, shapes: dict[str, Shape]) -> No
     prefix = "" if shape.parent is None else f"{shape.name}."
     for name, _ in shape.columns:
         if name not in held and row[name] is not None:
-            values.setdefault(prefix + name, set()).add(str(row[name]))
+            values.setdefault(prefix + name, set()).add(same_time(str(row[name])))
 
 
 def _text(engine: Engine, name: str, kind: str) -> str:
@@ -138,8 +143,14 @@ def _text(engine: Engine, name: str, kind: str) -> str:
     database, kind = engine.dialect.name, kind.upper()
     if kind.startswith("BOOL"):
         return f"CASE WHEN {name} THEN 'true' WHEN NOT {name} THEN 'false' END"
-    if kind.startswith("BYTEA"):
+    if kind == "TINYINT":
+        return f"CASE {name} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END"
+    if kind == "BYTEA":
         return f"replace(encode({name}, 'base64'), E'\\n', '')"
+    if kind == "BLOB":
+        return f"REPLACE(TO_BASE64({name}), CHAR(10 USING utf8mb4), '')"
+    if database == "postgresql" and kind == "TIMESTAMP":  # one with a zone is told as UTC
+        return f"({name} AT TIME ZONE 'UTC')::text" if name == "moment" else f"{name}::text"
     if database == "postgresql":
         return f"{name}::text"
     return f"CAST({name} AS {'CHAR' if database in ('mysql', 'mariadb') else 'TEXT'})"

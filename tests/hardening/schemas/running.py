@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
@@ -14,38 +13,37 @@ from sqlalchemy.exc import DBAPIError
 from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, FilesOutput, PublisherConfig, SourceConfig
-from eventlog.convert.local import convert
-from eventlog.convert.settings import Conversion, DatabaseRows, LogInput
+from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, MessageFiles, TableFiles, Target
 from eventlog.core.rules import Options
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.triggers import Style, TriggerOptions, located, track
 from eventlog.xds.write import XdsFormat
-from tests.hardening.schemas.images import Images
+from tests.hardening.schemas.images import Images, appeared
 from tests.hardening.schemas.replaying import Replayer, Store, expected
 from tests.hardening.schemas.shapes import schema
 from tests.hardening.schemas.working import Session, looked_at
 from tests.integration.publishing import Process, until
 
-SESSIONS = {"postgresql": 3}
-"""Who works at the same time; elsewhere one, for others would wait for its locks, in the one thread that there is."""
+SESSIONS = {"postgresql": 3, "mysql": 2, "mariadb": 2}
+"""Who works at the same time; on SQLite one, for others would wait for its lock, in the one thread that there is."""
 
 LOADS = {"postgresql": 0.1}
-"""How often a stretch of a full load comes between two steps, where others can write meanwhile."""
+"""How often a stretch of a full load comes between two steps, where it waits for nobody that has written meanwhile."""
 
-VALUED = (Style.FIELD, Style.FIELD_REPLACE)
+VALUED = (Style.FIELD, Style.FIELD_REPLACE, Style.IMAGE)
 
 
 class Run:
     """One schema in one database, tracked whole. `remarks` is what `track` said of it.
 
-    With `images` the publisher also writes messages and change tables.
+    With `images` publishers also write messages and change tables.
     """
 
     def __init__(self, engine: Engine, folder: Path, style: Style, seed: int, *, images: bool = False) -> None:
         self.engine, self.folder = engine, folder
-        _run(engine, *schema(engine.dialect.name))
+        _run(engine, *schema(engine.dialect.name, _version(engine)))
         install(engine)
         self.tables = looked_at(engine)
         names = [one.name for one in self.tables if one.shape.key]
@@ -59,22 +57,25 @@ class Run:
         self.images = [Images(folder / name, shapes) for name in ("messages", "changes") if images]
         count = SESSIONS.get(engine.dialect.name, 1)
         self.sessions = [Session(engine, self.tables, seed * 100 + one) for one in range(count)]
+        self.outputs = (
+            FilesOutput(path=str(folder)),
+            *(FilesOutput(path=str(one.folder), format="messages") for one in self.images[:1]),
+            *(FilesOutput(path=str(one.folder), format="change-tables", file_format="csv") for one in self.images[1:]),
+        )
         self.config = Config(
             source=SourceConfig(url=engine.url.render_as_string(hide_password=False)),
             publisher=PublisherConfig(allow_loopback=True, time_syntax=3, enable_refs=False, batch_size=16),
-            output=(
-                FilesOutput(path=str(folder)),
-                *(FilesOutput(path=str(one.folder), format="messages") for one in self.images[:1]),
-                *(
-                    FilesOutput(path=str(one.folder), format="change-tables", file_format="csv")
-                    for one in self.images[1:]
-                ),
-            ),
+            output=self.outputs,
         )
         self._load: Iterator[Stand] = iter(())
         self._taken: set[str] = set()
         for session in self.sessions:
             session.fill()
+
+    def close(self) -> None:
+        """Ends what a fault has left open, so that the database can be dropped."""
+        for session in self.sessions:
+            session.end(commit=False)
 
     def round(self, steps: int) -> list[str]:
         """Some work, at times with documents while transactions are open; then all of it is told. Tells what is not so."""
@@ -82,14 +83,18 @@ class Run:
             session.done.clear()
         for _ in range(steps):
             self.dice.choice(self.sessions).step()
-            if self.dice.random() < LOADS.get(self.engine.dialect.name, 0):
+            if self.dice.random() < LOADS.get(self.engine.dialect.name, 0) and not self._is_kept_out():
                 self._refresh()
-        if self.dice.random() < 0.3 and self.engine.dialect.name != "sqlite":  # where a writer keeps all others out
+        if self.dice.random() < 0.3 and not self._is_kept_out():
             self.publish()
         for session in self.sessions:
             session.end(commit=True)
         self.publish()
         return self.faults()
+
+    def _is_kept_out(self) -> bool:
+        """Whether a writer has locked others out: on SQLite always, elsewhere where tables were truncated."""
+        return self.engine.dialect.name == "sqlite" or any(one.keeps_out for one in self.sessions)
 
     def work(self, steps: int) -> None:
         """Some work, of which this program publishes nothing."""
@@ -100,30 +105,54 @@ class Run:
 
     def killed(self, steps: int) -> list[str]:
         """Some work beside a publisher that is killed, and more of it beside the next one. Tells what is not so."""
-        settings: dict[str, Any] = {"time_syntax": 3, "enable_refs": "no", "batch_size": 3}
-        with Process(self.engine, self.folder, **settings) as daemon:
+        file = self.folder / "eventlog.toml"
+        file.write_text(
+            "[publisher]\ntime_syntax = 3\nenable_refs = false\nbatch_size = 3\n"
+            + "".join(
+                f'[[output]]\nsink = "files"\npath = "{one.path}"\nformat = "{one.format}"\nfile_format = "csv"\n'
+                for one in self.outputs
+            )
+        )
+        there, more = self._written(), self.dice.randint(1, 6)
+        with Process(self.engine, self.folder, "--config", str(file), out=False) as daemon:
             self.work(steps)
-            until(lambda: any(self.folder.glob("*.xml")), "a document")
+            until(lambda: self._written() >= there + more or not self._waiting(), "documents")
             daemon.tell(signal.SIGKILL)
         self.work(steps)
         self.publish()
         return self.faults()
 
-    def convert(self) -> list[str]:
-        """Converts the log as a whole, in the place of a publisher. Tells what is not so."""
+    def _written(self) -> int:
+        """How many files there are of every output."""
+        return sum(path.suffix in (".xml", ".jsonl", ".csv") for path in self.folder.rglob("*"))
+
+    def _waiting(self) -> bool:
+        return bool(self._ask("SELECT 1 FROM event_log WHERE status = 'N' LIMIT 1"))
+
+    def convert(self, engine: Callable[[Conversion], object]) -> list[str]:
+        """Converts the log as a whole, in the place of a publisher, to every format. Tells what is not so."""
         url, out = self.config.source.url, self.folder / "converted"
         with self.engine.connect() as connection:
             catalog = catalog_of(self.engine, located(connection, None), self.config)
-        conversion = Conversion(
-            input=LogInput(url=url),
-            destination=out,
-            catalog=catalog,
-            read_back=DatabaseRows(url=url),
-            format=XdsFormat(time_syntax=3, enable_refs=False),
-            options=Options(allow_loopback=True),
-        )
-        convert(conversion, jobs=1)
+        self.images = [Images(out / name, [one.shape for one in self.tables]) for name in ("messages", "changes")]
+        formats: Mapping[str, Target] = {
+            "documents": XdsFormat(time_syntax=3, enable_refs=False),
+            "messages": MessageFiles(),
+            "changes": TableFiles(file_format="csv"),
+        }
+        for folder, form in formats.items():
+            conversion = Conversion(
+                input=LogInput(url=url),
+                destination=out / folder,
+                catalog=catalog,
+                read_back=DatabaseRows(url=url),
+                format=form,
+                options=Options(allow_loopback=True),
+            )
+            engine(conversion)
         self.replayer.take(one.read_bytes() for one in sorted(out.rglob("*.xml")))
+        for images in self.images:
+            images.take()
         return self.different()
 
     def _refresh(self) -> None:
@@ -144,7 +173,7 @@ class Run:
         with Publisher(self.config) as publisher:
             for _ in publisher.rounds(until_empty=True):
                 pass
-        new = sorted(one for one in self.folder.glob("*.xml") if one.name not in self._taken)
+        new = sorted([one for one in self.folder.glob("*.xml") if one.name not in self._taken], key=appeared)
         self._taken.update(one.name for one in new)
         self.replayer.take(one.read_bytes() for one in new)
         for images in self.images:
@@ -176,6 +205,11 @@ class Run:
     def _ask(self, query: str) -> list[tuple[object, ...]]:
         with self.engine.connect() as connection:
             return [tuple(row) for row in connection.execute(text(query))]
+
+
+def _version(engine: Engine) -> tuple[int | str, ...]:
+    with engine.connect() as connection:
+        return connection.dialect.server_version_info or ()
 
 
 def different(found: Store, held: Store) -> list[str]:

@@ -97,19 +97,39 @@ POSTGRESQL: Final = (
        FOREIGN KEY (wish_id) REFERENCES wish (wish_id) DEFERRABLE INITIALLY DEFERRED)""",
     """CREATE TABLE valid (item INTEGER NOT NULL, version INTEGER NOT NULL, note VARCHAR(60), bytes BYTEA, told JSONB, one UUID,
        PRIMARY KEY (item, version))""",
+    """CREATE TABLE typed (typed_id INTEGER NOT NULL PRIMARY KEY, big BIGINT, ratio DOUBLE PRECISION, made TIMESTAMP,
+       moment TIMESTAMPTZ, clock TIME, letters CHAR(3))""",
 )
 """What only PostgreSQL has."""
 
+VIRTUAL: Final = "ALTER TABLE film ADD next_length INTEGER GENERATED ALWAYS AS (length + 1) VIRTUAL"
+"""A column that is worked out when it is read: on PostgreSQL since 18."""
 
-def schema(database: str) -> tuple[str, ...]:
+MYSQL: Final = (
+    ROUND.partition(" ON DELETE")[0],
+    "ALTER TABLE film ADD rating ENUM('G', 'PG', 'R'), ADD features SET('a', 'b', 'c'), ADD released YEAR",
+    "ALTER TABLE film ADD double_length INTEGER GENERATED ALWAYS AS (length * 2) STORED",
+    VIRTUAL,
+    """CREATE TABLE payment (payment_id INTEGER NOT NULL, paid DATE NOT NULL, amount NUMERIC(8, 2),
+       PRIMARY KEY (payment_id, paid)) PARTITION BY RANGE COLUMNS (paid)
+       (PARTITION old VALUES LESS THAN ('1990-01-01'), PARTITION new VALUES LESS THAN (MAXVALUE))""",
+    """CREATE TABLE valid (item INTEGER NOT NULL, version INTEGER NOT NULL, note VARCHAR(60), bytes BLOB, told JSON,
+       PRIMARY KEY (item, version))""",
+    """CREATE TABLE typed (typed_id INTEGER NOT NULL PRIMARY KEY, big BIGINT UNSIGNED, ratio DOUBLE, made DATETIME(6),
+       clock TIME(6), yes TINYINT(1), letters CHAR(3))""",
+)
+"""What only MariaDB and MySQL have."""
+
+
+def schema(database: str, version: tuple[int | str, ...]) -> tuple[str, ...]:
     """The statements that make all of it in a database.
 
     Where foreign keys fire no triggers they do nothing, but that a customer's phones go with the customer.
     """
     common = (*SHOP, *TRADER, *LIBRARY)
     if database == "postgresql":
-        return (*common, *POSTGRESQL)
+        return (*common, *POSTGRESQL, *([VIRTUAL] if int(version[0]) >= 18 else []))
     if database == "sqlite":
         return common
     kept = [one if "customer_phone" in one else _actions.sub("", one) for one in common]
-    return (*kept, ROUND.partition(" ON DELETE")[0])
+    return (*kept, *MYSQL)

@@ -1,4 +1,4 @@
-"""Nothing is lost on schemas as people have them: random work, four ways to log it, and a receiver that believes nothing.
+"""Nothing is lost on schemas as people have them: random work, five ways to log it, and a receiver that believes nothing.
 
 EVENTLOG_SCHEMAS says how many seeds; `python -m tests.hardening schemas --minutes N` asks for so many.
 """
@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from enum import Enum, auto
+from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.convert.local import convert
 from eventlog.sql.triggers import Style
 from tests.hardening.schemas.images import Images
 from tests.hardening.schemas.replaying import Replayer, Shape
@@ -26,11 +29,7 @@ STEPS = 35 if SEEDS == 1 else 60
 
 
 class Way(Enum):
-    """How it comes out of the log: by a publisher, by one that is killed, by a conversion.
-
-    On SQLite the publisher also writes messages and change tables; other databases have types of which these formats write
-    other texts than the tables, and the replayer of images does not know them yet.
-    """
+    """How it comes out of the log: by a publisher, by one that is killed, by a conversion."""
 
     PUBLISHED = auto()
     KILLED = auto()
@@ -42,9 +41,12 @@ FEW = (
     ("sqlite", Style.ROW_BACK, 1, Way.CONVERTED),
     ("postgresql", Style.FIELD, 1, Way.PUBLISHED),
     ("postgresql", Style.ROW_BACK, 1, Way.PUBLISHED),
+    ("postgresql", Style.IMAGE, 1, Way.PUBLISHED),
     ("postgresql", Style.FIELD_BACK, 1, Way.KILLED),
     ("postgresql", Style.FIELD_REPLACE, 1, Way.CONVERTED),
+    ("newest_postgresql", Style.IMAGE, 2, Way.PUBLISHED),
     ("mariadb", Style.FIELD, 1, Way.PUBLISHED),
+    ("mysql", Style.IMAGE, 1, Way.PUBLISHED),
 )
 
 
@@ -54,7 +56,7 @@ def cases() -> Iterator[tuple[str, Style, int, Way]]:
         yield from FEW
         return
     for seed in range(1, SEEDS + 1):
-        for database in databases():
+        for database in (*databases(), "newest_postgresql"):
             if database == "postgresql" or seed % 3 == 1:
                 ways = list(Way) if seed == 1 else [Way.PUBLISHED]
                 yield from ((database, style, seed, way) for style in Style for way in ways)
@@ -68,13 +70,13 @@ def test_a_receiver_has_what_the_tables_have(
     engine: Engine = request.getfixturevalue(database)
     folder = tmp_path / "documents"
     folder.mkdir()
-    run = Run(engine, folder, style, seed, images=way is Way.PUBLISHED and database == "sqlite")
-    if way is Way.CONVERTED:
-        run.work(STEPS * ROUNDS)
-        assert run.convert() == []
-        return
-    for _ in range(ROUNDS):
-        assert (run.killed(STEPS) if way is Way.KILLED else run.round(STEPS)) == []
+    with closing(Run(engine, folder, style, seed, images=way is not Way.CONVERTED)) as run:
+        if way is Way.CONVERTED:
+            run.work(STEPS * ROUNDS)
+            assert run.convert(partial(convert, jobs=1)) == []
+            return
+        for _ in range(ROUNDS):
+            assert (run.killed(STEPS) if way is Way.KILLED else run.round(STEPS)) == []
 
 
 def test_the_replayer_tells_of_what_cannot_be() -> None:

@@ -24,13 +24,22 @@ KEYS = ("1", "2", "3", "4", "5", "6", "7", "8")
 VALUES: dict[str, tuple[str, ...]] = {
     "INT": NUMBERS,
     "SMALLINT": NUMBERS,
-    "BIGINT": NUMBERS,
+    "BIGINT": ("0", "-9223372036854775808", "9223372036854775807", "18446744073709551615"),
     "NUMERIC": ("1.50", "-2.00", "0.00", "7.25"),
     "DECIMAL": ("1.50", "-2.00", "0.00", "7.25"),
     "BOOL": ("true", "false"),
+    "TINYINT": ("0", "1"),
+    "DOUBLE": ("1.5", "-0.25", "5", "100000", "0"),
+    "DATETIME": ("1969-07-20 20:17:40", "9999-12-31 23:59:59.999999", "1000-01-01 00:00:00", "2005-05-24 01:02:03.40"),
+    "TIMESTAMP": ("1969-07-20 20:17:40", "9999-12-31 23:59:59.999999", "0001-01-01 00:00:00", "2005-05-24 01:02:03.40"),
+    "TIME": ("00:00:00", "23:59:59.999999", "07:08:09.5"),
+    "CHAR": ("a", "ab ", "abc"),
+    "ENUM": ("G", "PG", "R"),
+    "SET": ("a", "a,c", ""),
     "DATE": ("1969-07-20", "1996-07-04", "2005-05-24", "1948-12-08"),
     "BYTEA": ("\\x0001ff", "\\x", "\\xdeadbeef"),
-    "JSONB": ('{{"a": 1}}', "[1, null]", '"x"'),
+    "BLOB": ("a", "", "☃b"),
+    "JSON": ('{{"a": 1}}', "[1, null]", '"x"'),
     "UUID": ("00000000-0000-0000-0000-000000000001", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
     "ARRAY": ("{{a,b}}", "{{}}", "{{NULL,c}}"),
     "YEAR": ("1969", "2005"),
@@ -43,8 +52,8 @@ _ROLLED_BACK = (1205, 1213)
 DEFERRABLE = ("seat", "ticket")
 """Tables whose keys are looked at when the transaction ends."""
 
-YEARS = ("released",)
-"""Columns of a domain, of which the database tells the type beneath."""
+NAMED = {"released": "YEAR", "told": "JSON"}
+"""Columns of which databases tell the type beneath: of a domain, and MariaDB of JSON."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +126,8 @@ def _worked(ask: Any, name: str) -> Worked:
 
 
 def _kind(column: Any) -> str:
-    if column["name"] in YEARS:
-        return "YEAR"
+    if column["name"] in NAMED:
+        return NAMED[column["name"]]
     if getattr(column["type"], "name", None) == "rating":
         return "RATING"
     return type(column["type"]).__name__.upper()
@@ -144,6 +153,16 @@ class Session:
         else:
             self._try(self.dice.choice(self._work()))
 
+    @property
+    def keeps_out(self) -> bool:
+        """Whether a publisher or a full load would wait for the transaction that is open, and in this thread for ever.
+
+        A table that was truncated is locked. On MySQL so is the end of the log, after a statement that failed.
+        """
+        begun = max((place for place, one in enumerate(self.done) if one == "BEGIN"), default=0)
+        locking = ("TRUNCATE", "refused") if self.database == "mysql" else ("TRUNCATE",)
+        return self.connection is not None and any(one.startswith(locking) for one in self.done[begun:])
+
     def fill(self) -> None:
         """Some rows in every table, those that others refer to first, as far as the database takes them."""
         for _ in range(3):
@@ -160,7 +179,11 @@ class Session:
                 connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
             connection.execute(text("SET LOCAL lock_timeout = '50ms'"))
         elif self.database == "mysql":
-            connection.execute(text("SET innodb_lock_wait_timeout = 1"))
+            # What is locked is refused, at once where the server can: the one who would let go is in this thread too.
+            least = 0 if connection.dialect.is_mariadb else 1  # type: ignore[attr-defined]  # dialects of MySQL have it
+            connection.execute(text(f"SET innodb_lock_wait_timeout = {least}"))
+            if self.dice.random() < 0.5:
+                connection.execute(text("SET TRANSACTION ISOLATION LEVEL READ COMMITTED"))
         elif self.database == "sqlite":
             connection.execute(text("PRAGMA foreign_keys = ON"))
 
@@ -215,7 +238,7 @@ class Session:
         if self.database == "postgresql":
             late = [self._swap, self._replace_deferred, self._replace_parent]
             return [*common, self._truncate, self._copy, self._merge, self._upsert, self._in_one, *late]
-        return [*common, self._upsert] if self.database == "sqlite" else common
+        return [*common, self._upsert, *([] if self.database == "sqlite" else [self._replace])]
 
     def _table(self, *, keyed: bool = True) -> Worked:
         return self.dice.choice([one for one in self.tables if one.shape.key or not keyed])
@@ -244,7 +267,7 @@ class Session:
             return "NULL"
         kind = table.kinds[name]
         pool = next((values for start, values in VALUES.items() if kind.startswith(start)), WORDS)
-        if name in table.shape.key and not kind.startswith("DATE"):
+        if name in table.shape.key and kind != "DATE":
             pool = KEYS
         return f"'{self.dice.choice(pool)}'".replace("{{", "{").replace("}}", "}")
 
@@ -322,11 +345,23 @@ class Session:
         row = self._row(table)
         names = [name for name in row if name not in table.shape.key]
         change = f"UPDATE SET {names[0]} = {row[names[0]]}" if names else "NOTHING"
-        if not table.deferrable:
+        if self.database == "mysql":
+            same = names[0] if names else table.shape.key[0]
+            yield (
+                f"INSERT INTO {table.name} ({', '.join(row)}) VALUES ({', '.join(row.values())})"
+                f" ON DUPLICATE KEY UPDATE {same} = {row[same]}"
+            )
+        elif not table.deferrable:
             yield (
                 f"INSERT INTO {table.name} ({', '.join(row)}) VALUES ({', '.join(row.values())})"
                 f" ON CONFLICT ({', '.join(table.shape.key)}) DO {change}"
             )
+
+    def _replace(self) -> Iterator[str]:
+        """A row goes, if there is one, and comes anew."""
+        table = self._table()
+        row = self._row(table)
+        yield f"REPLACE INTO {table.name} ({', '.join(row)}) VALUES ({', '.join(row.values())})"
 
     def _swap(self) -> Iterator[str]:
         """Two keys change places in one statement, where the database looks at them at its end."""
