@@ -223,7 +223,7 @@ class _Object:
         return self.found
 
     def read_back(self) -> list[Finding]:
-        """Versions only grow, and the last one is there."""
+        """Versions only grow, and the last one is there unless it was refused."""
         newest = number = 0
         for seen, entry in self.first:
             if seen.op == "D":  # a row before it may have been read back when the object was there again
@@ -238,8 +238,10 @@ class _Object:
             beaten = entry.rows[-1].reason == "superseded" and entry.record < last
             if entry.letters == "S" and entry.record not in told and not beaten:
                 self._find(entry, "lost")
-        if self.first and self.entries[-1].version.op != "D" and number != self.entries[-1].version.number:
-            self._find(self.entries[-1], "wrong value", f"the last version that is told is {number}")
+        newest_entry = self.entries[-1]
+        refused = newest_entry.letters == "E"  # by the receiver, which then has what it took before
+        if self.first and not refused and newest_entry.version.op != "D" and number != newest_entry.version.number:
+            self._find(newest_entry, "wrong value", f"the last version that is told is {number}")
         return self.found
 
     def _meet(self) -> None:

@@ -134,6 +134,15 @@ def test_a_row_that_vanished_or_was_superseded_is_accounted_for_by_a_later_one()
     assert history.found(history.seen[:-1]) == ["lost", "lost", "wrong value"]
 
 
+def test_a_last_version_that_the_receiver_refused_is_not_to_be_told() -> None:
+    history = History()
+    history.add(BACK, "I", 1)
+    history.add(BACK, "U", 2, letter="E", reason="refused")
+    told = history.seen[:-1]
+    assert history.found(told, answers={2: "E"}) == []
+    assert history.found(told) == ["wrong letter"]
+
+
 def test_a_row_that_was_read_back_when_the_object_was_there_again_is_in_order() -> None:
     history = History()
     steps: Sequence[Op] = ("I", "D", "I")
