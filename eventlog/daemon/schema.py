@@ -26,7 +26,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.queries import statement
 from eventlog.sql.triggers import TriggerCondition, TriggerState, located, tracked
 from eventlog.sql.triggers.follow import Followed, behind, follow
-from eventlog.sql.triggers.installed import states
+from eventlog.sql.triggers.installed import states, unseen
 
 
 class SchemaWatch:
@@ -69,7 +69,7 @@ class SchemaWatch:
         with self._log.engine.connect() as connection:
             names = located(connection, self._log.names)
             stamp = self._log.rows(connection, verbatim(statement(self._log.dialect, "table_stamp")))
-            if stamp == self._stamp:
+            if stamp and stamp == self._stamp:  # without triggers, or where they are hidden, it says nothing
                 return False
             found = states(connection, names)
         followed = follow(self._log.engine, names, behind(found)) if self._follow else []
@@ -77,15 +77,22 @@ class SchemaWatch:
             if any(one.error is None for one in followed):
                 found = states(connection, names)
             shapes = {table.whole: shape_of(table) for table in tracked(connection, names)}
+            hidden = unseen(connection, names, {one.owner for one in found})
         changes = self._changes(shapes, names, journal)
         again = {one.owner for one in followed if one.again}
         for owner, change in changes.items():
             journal.info("table_changed", table=owner, since=self._since, **change)
+            if owner in hidden:
+                why = (
+                    f"This login is told of no triggers of {owner}, so it cannot follow, nor say whether writers fail."
+                )
+                journal.warning("triggers_behind", table=owner, why=f"{why} Whoever may runs `eventlog track {owner}`.")
         self._tell(found, followed, journal)
         self._note(followed)
         vitals.looked(_counted(found), sum(one.fails for one in found))
+        new = stamp != self._stamp or bool(changes)
         self._stamp = None if again else stamp
-        return True
+        return new
 
     def _changes(
         self, shapes: Mapping[str, Shape], names: LogNames, journal: BoundLogger

@@ -16,7 +16,7 @@ from eventlog.core.errors import EX_UNAVAILABLE, InstallError
 from eventlog.daemon import Publisher
 from eventlog.sql.install import install
 from eventlog.sql.rights import Roles, give_rights, rights_sql
-from eventlog.sql.triggers import track
+from eventlog.sql.triggers import Style, TriggerOptions, track
 from tests.support.logged import USR, logged, run
 from tests.support.servers import mysqls
 
@@ -96,6 +96,26 @@ def test_the_publisher_publishes_and_writes_nothing_else(accounts: dict[str, Eng
     assert any("Ann" in file.read_text() for file in tmp_path.glob("*.xml"))
     for statement in ("UPDATE usr SET fname = 'x'", "UPDATE event_log SET new_value = 'x'", "TRUNCATE TABLE event_log"):
         assert "denied to user" in refused(accounts["publisher"], statement)
+
+
+def test_what_was_left_out_is_not_read_back_by_a_publisher_that_is_told_of_no_triggers(
+    accounts: dict[str, Engine], server: Engine, tmp_path: Path
+) -> None:
+    """The options are in the log's marks too, with the columns that there were: another name tells nobody what was left out."""
+    track(accounts["installer"], ["usr"], TriggerOptions(style=Style.ROW_BACK, exclude=("age",)))
+    url = accounts["publisher"].url.render_as_string(hide_password=False)
+    config = Config(source=SourceConfig(url=url), output=(FilesOutput(path=str(tmp_path)),))
+    run(accounts["writer"], "INSERT INTO usr (idu, fname, age) VALUES (1, 'Ann', 4711)")
+    with Publisher(config) as publisher:
+        publisher.run_once()
+    run(server, "ALTER TABLE usr RENAME COLUMN age TO years")
+    track(accounts["installer"], ["usr"], TriggerOptions(style=Style.ROW_BACK, exclude=("years",)))
+    run(accounts["writer"], "UPDATE usr SET fname = 'Eve', years = 4712")
+    run(server, "ALTER TABLE usr RENAME COLUMN years TO age")
+    with Publisher(config) as publisher:
+        publisher.run_once()
+    told = "".join(file.read_text() for file in tmp_path.glob("*.xml"))
+    assert ("Ann" in told, "Eve" in told, "471" in told) == (True, True, False)
 
 
 def test_a_writer_with_rights_on_the_whole_database_is_told(accounts: dict[str, Engine], server: Engine) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -79,24 +80,32 @@ def exactly(options: TriggerOptions) -> TrackRequest:
     )
 
 
-class AskedClass(Struct, frozen=True, kw_only=True):
-    """A class and the options that it was tracked with, as the mark has it."""
+class AskedClass(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A class and the options that it was tracked with, as the mark has it; `watched` is as in the marker of its triggers."""
 
     table: str
     options: TriggerOptions
+    watched: tuple[str, ...] = ()
 
 
 def asked_of(connection: Connection, names: LogNames) -> dict[str, TriggerOptions]:
     """The options of every class by its name, as the marks have them; none where there are no marks to be read."""
+    return {table: one.options for table, one in asked_classes(connection, names).items()}
+
+
+def asked_classes(connection: Connection, names: LogNames) -> dict[str, AskedClass]:
+    """Every class by its name, as the marks have it."""
     from sqlalchemy.exc import SQLAlchemyError
 
+    # A savepoint is gone with its statement where each is a transaction of its own.
+    alone = connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
     try:
-        with connection.begin_nested():
+        with nullcontext() if alone else connection.begin_nested():
             rows = fetched(connection, verbatim(_statement(dialect_of(connection), names, "asked_read")))
     except SQLAlchemyError:
         return {}
     found = [_read(str(value)) for (value,) in rows]
-    return {one.table: one.options for one in found if one is not None}
+    return {one.table: one for one in found if one is not None}
 
 
 def has_marks(connection: Connection, names: LogNames) -> bool:
@@ -106,10 +115,10 @@ def has_marks(connection: Connection, names: LogNames) -> bool:
     return inspect(connection).has_table(names.marks, schema=names.schema)
 
 
-def keeping(dialect: Dialect, names: LogNames, table: str, options: TriggerOptions) -> str:
-    """The statement that keeps the options of a class."""
-    value = msgspec.json.encode(AskedClass(table=table, options=options)).decode()
-    return _statement(dialect, names, "mark_write", name=_name(table), value=value)
+def keeping(dialect: Dialect, names: LogNames, asked: AskedClass) -> str:
+    """The statement that keeps what a class was tracked with."""
+    value = msgspec.json.encode(asked).decode()
+    return _statement(dialect, names, "mark_write", name=_name(asked.table), value=value)
 
 
 def forgetting(dialect: Dialect, names: LogNames, table: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import Classes
-from eventlog.sql.triggers.asked import asked_of, same, words
+from eventlog.sql.triggers.asked import AskedClass, asked_classes, asked_of, same, words
 from eventlog.sql.triggers.ddl import ddl_trigger_name, standing_ddl
 from eventlog.sql.triggers.marker import Marker, read_marker
 from eventlog.sql.triggers.plan import Style, TriggerOptions, captured, plan
@@ -156,14 +156,25 @@ def _sees(connection: Connection, owner: str) -> bool:
     return bool(connection.execute(text(statement(dialect, "sees_triggers")), asked).scalar_one())
 
 
+def unseen(connection: Connection, names: LogNames, seen: Collection[str]) -> dict[str, AskedClass]:
+    """The classes that somebody tracks and whose triggers the database does not tell the connected user of: what was left
+    out there, nobody is to read back.
+    """
+    asked = asked_classes(connection, names)
+    return {owner: one for owner, one in asked.items() if owner not in seen and not _sees(connection, owner)}
+
+
 def tracked(connection: Connection, names: LogNames) -> list[Table]:
     """The classes that have triggers of the log, with the columns that are captured; what `eventlog catalog` shows."""
-    markers = {trigger.marker.table: trigger.marker for trigger in installed(connection, names)}
+    known: dict[str, Marker | AskedClass] = {
+        trigger.marker.table: trigger.marker for trigger in installed(connection, names)
+    }
+    known |= unseen(connection, names, known)
     found, classes = [], Classes(connection)
-    for table, marker in markers.items():
-        asked = marker.options
+    for table, told in known.items():
+        asked = told.options
         try:
-            found.append(captured(classes.present(table, asked.children, asked.key), asked, marker.watched))
+            found.append(captured(classes.present(table, asked.children, asked.key), asked, told.watched))
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue
     return found

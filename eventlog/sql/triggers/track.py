@@ -22,7 +22,16 @@ from eventlog.sql.queries import offers, statement
 from eventlog.sql.reflect import Classes
 from eventlog.sql.shapes import Schema
 from eventlog.sql.trial import try_log, try_triggers
-from eventlog.sql.triggers.asked import TrackRequest, asked_of, exactly, forgetting, has_marks, keeping
+from eventlog.sql.triggers.asked import (
+    AskedClass,
+    TrackRequest,
+    asked_classes,
+    asked_of,
+    exactly,
+    forgetting,
+    has_marks,
+    keeping,
+)
 from eventlog.sql.triggers.ddl import ddl_drops, ddl_needed, refused
 from eventlog.sql.triggers.installed import Installed, TriggerState, compare, installed, is_current, states
 from eventlog.sql.triggers.plan import TriggerOptions, TriggerPlan
@@ -188,9 +197,9 @@ def _to_keep(connection: Connection, names: LogNames, wanted: Sequence[WantedCla
     """The statements that note it, of what is not noted so yet."""
     if not has_marks(connection, names):
         return []
-    kept, dialect = asked_of(connection, names), dialect_of(connection)
-    news = [one for one in wanted if kept.get(one.owner) != one.asked]
-    return [keeping(dialect, names, one.owner, one.asked) for one in news]
+    kept, dialect = asked_classes(connection, names), dialect_of(connection)
+    asked = [AskedClass(table=one.owner, options=one.asked, watched=one.plan.remembered) for one in wanted]
+    return [keeping(dialect, names, one) for one in asked if kept.get(one.table) != one]
 
 
 def _held(dialect: Dialect, wanted: TriggerPlan, trigger: Trigger) -> str:

@@ -11,7 +11,17 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.postgresql.dialect import POSTGRESQL
 from eventlog.sql.triggers import Style, TrackRequest, TriggerOptions
-from eventlog.sql.triggers.asked import NAME_BYTES, PREFIX, believed, exactly, forgetting, keeping, same, words
+from eventlog.sql.triggers.asked import (
+    NAME_BYTES,
+    PREFIX,
+    AskedClass,
+    believed,
+    exactly,
+    forgetting,
+    keeping,
+    same,
+    words,
+)
 
 ASKED = TriggerOptions(style=Style.FIELD, exclude=("salary",))
 
@@ -30,7 +40,7 @@ def test_a_long_name_is_shortened_and_stays_its_own() -> None:
 def test_the_options_are_written_as_constants() -> None:
     asked = replace(ASKED, when="fname = 'it''s :name'")
     for dialect in (POSTGRESQL, ORACLE):
-        text = keeping(dialect, LogNames(), "app.usr", asked)
+        text = keeping(dialect, LogNames(), AskedClass(table="app.usr", options=asked))
         assert "'asked: app.usr'" in text
         assert "it''''s :name" in text
 
