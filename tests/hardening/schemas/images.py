@@ -72,11 +72,12 @@ class Images:
 
 
 def appeared(file: Path) -> tuple[int, str]:
-    """When a file appeared, and its name where nobody can tell: after a late commit names are not in the order of writing.
+    """When a file got its name, and the name where nobody can tell: after a late commit names are not in the order of writing.
 
-    Parts of a conversion are in the order of their names; who writes them writes several at a time.
+    Its content was written before, by several threads, so the time of that says nothing. Parts of a conversion, of which
+    several are written at a time, are in the order of their names.
     """
-    return 0 if file.name.startswith("part-") else file.stat().st_mtime_ns, str(file)
+    return 0 if file.name.startswith("part-") else file.stat().st_ctime_ns, str(file)
 
 
 def _messages(file: Path, shapes: Mapping[str, Shape]) -> Iterator[tuple[str, str, str, dict[str, str | None]]]:

@@ -31,7 +31,7 @@ class Replayer:
     `valued` says that documents carry what was, so a value that is taken away must be there; where rows are read back, a
     value may have gone before anybody told of it. `strict` says that nothing may be changed that was not added, but by who
     tells all of it; `loose` are classes of which two rows may have one key for a while, so that what is told of the one is
-    not so of the other, until the last word on both.
+    not so of the other, until the last word on both; and those that are read back while others change them.
     """
 
     strict: bool = False
