@@ -71,13 +71,13 @@ def test_only_the_stretch_and_only_the_letters_that_are_asked_for(log: LogTable)
 
 def test_a_plan_covers_the_log_and_no_row_twice(log: LogTable) -> None:
     log.write_all([1, 2, 3, 50, 51, 99, 1000])
-    told = options(log.engine, partitions=4, patience=1)
+    told = options(log.engine, partitions=4, patience=5)
     found = [row["record_id"] for stretch in planned(told) for row in read(told, stretch)]
     assert found == [1, 2, 3, 50, 51, 99, 1000]
 
 
 def test_an_empty_log_is_read_as_no_rows(log: LogTable) -> None:
-    told = options(log.engine, patience=1)
+    told = options(log.engine, patience=5)
     (stretch,) = planned(told)
     assert read(told, stretch) == []
 
