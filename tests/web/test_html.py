@@ -5,13 +5,14 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from markupsafe import Markup
 from msgspec.structs import replace
 
 from eventlog.admin.rows import LogRow
+from eventlog.core.model import Status
 from eventlog.web.listing import Cursor, Filters, Listing
 from eventlog.web.pages import environment, live, message_page, row_page, rows_page
 from eventlog.web.words import address, counted, shown
@@ -66,6 +67,7 @@ def test_no_text_becomes_an_element_or_an_attribute(text: str) -> None:
 @given(texts)
 @settings(max_examples=10)  # each draws four pages
 def test_nowhere_does_a_text_of_the_log_become_more_than_text(field: str, text: str) -> None:
+    assume(field != "status" or text not in set(Status))  # a letter that has a meaning brings buttons
     row, plain_row = (replace(ROW, **{field: value}) for value in (text, "x"))
     filters = Filters(key=text, table=text, text=text, reason=text, letters=text)
     plainly = Filters(key="x", table="x", text="x", reason="x", letters="x")
