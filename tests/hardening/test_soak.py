@@ -45,7 +45,7 @@ BULK = (
 def test_nothing_grows_while_the_publisher_works(postgresql: Engine, tmp_path: Path) -> None:
     aim, machine = Several(postgresql, tmp_path), this_machine()
     prepare(postgresql, aim.style)
-    config = configure(postgresql, tmp_path, aim)
+    config = configure(postgresql, tmp_path, aim, lease=20.0)
     one = publisher(config, aim.sink)
     with writers(postgresql, 11, pause=0.05):
         samples = _watched(postgresql, one.pid or 0, max(1.0, SECONDS / 120))
