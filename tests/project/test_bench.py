@@ -71,16 +71,19 @@ def test_durations_are_written_for_people(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 
 
-MINUTES = (
-    *("spark.growth", "spark.reading", "peers.spark"),
-    *("growth.capture", "growth.log", "growth.rowback", "growth.shapes", "growth.tables"),
+TRIED = frozenset(
+    {
+        *("tablekey", "rules", "linter", "values", "poll", "publish", "queryback", "receiver", "convert"),
+        *("changetables", "growth.publish", "peers.publish", "capture.insert"),
+    }
 )
-"""Benchmarks that take long even when they are only tried: spark.engines, growth.publish and growth.rules stand for them."""
+"""One of each kind. The others share its parts, start the same programs again, and take ten minutes of a run when they are
+only tried; whoever wants their figures runs them."""
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.long if name in MINUTES else ()) for name in NAMES if name != "startup"],
+    [pytest.param(name, marks=() if name in TRIED else pytest.mark.long) for name in NAMES if name != "startup"],
 )
 def test_every_benchmark_runs(name: str) -> None:
     benchmark = command.load(name, quick=True)
