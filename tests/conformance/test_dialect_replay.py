@@ -46,14 +46,21 @@ UPSERTS = {
 UPSERTS["postgresql"] = UPSERTS["sqlite"]
 
 
+@pytest.fixture
+def style() -> Style:
+    """The one of a test that does not say another."""
+    return Style.ROW_BACK
+
+
 @pytest.fixture(params=[*databases(), "postgresql, row triggers"])
-def usr(request: pytest.FixtureRequest) -> tuple[Engine, bool]:
-    """An engine on each database, on PostgreSQL with both kinds of triggers."""
+def usr(request: pytest.FixtureRequest, style: Style) -> Engine:
+    """A tracked table on each database, on PostgreSQL with both kinds of triggers."""
     name, _, kind = request.param.partition(", ")
     engine: Engine = request.getfixturevalue(name)
     install(engine)
     run(engine, *USR)
-    return engine, bool(kind)
+    track(engine, ["usr"], TriggerOptions(style=style, rows=bool(kind)))
+    return engine
 
 
 def done(engine: Engine, transactions: Work) -> None:
@@ -97,25 +104,21 @@ def replayed(rows: list[Logged]) -> Held:
 @given(transactions=work)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @pytest.mark.parametrize("style", [Style.FIELD, Style.ROW_BACK])
-def test_the_log_says_what_the_table_says(usr: tuple[Engine, bool], style: Style, transactions: Work) -> None:
-    engine, with_row_triggers = usr
-    track(engine, ["usr"], TriggerOptions(style=style, rows=with_row_triggers))
-    run(engine, "DELETE FROM usr")
-    run(engine, "DELETE FROM event_log")
-    done(engine, transactions)
-    held, found = replayed(logged(engine)), standing(engine)
+def test_the_log_says_what_the_table_says(usr: Engine, style: Style, transactions: Work) -> None:
+    run(usr, "DELETE FROM usr")
+    run(usr, "DELETE FROM event_log")
+    done(usr, transactions)
+    held, found = replayed(logged(usr)), standing(usr)
     assert (held if style is Style.FIELD else set(held)) == (found if style is Style.FIELD else set(found))
 
 
 @given(first=work, then=work)
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_no_row_changes_without_being_told(usr: tuple[Engine, bool], first: Work, then: Work) -> None:
-    engine, with_row_triggers = usr
-    track(engine, ["usr"], TriggerOptions(rows=with_row_triggers))
-    run(engine, "DELETE FROM usr")
-    done(engine, first)
-    before = standing(engine)
-    run(engine, "DELETE FROM event_log")
-    done(engine, then)
-    after, told = standing(engine), {row[1] for row in logged(engine)}
+def test_no_row_changes_without_being_told(usr: Engine, first: Work, then: Work) -> None:
+    run(usr, "DELETE FROM usr")
+    done(usr, first)
+    before = standing(usr)
+    run(usr, "DELETE FROM event_log")
+    done(usr, then)
+    after, told = standing(usr), {row[1] for row in logged(usr)}
     assert {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)} <= told
