@@ -6,6 +6,7 @@ No server has run them here: a grammar says that Oracle would read a statement, 
 from __future__ import annotations
 
 import random
+from functools import cache
 
 import pytest
 
@@ -15,24 +16,28 @@ from tests.oracle.mutants import mutants
 
 pytestmark = pytest.mark.xdist_group("oracle-syntax")  # one Java process, not one for each worker
 SOURCES = {"installation": installation, "queries": queries, "triggers": triggers, "loads": loads}
-EVERYTHING = {kind: {text: name for name, text in source()} for kind, source in SOURCES.items()}
-"""Statements by kind, each text once, with a name for it."""
 MUTANTS = 10
 """Broken versions of each statement; there are some hundred statements, so every kind of breakage comes up often."""
 
 
-@pytest.mark.parametrize("kind", EVERYTHING)
+@cache
+def everything(kind: str) -> dict[str, str]:
+    """Statements of a kind, each text once, with a name for it."""
+    return {text: name for name, text in SOURCES[kind]()}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
 def test_what_is_generated_is_what_oracle_reads(grammar: Grammar, kind: str) -> None:
-    assert len(EVERYTHING[kind]) > 10
-    complaints = [(name, grammar.complaint(text), text) for text, name in EVERYTHING[kind].items()]
+    assert len(everything(kind)) > 10
+    complaints = [(name, grammar.complaint(text), text) for text, name in everything(kind).items()]
     assert [complaint for complaint in complaints if complaint[1]] == []
 
 
-@pytest.mark.parametrize("kind", EVERYTHING)
+@pytest.mark.parametrize("kind", SOURCES)
 def test_the_checker_refuses_every_broken_statement(grammar: Grammar, kind: str) -> None:
     chance = random.Random(20251120)
     tried, passed = 0, []
-    for text, name in EVERYTHING[kind].items():
+    for text, name in everything(kind).items():
         broken = list(mutants(text))
         for what, mutant in chance.sample(broken, min(MUTANTS, len(broken))):
             tried += 1
@@ -43,7 +48,8 @@ def test_the_checker_refuses_every_broken_statement(grammar: Grammar, kind: str)
 
 
 def test_every_kind_of_breakage_is_tried() -> None:
-    assert len({what for texts in EVERYTHING.values() for text in texts for what, _ in mutants(text)}) == 15
+    texts = [text for kind in SOURCES for text in everything(kind)]
+    assert len({what for text in texts for what, _ in mutants(text)}) == 15
 
 
 def test_a_complaint_names_the_place(grammar: Grammar) -> None:
@@ -56,5 +62,5 @@ def test_a_script_is_parted_where_sqlplus_runs_it() -> None:
 
 
 def test_no_line_is_longer_than_sqlplus_takes() -> None:
-    named = [(text, name) for texts in EVERYTHING.values() for text, name in texts.items()]
+    named = [one for kind in SOURCES for one in everything(kind).items()]
     assert [name for text, name in named if max(map(len, text.splitlines())) > 2499] == []
