@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import astuple, replace
@@ -51,6 +51,10 @@ UNREAD = [
 answers: list[dict[RowId, ReadBack] | None] = [None, {}, {**FOUND}, {USR1: {"fname": "a"}}, {USR1: {}}]
 answers += [{USR1: one} for one in UNREAD]
 found_rows = st.sampled_from(answers)
+
+
+LONG = settings(max_examples=settings().max_examples * 2 // 5)
+"""Each example is a log of many pieces, and three tests draw them."""
 
 
 @st.composite
@@ -144,6 +148,7 @@ def fed(
 
 
 @shares(changes=0.4, refused=0.1)
+@LONG
 @given(cut_logs(), found_rows, catalogs, options, st.frozensets(st.integers(0, 11)))
 def test_pieces_give_the_changes_and_outcomes_of_the_whole(
     cut: list[list[Event]],
@@ -165,6 +170,7 @@ def test_pieces_give_the_changes_and_outcomes_of_the_whole(
 
 
 @shares(asked=0.2)
+@LONG
 @given(cut_logs(), catalogs, options)
 def test_pieces_ask_for_what_the_whole_asks_for(
     cut: list[list[Event]], catalog: Catalog | None, chosen: Options
@@ -229,6 +235,7 @@ def test_a_delete_by_the_publishers_own_user_closes_and_says_nothing() -> None:
 
 
 @shares(lifetimes=0.2)
+@LONG
 @given(cut_logs(), found_rows, options)
 def test_lifetimes_one_by_one_give_the_same_bytes_as_the_whole(
     cut: list[list[Event]], rows: dict[RowId, ReadBack] | None, chosen: Options
