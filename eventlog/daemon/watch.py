@@ -9,6 +9,7 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.daemon.vitals import PublisherHealth, Standby
 from eventlog.sources.log.lock import Holder, LogLock, told_moment
+from eventlog.sources.log.rows import EVER
 from eventlog.sources.marks import EPOCH, IN_HAND, Marks
 
 COUNTED_ROWS: Final = 1_000
@@ -66,7 +67,7 @@ class HolderWatch:
                 log.rows(connection, log.query("count_some", among=self._among), {"limit": COUNTED_ROWS})[0][0]
             )
             asked = log.query("oldest_waiting", among=self._among, unread="unread_none", kept="kept_ready", **NOBODY)
-            oldest = log.rows(connection, asked) if self._waiting else []
+            oldest = log.rows(connection, asked, {"beyond": EVER, "limit": 1}) if self._waiting else []
             trace = (marks.get(connection, IN_HAND), marks.get(connection, EPOCH), str(oldest[:1]))
         if not self._waiting or trace != self._trace:
             self._moved, self._next_alarm, self._pause = monotonic(), 0.0, self._patience

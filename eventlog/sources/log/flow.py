@@ -14,14 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from eventlog.core.rules.identity import Identities
 from eventlog.core.rules.times import moment
 from eventlog.sources.log.backlog import Rate, rate, read_pace
 from eventlog.sources.log.lock import read_holder
 from eventlog.sources.log.reading import written_tables
-from eventlog.sources.log.rows import EVER, Ahead, Passed, held_ahead, read_held, read_notes, read_retries
+from eventlog.sources.log.rows import EVER, Ahead, Passed, Rows, held_ahead, read_held, read_notes, read_retries
 from eventlog.sources.marks import HELD, IN_HAND, PACE, PUBLISHER, RETRIED, UNREAD, Marks, notes_of, read_runs
 
 if TYPE_CHECKING:
@@ -40,6 +40,12 @@ DAY_SECONDS: Final = 86_400.0
 
 MOST_LOOKS: Final = 100
 """Ways to write objects that are passed over which one look learns at most."""
+
+TOLD_OBJECTS: Final = 20
+"""Of more objects that are passed over, rows are looked at here: MariaDB and MySQL compare each row with each object."""
+
+PAGE_ROWS: Final = 20_000
+"""So many rows are looked at here at once."""
 
 FlowState = Literal["flowing", "waiting", "held", "retrying", "suspended", "stuck", "unpublished", "untracked"]
 """How a log goes on, in one word."""
@@ -192,7 +198,7 @@ def read_flow(connection: Connection, log: Log, settings: Polling, *, failing: b
     marks = Marks(log).all(connection)
     now = moment(log.rows(connection, log.query("clock_now"))[0][0])
     settled = rate(read_pace(marks.get(PACE)), 0.0 if now is None else now.replace(tzinfo=dt.UTC).timestamp())
-    look = _Look(connection, log, settings, marks, now)
+    look = FlowLook(connection, log, settings, marks, now)
     parts = look.parts()
     oldest, lag = look.oldest(look.free) if parts.nobody_wants else (None, 0.0)
     if parts.ready in (0, parts.nobody_wants):
@@ -227,7 +233,7 @@ class _Kind(Struct, frozen=True, kw_only=True):
     unread: str = ""
 
 
-class _Look:
+class FlowLook:
     """One look at what waits. Each kind leaves out what the one before it leaves out, so that a row is counted once."""
 
     def __init__(
@@ -270,20 +276,36 @@ class _Look:
 
     def oldest(self, kind: _Kind) -> tuple[int | None, float | None]:
         """The row of a kind that has waited longest, and for how many seconds."""
+        if len(kind.passed) > TOLD_OBJECTS:
+            return next((self._aged(row) for page in self._pages(kind) for row in page), (None, 0.0))
         for _ in range(MOST_LOOKS):
-            found = self._ask(*self._asked("oldest_waiting", kind))
-            if not found:
-                break
-            number, time, table, key = found[0]
-            _, news = kind.passed.free([(number, None, table, key)], self._identities)
+            found = self._oldest(kind, 1)
+            _, news = kind.passed.free(found, self._identities)
             if not news:
-                return int(number), self._age(self._log.utc(time))
+                return self._aged(found[0]) if found else (None, 0.0)
         return None, 0.0
 
     def _count(self, kind: _Kind) -> int:
+        if len(kind.passed) > TOLD_OBJECTS:
+            return sum(map(len, self._pages(kind)))
         if kind.passed:
             self.oldest(kind)  # which learns how rows write objects that are passed over
         return int(self._ask(*self._asked("count_part", kind))[0][0])
+
+    def _pages(self, kind: _Kind) -> Iterator[Rows]:
+        """The rows of a kind, page by page, chosen here and not by the database."""
+        beyond, every = EVER, replace(kind, passed=Passed())
+        while rows := self._oldest(every, PAGE_ROWS, beyond):
+            beyond = int(rows[-1][0])
+            yield kind.passed.free(rows, self._identities)[0]
+
+    def _oldest(self, kind: _Kind, limit: int, beyond: int = EVER) -> Rows:
+        """The rows of a kind that have waited longest: number, time and object."""
+        query, parameters = self._asked("oldest_waiting", kind)
+        return self._ask(query, {**parameters, "beyond": beyond, "limit": limit})
+
+    def _aged(self, row: tuple[Any, ...]) -> tuple[int, float | None]:
+        return int(row[0]), self._age(self._log.utc(row[1]))
 
     def _learnt(self, ahead: Iterable[Ahead]) -> Passed:
         passed = Passed()
@@ -302,7 +324,7 @@ class _Look:
         unread = "unread_tables" if kind.unread else "unread_none"
         return self._log.query(query, among=self._among, unread=unread, kept=kind.kept, **holes), parameters
 
-    def _ask(self, query: TextClause, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def _ask(self, query: TextClause, parameters: Mapping[str, Any]) -> Rows:
         return self._log.rows(self._connection, query, parameters)
 
 

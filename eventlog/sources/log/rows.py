@@ -190,8 +190,8 @@ class Passed:
         self._first: dict[RowId, int] = {}
         self._spelled: dict[RowId, set[tuple[str, str]]] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._first)
+    def __len__(self) -> int:
+        return len(self._first)
 
     def learn(self, ahead: Iterable[Ahead], identities: Identities) -> None:
         """Takes over what is passed over now; how objects are written is remembered of those that still are."""

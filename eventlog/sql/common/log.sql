@@ -56,10 +56,11 @@ SELECT COUNT(*) FROM /* log */event_log waiting
 WHERE waiting./* status */status = 'N'
   AND /* among */(1 = 1) AND /* except */(1 = 1) AND /* unread */(1 = 1) AND /* kept */(1 = 1);
 
--- oldest_waiting: the row that waits longest, of all or of one kind, and its object
+-- oldest_waiting: the rows above a number that wait longest, of all or of one kind, and their objects
 SELECT waiting./* record_id */record_id, CAST(waiting./* event_time */event_time AS text),
        waiting./* table_name */table_name, waiting./* table_key */table_key
 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N'
+  AND waiting./* record_id */record_id > :beyond
   AND /* among */(1 = 1) AND /* except */(1 = 1) AND /* unread */(1 = 1) AND /* kept */(1 = 1)
-ORDER BY waiting./* record_id */record_id LIMIT 1;
+ORDER BY waiting./* record_id */record_id LIMIT :limit;
