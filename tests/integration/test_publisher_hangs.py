@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.core.errors import OK, ConfigError
+from eventlog.core.errors import ConfigError
 from eventlog.core.model import Document, Outcome
 from eventlog.daemon.logging import journal
 from eventlog.daemon.publisher import Publisher
