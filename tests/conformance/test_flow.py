@@ -17,7 +17,7 @@ from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.delivery.output import OutputState, write_output_states
-from eventlog.sources.log.flow import TOLD_OBJECTS, Flow, FlowState, WaitingParts, read_flow, state_of
+from eventlog.sources.log.flow import TOLD_OBJECTS, Flow, WaitingParts, read_flow
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sources.marks import IN_HAND, OUTPUTS, UNREAD, Marks
@@ -212,22 +212,3 @@ def test_what_is_late_is_told_by_how_often_rows_are_published(table: LogTable, l
     assert flow(log).state == "stuck"
     assert flow(log, polling_interval=600).state == "flowing"
     assert flow(log, time_of_day=("02:00",)).state == "flowing"
-
-
-@pytest.mark.parametrize(
-    "parts, changes, state",
-    [
-        (WaitingParts(retrying=1), {"publishing": False, "lag": 900.0, "oldest": 1}, "stuck"),
-        (WaitingParts(retrying=1), {"publishing": False, "lag": 9.0, "oldest": 1}, "retrying"),
-        (WaitingParts(ready=1, held=1), {"ready_lag": None, "oldest": 1}, "stuck"),
-        (WaitingParts(suspended=1, retrying=1, held=1), {}, "suspended"),
-        (WaitingParts(held=1), {"publishing": False}, "held"),
-        (WaitingParts(not_due=1), {"publishing": False}, "unpublished"),
-        (WaitingParts(ready=1), {"tracked": False}, "flowing"),
-        (WaitingParts(), {"tracked": False, "settled": 1}, "flowing"),
-    ],
-)
-def test_of_several_words_the_one_that_asks_for_somebody_is_said(
-    parts: WaitingParts, changes: dict[str, Any], state: FlowState
-) -> None:
-    assert state_of(replace(Flow(parts=parts, publishing=True), **changes)) == state
