@@ -14,10 +14,10 @@ from eventlog.convert.commit import OUTCOMES_FILE
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_REASONS: Final = 10
+TOLD_NOTES: Final = 10
 """Reasons that are told; the others have few rows each, and the outcomes have them all."""
 
-MOST_SHAPES: Final = 10_000
+MOST_NOTES: Final = 10_000
 """Notes that are told apart while they are counted."""
 
 BATCH_ROWS: Final = 65_536
@@ -53,7 +53,7 @@ def bad_rows(folder: Path) -> tuple[BadRows, ...]:
     )
     for batch in found.to_batches():
         _count(batch, counts, examples)
-    largest = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:MOST_REASONS]
+    largest = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:TOLD_NOTES]
     return tuple(BadRows(rows=rows, reason=group[0], note=examples[group]) for group, rows in largest)
 
 
@@ -61,7 +61,7 @@ def _count(batch: pa.RecordBatch, counts: Counter[tuple[str, str]], examples: di
     pairs = zip(batch.column("reason").to_pylist(), batch.column("note").to_pylist(), strict=True)
     for (reason, note), rows in Counter((reason or "error", note or "") for reason, note in pairs).items():
         group = (reason, _differs.sub("…", note))
-        if group not in counts and len(counts) >= MOST_SHAPES:
+        if group not in counts and len(counts) >= MOST_NOTES:
             group = (reason, "")
         counts[group] += rows
         examples.setdefault(group, note)

@@ -17,7 +17,7 @@ from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.delivery.output import OutputState, write_output_states
-from eventlog.sources.log.flow import TOLD_OBJECTS, Flow, WaitingParts, read_flow
+from eventlog.sources.log.flow import TOLD_KEYS, Flow, WaitingParts, read_flow
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sources.marks import IN_HAND, OUTPUTS, UNREAD, Marks
@@ -133,7 +133,7 @@ def test_many_objects_that_are_held_are_passed_over_here(
     table: LogTable, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("eventlog.sources.log.flow.PAGE_ROWS", 7)
-    count = TOLD_OBJECTS + 5
+    count = TOLD_KEYS + 5
     for number in range(count):
         table.write(number, f"idu={number}")
         table.write(1000 + number, f"idu= {number}")

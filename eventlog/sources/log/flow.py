@@ -41,7 +41,7 @@ DAY_SECONDS: Final = 86_400.0
 MOST_LOOKS: Final = 100
 """Ways to write objects that are passed over which one look learns at most."""
 
-TOLD_OBJECTS: Final = 20
+TOLD_KEYS: Final = 20
 """Of more objects that are passed over, rows are looked at here: MariaDB and MySQL compare each row with each object."""
 
 PAGE_ROWS: Final = 20_000
@@ -276,7 +276,7 @@ class FlowLook:
 
     def oldest(self, kind: _Kind) -> tuple[int | None, float | None]:
         """The row of a kind that has waited longest, and for how many seconds."""
-        if len(kind.passed) > TOLD_OBJECTS:
+        if len(kind.passed) > TOLD_KEYS:
             return next((self._aged(row) for page in self._pages(kind) for row in page), (None, 0.0))
         for _ in range(MOST_LOOKS):
             found = self._oldest(kind, 1)
@@ -286,7 +286,7 @@ class FlowLook:
         return None, 0.0
 
     def _count(self, kind: _Kind) -> int:
-        if len(kind.passed) > TOLD_OBJECTS:
+        if len(kind.passed) > TOLD_KEYS:
             return sum(map(len, self._pages(kind)))
         if kind.passed:
             self.oldest(kind)  # which learns how rows write objects that are passed over

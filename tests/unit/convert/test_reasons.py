@@ -40,8 +40,8 @@ def test_notes_that_differ_in_names_and_numbers_are_one_group_the_largest_first(
 
 
 def test_very_many_notes_are_not_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reasons, "MOST_SHAPES", 2)
-    monkeypatch.setattr(reasons, "MOST_REASONS", 2)
+    monkeypatch.setattr(reasons, "MOST_NOTES", 2)
+    monkeypatch.setattr(reasons, "TOLD_NOTES", 2)
     folder = outcomes(tmp_path, *(("E", "invalid", letter) for letter in "abcdee"))
     assert [(group.rows, group.note) for group in bad_rows(folder)] == [(4, "c"), (1, "a")]
 
