@@ -155,7 +155,7 @@ def said_of_state(flow: Flow) -> str:
     match state_of(flow):
         case "stuck":
             age = "longer than anybody can tell" if flow.lag is None else f"{flow.lag:.0f} s"
-            return f"Row {flow.oldest} could be published, and has waited for {age}.{nobody}"
+            return f"The oldest row, {flow.oldest}, has waited for {age}.{nobody}"
         case "waiting":
             return f"Rows wait.{nobody}" if flow.parts.ready else "Rows wait for their time."
         case "held":
@@ -165,7 +165,7 @@ def said_of_state(flow: Flow) -> str:
         case "suspended":
             return f"Rows wait until their table may be read.{nobody}"
         case "unpublished":
-            return "Nothing waits, and no publisher works on this log."
+            return "Nothing could be published now, and no publisher works on this log."
         case "untracked":
             return "No trigger of eventlog writes this log, and nothing has come in the last minute."
         case "flowing":

@@ -57,13 +57,13 @@ LATE = {"oldest": 7, "lag": 900.0, "ready_lag": 900.0}
         ("retrying", {"parts": WaitingParts(retrying=1)}, "A receiver did not take rows; they are offered again."),
         ("retrying", {"parts": WaitingParts(ready=1), "failing": True, **LATE}, "A receiver did not take rows"),
         ("suspended", {"parts": WaitingParts(suspended=1)}, "Rows wait until their table may be read."),
-        ("stuck", {"parts": WaitingParts(ready=1), **LATE}, "Row 7 could be published, and has waited for 900 s."),
+        ("stuck", {"parts": WaitingParts(ready=1), **LATE}, "The oldest row, 7, has waited for 900 s."),
         (
             "stuck",
             {"parts": WaitingParts(ready=1), **LATE, "lag": None},
             "has waited for longer than anybody can tell.",
         ),
-        ("unpublished", {"publishing": False}, "Nothing waits, and no publisher works on this log."),
+        ("unpublished", {"publishing": False}, "Nothing could be published now, and no publisher works"),
         ("untracked", {"tracked": False}, "No trigger of eventlog writes this log"),
     ],
 )
