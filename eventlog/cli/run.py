@@ -99,7 +99,7 @@ def _ended(publish: Callable[[], Ending]) -> Ending:
         if click.get_current_context().obj["debug"]:
             click.echo(traced(error), err=True, nl=False)
         said, code = in_words(error)
-        return Ending(exit_code=code, error=said)
+        return Ending(exit_code=code, error=said.replace("\n", ". "))
 
 
 def _some_cycles(config: Config, journal: BoundLogger, vitals: PublisherHealth, *, once: bool) -> Ending:

@@ -123,7 +123,7 @@ def test_the_record_is_in_the_format_that_was_chosen(log: LogTable, tmp_path: Pa
     assert code == 70
     assert "fatal" in lines[-1]
     assert "exit_code=70" in lines[-1]
-    assert "a fault put in" in lines[-1]
+    assert "a fault put in. This is a fault of eventlog" in lines[-1]
 
 
 def test_a_log_that_somebody_else_publishes_is_told(log: LogTable, tmp_path: Path) -> None:
