@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from eventlog.config.settings import PublisherConfig
 from eventlog.core.model import Status, written
-from eventlog.core.rules.times import moment
-from eventlog.delivery.output import OutputState, read_output_states
-from eventlog.sources.log.backlog import Backlog, Rate, backlog, read_rate, unread_tables
+from eventlog.delivery.output import OutputState, failing, read_output_states
+from eventlog.sources.log.backlog import Rate, backlog, unread_tables
+from eventlog.sources.log.flow import FlowState, Polling, WaitingParts, read_flow, said_of_parts, said_of_state
 from eventlog.sources.log.lock import Sight, look_at, told_moment
 from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.log import Log
@@ -51,7 +53,10 @@ class Publishing(Struct, frozen=True, kw_only=True):
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """Rows by letter, what waits longest, how fast rows are settled, the last error, and triggers that are not current."""
+    """Rows by letter, what waits longest, how fast rows are settled, the last error, and triggers that are not current.
+
+    `oldest_waiting` and its lag are of the rows that nobody holds and whose time has come.
+    """
 
     log: str
     rows: Mapping[str, int]
@@ -67,6 +72,12 @@ class Facts(Struct, frozen=True, kw_only=True):
     """Tables that the publisher may not read, and what the database said of them."""
     failing: Mapping[str, str] = {}
     """Triggers that fail every write to their table, and the table."""
+    state: FlowState = "flowing"
+    """How the log goes on, in one word."""
+    backlog: WaitingParts = WaitingParts()
+    """Rows that wait, by what they wait for."""
+    why: Sequence[str] = ()
+    """The word, and what rows wait for, in sentences."""
 
     def lines(self) -> Iterator[tuple[str, int, str]]:
         """Rows of the table: letter, number, meaning."""
@@ -78,6 +89,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     def sentences(self) -> Iterator[str]:
         """What deserves words."""
         yield _said_of_publisher(self.publisher)
+        yield from self.why
         if self.oldest_waiting is not None:
             lag = "" if self.lag_seconds is None else f", for {self.lag_seconds:.1f} s"
             yield f"Row {self.oldest_waiting} waits longest{lag}."
@@ -95,8 +107,8 @@ class Facts(Struct, frozen=True, kw_only=True):
             yield f"The trigger {trigger} is {state}; `eventlog track` makes it current."
 
 
-def facts(engine: Engine, names: LogNames) -> Facts:
-    """How the log stands now."""
+def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> Facts:
+    """How the log stands now; `settings` are those of its publisher."""
     from eventlog.sql.triggers import TriggerCondition, trigger_states
 
     log = Log(engine, names)
@@ -105,15 +117,15 @@ def facts(engine: Engine, names: LogNames) -> Facts:
     triggers = trigger_states(engine, names)
     with log.transaction() as connection:
         errors = log.rows(connection, log.query("last_error"))
-        now = log.rows(connection, log.query("clock_now"))[0][0]
-        rate = read_rate(connection, log)
         outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
+        found, rate = read_flow(connection, log, settings or PublisherConfig(), failing=failing(outputs))
+    flow = replace(found, tracked=bool(triggers))
     return Facts(
         log=log.name,
         rows={status.value: count for status, count in counted.by_status.items()},
         ignored=counted.other,
-        oldest_waiting=counted.oldest,
-        lag_seconds=_lag(counted, now),
+        oldest_waiting=flow.oldest,
+        lag_seconds=None if flow.oldest is None else flow.lag,
         rate=rate,
         last_error=_last_error(*errors[0]) if errors else None,
         triggers={one.name: one.state for one in triggers if one.state is not TriggerCondition.CURRENT},
@@ -121,6 +133,9 @@ def facts(engine: Engine, names: LogNames) -> Facts:
         outputs=outputs,
         publisher=publisher,
         unread=unread_tables(engine, names),
+        state=flow.state,
+        backlog=flow.parts,
+        why=(said_of_state(flow), *said_of_parts(flow)),
     )
 
 
@@ -156,12 +171,6 @@ def _said_of(output: str, standing: OutputState) -> Iterator[str]:
 
 def _utc(seconds: float | None) -> str:
     return dt.datetime.fromtimestamp(seconds or 0.0, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _lag(counted: Backlog, now: dt.datetime | str) -> float | None:
-    since = moment(counted.oldest_time) if counted.oldest_time else None
-    until = moment(now)
-    return None if since is None or until is None else max(0.0, (until - since).total_seconds())
 
 
 def _last_error(record_id: int, status: str, reason: str | None, note: str | None, at: str | None) -> LastError:

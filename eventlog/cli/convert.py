@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import config_option, json_option
@@ -101,9 +101,14 @@ def convert(**given: Any) -> int:
 
     order = ConversionOrder(**given)
     summary = _converted(order)
+    from eventlog.convert.reasons import bad_rows
+
+    groups = bad_rows(order.out) if summary.bad else ()
     if order.as_json:
-        show_json(summary)
+        show_json({**asdict(summary), "bad_rows": groups})
     else:
+        for group in groups:
+            say(f"eventlog: {group.sentence()}", err=True)
         click.echo(last_line(summary))
     for note in summary.notes:
         say(f"eventlog: {note}", err=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +14,7 @@ import click
 
 import eventlog
 from eventlog.cli.lazy import LazyGroup, summary
-from eventlog.cli.mishaps import misused, told
+from eventlog.cli.mishaps import INTERRUPTED, misused, told, traced
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from eventlog.core.suggest import did_you_mean
 from eventlog.version import DISTRIBUTION, VERSION
@@ -55,7 +54,6 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 """In which module each command lives; sections and order are those of the help."""
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, module in section.items()}
-INTERRUPTED = 130
 STRANGER: Final = (
     "eventlog: Files of another project stand in the place of ours: the package index knows a stranger as eventlog."
     f" Uninstall both, and install this one again: pip uninstall eventlog {DISTRIBUTION}."
@@ -90,7 +88,7 @@ def main(ctx: click.Context, debug: bool) -> None:
 
     Try it: eventlog demo
     """
-    ctx.obj = {"debug": debug}
+    ctx.obj = {"debug": debug or "--debug" in (ctx.obj or ())}
     if os.environ.get("NO_COLOR"):
         ctx.color = False
 
@@ -130,7 +128,7 @@ def _let_go(stream: io.TextIOBase) -> None:
 def exit_code(arguments: list[str]) -> int:
     """Runs the command; errors become one or two sentences on stderr, a traceback only with --debug."""
     try:
-        outcome = main.main(args=arguments, prog_name="eventlog", standalone_mode=False)
+        outcome = main.main(args=arguments, prog_name="eventlog", standalone_mode=False, obj=arguments)
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except SystemExit:  # click's answer to a pipe that nobody reads any more
@@ -142,17 +140,9 @@ def exit_code(arguments: list[str]) -> int:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001  # whatever it was, a command ends with a sentence
         if "--debug" in arguments:
-            click.echo(_traceback(error), err=True, nl=False)
+            click.echo(traced(error), err=True, nl=False)
         return told(error, arguments)
     return outcome if isinstance(outcome, int) else 0
-
-
-def _traceback(error: BaseException) -> str:
-    """Where it happened, and what drivers and receivers have said there."""
-    from eventlog.core.secrets import masked, visible
-
-    lines = "".join(traceback.format_exception(error)).split("\n")
-    return "\n".join(visible(masked(line), lines=True) for line in lines)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -11,7 +12,9 @@ import click
 
 from eventlog.core.errors import EX_USAGE, EventlogError, MachineError, UsageError
 from eventlog.core.packages import EXTRAS, missing
-from eventlog.core.secrets import shown
+from eventlog.core.secrets import masked, shown, visible
+
+INTERRUPTED: Final = 130
 
 PASSING: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 """What may be over when the command is given once more: somebody makes room."""
@@ -30,14 +33,25 @@ def misused(error: click.ClickException) -> int:
 
 
 def told(error: Exception, arguments: Sequence[str]) -> int:
-    """Says what an error was; one that nobody foresaw is called a fault of eventlog."""
+    """Says what an error was, and gives back the exit code."""
+    said, code = in_words(error, arguments)
+    click.echo(f"eventlog: {said}", err=True)
+    return code
+
+
+def in_words(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int]:
+    """What an error was, and its exit code; one that nobody foresaw is called a fault of eventlog."""
     known = error if isinstance(error, EventlogError) else _foreseen(error, arguments)
     if known is None:
-        click.echo(f"eventlog: {shown(f'{type(error).__name__}: {error}')}", err=True)
-        click.echo("This is a fault of eventlog; --debug shows where it happened.", err=True)
-        return EventlogError.exit_code
-    click.echo(f"eventlog: {known}", err=True)
-    return known.exit_code
+        said = shown(f"{type(error).__name__}: {error}")
+        return f"{said}\nThis is a fault of eventlog; --debug shows where it happened.", EventlogError.exit_code
+    return str(known), known.exit_code
+
+
+def traced(error: BaseException) -> str:
+    """Where it happened, and what drivers and receivers have said there."""
+    lines = "".join(traceback.format_exception(error)).split("\n")
+    return "\n".join(visible(masked(line), lines=True) for line in lines)
 
 
 def _foreseen(error: Exception, arguments: Sequence[str]) -> EventlogError | None:
@@ -59,9 +73,9 @@ def _from_database(error: Exception) -> EventlogError | None:
     loaded: Any = sys.modules.get("sqlalchemy.exc")
     if loaded is None or not isinstance(error, loaded.SQLAlchemyError):
         return None
-    from eventlog.sql.connect import in_words
+    from eventlog.sql.connect import in_words as in_our_words
 
-    return in_words(error, "The database does not answer as it should")
+    return in_our_words(error, "The database does not answer as it should")
 
 
 def _from_text(error: Exception, arguments: Sequence[str]) -> EventlogError | None:

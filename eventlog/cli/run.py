@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
+from eventlog.cli.mishaps import INTERRUPTED, in_words, traced
 from eventlog.cli.site import Site, site_options
 from eventlog.config.settings import Config, FilesOutput
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from eventlog.daemon.endpoint import Endpoint
     from eventlog.daemon.logging import Style
+    from eventlog.daemon.service import Ending
     from eventlog.daemon.vitals import PublisherHealth
     from eventlog.web.server import PageServer
 
@@ -58,44 +60,61 @@ def run(
     from eventlog.daemon.systemd import Systemd
     from eventlog.daemon.vitals import PublisherHealth
 
-    config = _with_folder(site.config, out)
-    if config.source.kind == "log":
-        site.url  # noqa: B018  # says what is missing before anything is opened
-    systemd = Systemd()
-    vitals = PublisherHealth(watched=http is not None, on_move=systemd.alive)
-    secrets = list(secrets_in(config))
+    secrets: list[str] = []
     journal = _journal(secrets, log_format, log_level, lasting=not (once or until_empty))
 
-    def read_again() -> Config:
-        new = _with_folder(site.read_again(), out)
+    def read(again: bool = True) -> Config:
+        new = _with_folder(site.read_again() if again else site.config, out)
         secrets.extend(secrets_in(new))
         return new
 
-    with _watched(http, config, vitals, journal) as adopt:
-        if once or until_empty:
-            return _some_cycles(config, journal, vitals, once=once)
-        from eventlog.daemon.service import Service
-        from eventlog.daemon.signals import requests_by_signal
+    def publish() -> Ending:
+        config = read(again=False)
+        if config.source.kind == "log":
+            site.url  # noqa: B018  # says what is missing before anything is opened
+        systemd = Systemd()
+        vitals = PublisherHealth(watched=http is not None, on_move=systemd.alive)
+        with _watched(http, config, vitals, journal) as adopt:
+            if once or until_empty:
+                return _some_cycles(config, journal, vitals, once=once)
+            from eventlog.daemon.service import Service
+            from eventlog.daemon.signals import requests_by_signal
 
-        service = Service(read_again, journal, vitals, systemd, adopt)
-        with requests_by_signal(service.stop, service.reload):
-            return service.run(config)
+            service = Service(read, journal, vitals, systemd, adopt)
+            with requests_by_signal(service.stop, service.reload):
+                return service.run(config)
+
+    return _ended(publish).enter(journal)
 
 
-def _some_cycles(config: Config, journal: BoundLogger, vitals: PublisherHealth, *, once: bool) -> int:
+def _ended(publish: Callable[[], Ending]) -> Ending:
+    """How it ended, whatever that was: errors become the sentence and the exit code that a command ends with."""
+    from eventlog.daemon.service import Ending
+
+    try:
+        return publish()
+    except KeyboardInterrupt:
+        return Ending(exit_code=INTERRUPTED, error="Interrupted in the midst of a batch, which comes again.")
+    except Exception as error:  # noqa: BLE001  # whatever it was, the journal ends with a record
+        if click.get_current_context().obj["debug"]:
+            click.echo(traced(error), err=True, nl=False)
+        said, code = in_words(error)
+        return Ending(exit_code=code, error=said.replace("\n", ". "))
+
+
+def _some_cycles(config: Config, journal: BoundLogger, vitals: PublisherHealth, *, once: bool) -> Ending:
     """One cycle, or as many as there is work for."""
-    from eventlog.core.errors import OK
     from eventlog.daemon.publisher import Publisher
-    from eventlog.daemon.service import exit_code
+    from eventlog.daemon.service import STOPPED, ending_of
     from eventlog.daemon.signals import requests_by_signal
 
     with Publisher(config, journal=journal, vitals=vitals) as publisher, requests_by_signal(publisher.stop):
         for report in publisher.rounds(until_empty=True):
             if publisher.is_over(report):
-                return exit_code(report)
+                return ending_of(report)
             if once:
                 break
-    return OK
+    return STOPPED
 
 
 def _journal(secrets: Collection[str], style: Style | None, level: str, *, lasting: bool) -> BoundLogger:

@@ -1,4 +1,4 @@
-"""`eventlog status`: does it flow, and if not, what is stuck."""
+"""`eventlog status`: does it flow, and if not, what do rows wait for."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from eventlog.cli.site import Site, json_option, site_options
 @json_option
 @site_options
 def status(site: Site, as_json: bool) -> None:
-    """Shows the backlog by status, the oldest waiting row, the rate, the last error, and outdated triggers.
+    """Shows the backlog by status and by what rows wait for, the oldest row, the rate, the last error, and outdated triggers.
 
     Example: eventlog status --database sqlite:///app.db --json
     """
     from eventlog.admin.status import facts
 
     engine = site.engine()
-    found = facts(engine, site.names(engine))
+    found = facts(engine, site.names(engine), site.config.publisher)
     if as_json:
         show_json(found)
         return

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from time import monotonic
 from typing import Final
 
-from eventlog.core.rules.times import moment
+from msgspec.structs import replace
+
 from eventlog.daemon.vitals import PublisherHealth
+from eventlog.delivery.output import failing
+from eventlog.sources.log.flow import Polling, read_flow
 from eventlog.sql.log import Log
 
 MEASURE_SECONDS: Final = 15.0
 """Seconds between two measurements: counting reads the index of the rows that wait."""
 
+PART: Final = 50
+"""Measuring that takes long, because rows are held, is done seldom: it takes a fiftieth of the time at most."""
+
 
 class Gauge:
     """Counts what waits when somebody watches, and not too often."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, settings: Polling) -> None:
         self._log = log
+        self._settings = settings
         self._next = 0.0
 
     def measure(self, vitals: PublisherHealth) -> None:
         """Takes the figures if they are old."""
         if not vitals.watched or monotonic() < self._next:
             return
-        self._next = monotonic() + MEASURE_SECONDS
+        began, known = monotonic(), vitals.reading()
         with self._log.transaction() as connection:
-            waiting = self._log.rows(connection, self._log.query("count_waiting"))[0][0]
-            oldest = self._log.rows(connection, self._log.query("oldest_waiting"))
-            now = self._log.rows(connection, self._log.query("clock_now"))[0][0]
-        vitals.measured(int(waiting), _age(self._log.utc(oldest[0][1]), now) if oldest else 0.0)
-
-
-def _age(time: str | None, now: dt.datetime | str) -> float | None:
-    since, until = moment(time) if time else None, moment(now)
-    return None if since is None or until is None else max(0.0, (until - since).total_seconds())
+            found, _ = read_flow(connection, self._log, self._settings, failing=failing(known.outputs))
+        vitals.measured(replace(found, tracked=None if known.triggers is None else any(known.triggers.values())))
+        self._next = monotonic() + max(MEASURE_SECONDS, PART * (monotonic() - began))

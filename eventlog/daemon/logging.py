@@ -28,7 +28,6 @@ def journal(
 
     The secrets may become more: a configuration that is read again has others.
     """
-    _tame_libraries()
 
     def hide(_logger: Any, _method: str, record: _Record) -> _Record:
         return {name: _hidden(value, secrets, raw=style == "json") for name, value in record.items()}
@@ -46,6 +45,7 @@ def journal(
         wrapper_class=structlog.make_filtering_bound_logger(level),
         cache_logger_on_first_use=True,
     )
+    _tame_libraries(cast("BoundLogger", logger))
     return cast("BoundLogger", logger)
 
 
@@ -59,16 +59,23 @@ def library_journal() -> BoundLogger:
     return cast("BoundLogger", logger)
 
 
-class _Discreet(logging.Formatter):
-    """What a library, or a module of ours, warns of where nobody has set up loggers."""
+class _Told(logging.Handler):
+    """What a library, or a module of ours, says where nobody has set up loggers: a record like all others."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        return visible(masked(super().format(record)), lines=True)
+    def __init__(self, journal: BoundLogger) -> None:
+        super().__init__(logging.WARNING)
+        self._journal = journal
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = record.getMessage()
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            said = f"{said}: {record.exc_info[1]}"
+        self._journal.warning("library", name=record.name, said=" ".join(said.split()))
 
 
-def _tame_libraries() -> None:
-    if logging.lastResort is not None:
-        logging.lastResort.setFormatter(_Discreet())
+def _tame_libraries(journal: BoundLogger) -> None:
+    """Has no line come between the records that is none; what a library says is seldom the news."""
+    logging.lastResort = cast("Any", _Told(journal))
 
 
 def _discreet(_logger: Any, _method: str, record: _Record) -> _Record:

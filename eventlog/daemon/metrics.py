@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from eventlog.daemon.vitals import State, VitalsReading
+from eventlog.sources.log.flow import STATES
 from eventlog.version import VERSION
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -55,7 +56,16 @@ def _gauges(reading: VitalsReading) -> Iterator[Metric]:
     yield _gauge("last_cycle_timestamp_seconds", "End of the last cycle.", reading.last_cycle)
     yield _gauge("last_document_timestamp_seconds", "Time of the last document.", reading.last_document)
     yield _gauge("waiting_rows", "Rows that wait to be published.", reading.waiting)
-    yield _gauge("lag_seconds", "Age of the row that waits longest.", reading.lag)
+    yield _gauge("lag_seconds", "Age of the row that waits longest, of those that nobody holds.", reading.lag)
+    flow = reading.flow
+    yield _gauge(
+        "backlog_rows",
+        "Rows that wait, by what they wait for.",
+        None if flow is None else flow.parts.by_name(),
+        "waits",
+    )
+    flows: Figures = None if flow is None else {state: float(state == flow.state) for state in STATES}
+    yield _gauge("flow", "1 for how the log goes on, 0 for all else.", flows, "state")
     yield _gauge(
         "standby_waiting_rows",
         "Rows that wait while this publisher stands by, counted up to 1000.",

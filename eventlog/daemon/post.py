@@ -129,7 +129,7 @@ class LogPost:
         self.lock = LogLock(Log(self.engine, self._names), settings.lease, alive)
         self.wakeup = Wakeup(self.lock.log, due=settings.handle_future_events) if settings.wake_up else None
         self._watch = HolderWatch(self.lock, due=settings.handle_future_events)
-        self._gauge = Gauge(self.lock.log)
+        self._gauge = Gauge(self.lock.log, settings)
         self._tempo = Tempo(self.lock)
         self._ledger = Ledger(self.lock)
         self._schema = SchemaWatch(self.lock.log, settings)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from threading import Event as Flag
+from typing import Final
 
+from msgspec import Struct
 from structlog.stdlib import BoundLogger
 
 from eventlog.config.settings import Config
@@ -14,6 +16,25 @@ from eventlog.daemon.publisher import FAILURES, Publisher
 from eventlog.daemon.systemd import Systemd
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.pipeline import Report
+
+
+class Ending(Struct, frozen=True, kw_only=True):
+    """How a publisher ends: the exit code of its process, and why, where it was not asked to."""
+
+    exit_code: int = OK
+    error: str | None = None
+
+    def enter(self, journal: BoundLogger) -> int:
+        """Writes the one record that stands at the end of every journal."""
+        if self.error is None:
+            journal.info("stopped", exit_code=self.exit_code)
+        else:
+            journal.error("fatal", error=self.error, exit_code=self.exit_code)
+        return self.exit_code
+
+
+STOPPED: Final = Ending()
+"""It was asked to end, or had nothing more to do."""
 
 
 class Service:
@@ -49,8 +70,8 @@ class Service:
         """Asks for another look at the configuration, after the batch in hand."""
         self._ask()
 
-    def run(self, config: Config) -> int:
-        """Publishes; the exit code says why it ended."""
+    def run(self, config: Config) -> Ending:
+        """Publishes; says how it ended. What it does not wait out is raised."""
         failures = 0
         while not self._ending.is_set():
             self._asked.clear()
@@ -73,10 +94,9 @@ class Service:
             if ended is not None:
                 return ended
             config = config if self._ending.is_set() else self._reread(config)
-        self._journal.info("stopped")
-        return OK
+        return STOPPED
 
-    def _publish(self, config: Config) -> int | None:
+    def _publish(self, config: Config) -> Ending | None:
         """Publishes until somebody asks for something, or until a cycle says that there must be no other."""
         with Publisher(config, journal=self._journal, vitals=self._vitals) as publisher:
             self._publisher = publisher
@@ -89,15 +109,10 @@ class Service:
                 self._former = None
                 if publisher.is_over(report):
                     self._systemd.stopping()
-                    return self._end(report)
+                    return ending_of(report)
             if self._ending.is_set():
                 self._systemd.stopping()
         return None
-
-    def _end(self, report: Report) -> int:
-        code, action = exit_code(report), "fatal" if report.fatal else "halted"
-        self._journal.error(action, exit_code=code)
-        return code
 
     def _reread(self, config: Config) -> Config:
         self._systemd.reloading()
@@ -129,6 +144,10 @@ class Service:
             self._publisher.stop()
 
 
-def exit_code(report: Report) -> int:
-    """What the process ends with after a cycle that was the last."""
-    return EX_UNAVAILABLE if report.fatal else EX_DATA if report.errors else OK
+def ending_of(report: Report) -> Ending:
+    """How a publisher ends after a cycle that was the last."""
+    if report.fatal:
+        return Ending(exit_code=EX_UNAVAILABLE, error="A receiver said that nothing more may be sent to it.")
+    if report.errors:
+        return Ending(exit_code=EX_DATA, error="Rows ended as errors, and publisher.on_error is halt.")
+    return STOPPED

@@ -15,6 +15,7 @@ from eventlog.core.errors import MachineError, SinkError, SourceError
 from eventlog.core.secrets import shown
 from eventlog.delivery.output import Delivery, OutputState, stands
 from eventlog.delivery.pipeline import Report
+from eventlog.sources.log.flow import Flow
 
 State = Literal["starting", "standby", "publishing", "failing", "stopping"]
 
@@ -51,6 +52,7 @@ class VitalsReading(Struct, frozen=True, kw_only=True):
     last_document: float | None = None
     waiting: int | None = None
     lag: float | None = None
+    flow: Flow | None = None
     silent: float = 0.0
     outputs: Mapping[str, OutputState] = {}
     standby: Standby | None = None
@@ -92,9 +94,9 @@ class PublisherHealth:
         """What it sees while it stands by."""
         self._change(standby=standby)
 
-    def measured(self, waiting: int, lag: float | None) -> None:
-        """How many rows wait, and for how many seconds the oldest does."""
-        self._change(waiting=waiting, lag=lag)
+    def measured(self, flow: Flow) -> None:
+        """What rows wait for, and for how many seconds the oldest does that nobody holds."""
+        self._change(waiting=flow.parts.total, lag=flow.lag, flow=flow)
 
     def looked(self, triggers: Mapping[str, int], failing: int) -> None:
         """How the triggers stand to their tables."""

@@ -9,6 +9,7 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.daemon.vitals import PublisherHealth, Standby
 from eventlog.sources.log.lock import Holder, LogLock, told_moment
+from eventlog.sources.log.rows import EVER
 from eventlog.sources.marks import EPOCH, IN_HAND, Marks
 
 COUNTED_ROWS: Final = 1_000
@@ -22,6 +23,9 @@ ALARM_SECONDS: Final = 3_600.0
 
 PART: Final = 50
 """Counting that takes long is done seldom: it takes a fiftieth of the time at most."""
+
+NOBODY: Final = {"except": "except_none"}
+"""No object is passed over."""
 
 Trace = tuple[str | None, ...]
 
@@ -62,7 +66,8 @@ class HolderWatch:
             self._waiting = int(
                 log.rows(connection, log.query("count_some", among=self._among), {"limit": COUNTED_ROWS})[0][0]
             )
-            oldest = log.rows(connection, log.query("oldest_waiting")) if self._waiting else []
+            asked = log.query("oldest_waiting", among=self._among, unread="unread_none", kept="kept_ready", **NOBODY)
+            oldest = log.rows(connection, asked, {"beyond": EVER, "limit": 1}) if self._waiting else []
             trace = (marks.get(connection, IN_HAND), marks.get(connection, EPOCH), str(oldest[:1]))
         if not self._waiting or trace != self._trace:
             self._moved, self._next_alarm, self._pause = monotonic(), 0.0, self._patience

@@ -354,6 +354,11 @@ def stands(former: OutputState, delivery: Delivery, error: MachineError | None, 
     return new if wrong is None else replace(new, error=shown(wrong), failed_at=now)
 
 
+def failing(states: OutputStates) -> bool:
+    """Whether an output did not take the last that it was given."""
+    return any(one.failed_at is not None and one.failed_at > (one.at or 0.0) for one in states.values())
+
+
 def newest(former: OutputStates, present: OutputStates) -> dict[str, OutputState]:
     """How they stand now; what nobody has seen of an output since is as it was."""
     return {**former, **{name: _over(former.get(name, OutputState()), mine) for name, mine in present.items()}}

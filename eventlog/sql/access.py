@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 IS_SET = "eventlog session"
 """What a connection's info holds when its session was prepared for good."""
 
+UNFINISHED = "8s2b"
+"""SQLAlchemy's code for a connection that was lost: it speaks of what it wants done, and not of what has happened."""
+
 LOCKED = (
     "Another process has locked the database file and does not let go of it: `fuser` with the file's name says which."
 )
@@ -130,6 +133,8 @@ def may_pass(engine: Engine, error: Exception) -> bool:
 
 def words_of(error: Exception) -> str:
     """What a database has said, in one line and not too long."""
+    if getattr(error, "code", None) == UNFINISHED:
+        return "the connection was lost in the midst of a transaction"
     original = getattr(error, "orig", None) or error
     return shortened(" ".join(str(original).split()), 300).rstrip(".")
 

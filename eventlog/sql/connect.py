@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from eventlog.core.errors import ConfigError, EventlogError, SourceError
 from eventlog.core.packages import installing, missing
 from eventlog.core.secrets import masked
+from eventlog.sql.access import UNFINISHED, words_of
 from eventlog.sql.dialect import Dialect, dialect_of, drivers
 from eventlog.sql.error_codes import is_lasting
 
@@ -131,6 +132,8 @@ def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
     from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
     said = str(error.orig) if isinstance(error, DBAPIError) and error.orig is not None else str(error)
+    if error.code == UNFINISHED:
+        said = words_of(error)
     first = said.strip().splitlines()[0].rstrip(".") if said.strip() else type(error).__name__
     original = error.orig if isinstance(error, DBAPIError) else None
     may_pass = isinstance(error, OperationalError | InterfaceError) and not is_lasting(original)

@@ -17,14 +17,13 @@ from msgspec.structs import replace
 from eventlog.admin.status import facts
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
-from eventlog.core.rules.times import moment
-from eventlog.delivery.output import newest, read_output_states
-from eventlog.sources.log.backlog import read_rate
-from eventlog.sources.marks import IN_HAND, OUTPUTS, PUBLISHER, Marks, notes_of, read_runs
+from eventlog.delivery.output import OutputStates, failing, newest, read_output_states
+from eventlog.sources.log.flow import read_flow
+from eventlog.sources.marks import IN_HAND, OUTPUTS, Marks, notes_of, read_runs
 from eventlog.sql.connect import shown_url
 from eventlog.sql.log import Log
 from eventlog.web.places import named_outputs, with_standings
-from eventlog.web.reading import Loop, OutputView, PageReading, ReasonCount, Sample, kept
+from eventlog.web.reading import Loop, PageReading, ReasonCount, Sample, kept
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -57,6 +56,7 @@ class Collector:
         self._names = names
         self._vitals = vitals
         self._outputs = named_outputs(config)
+        self._settings = config.publisher
         self._lock = Lock()
         self._woken, self._ended = Flag(), Flag()
         self._looked = self._count_at = float("-inf")
@@ -125,38 +125,32 @@ class Collector:
 
     def _sample(self) -> None:
         with self.log.transaction() as connection:
-            waiting = int(self._ask(connection, "count_waiting")[0][0])
-            oldest = self._ask(connection, "oldest_waiting")
-            now = moment(self._ask(connection, "clock_now")[0][0])
-            rate = read_rate(connection, self.log).per_second
             marks = Marks(self.log).all(connection)
-        number, since = oldest[0] if oldest else (None, None)
-        begun = moment(self.log.utc(since) or "") if since else None
-        lag = None if now is None or begun is None else max(0.0, (now - begun).total_seconds())
-        sample = Sample(at=time(), waiting=waiting, oldest=number, lag=lag if number is not None else 0.0, rate=rate)
+            standings = self._standings(marks)
+            flow, rate = read_flow(connection, self.log, self._settings, failing=failing(standings))
+        sample = Sample(at=time(), waiting=flow.parts.total, oldest=flow.oldest, lag=flow.lag, rate=rate.per_second)
         in_hand = read_runs(marks.get(IN_HAND, ""))
         self._publish(
             replace(
                 self._reading,
                 samples=kept(self._reading.samples, sample),
                 in_hand=f"{len(in_hand):,} rows, {min(in_hand)} to {max(in_hand)}" if in_hand else None,
-                publisher=marks.get(PUBLISHER),
-                places=self._places(marks),
+                flow=flow,
+                places=with_standings(self._outputs, standings, notes_of(marks)),
                 trouble=None,
             )
         )
 
-    def _places(self, marks: Mapping[str, str]) -> tuple[OutputView, ...]:
+    def _standings(self, marks: Mapping[str, str]) -> OutputStates:
         """The outputs: as the publisher here sees them, else as whoever published last has left word."""
         present = {} if self._vitals is None else self._vitals.reading().outputs
-        standings = newest(read_output_states(marks.get(OUTPUTS)), present)
-        return with_standings(self._outputs, standings, notes_of(marks))
+        return newest(read_output_states(marks.get(OUTPUTS)), present)
 
     def _count(self) -> None:
         from eventlog.sql.triggers import trigger_states
 
         began = monotonic()
-        found = facts(self.log.engine, self._names)
+        found = facts(self.log.engine, self._names, self._settings)
         states = {one.name: str(one.state) for one in trigger_states(self.log.engine, self._names)}
         with self.log.transaction() as connection:
             rows = self._ask(connection, "count_reasons")

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from eventlog.sources.log.flow import Flow, FlowState, said_of_parts, said_of_state
 from eventlog.web.chart import Chart, curve
 from eventlog.web.reading import PageReading, Sample
 from eventlog.web.words import address, counted, duration
-
-LATE_SECONDS: Final = 300.0
-"""Of lag from which on somebody should look."""
 
 LONGEST_ERROR_CHARACTERS: Final = 300
 """In the table of outputs."""
@@ -21,21 +20,30 @@ LONGEST_ERROR_CHARACTERS: Final = 300
 CHART_VALUES: Final = 240
 """As many as a chart can show: a page stays small."""
 
-_words: Final = {"good": "Flowing.", "warn": "Look here.", "bad": "Stuck."}
+WORDS: Final[Mapping[FlowState, tuple[str, str]]] = {
+    "flowing": ("good", "Flowing."),
+    "waiting": ("warn", "Waiting."),
+    "held": ("warn", "Held."),
+    "retrying": ("warn", "Retrying."),
+    "suspended": ("warn", "Suspended."),
+    "stuck": ("bad", "Stuck."),
+    "unpublished": ("warn", "Not published."),
+    "untracked": ("warn", "Not tracked."),
+}
+"""How each state looks, and its word."""
+
+LOOK_HERE: Final = "Look here."
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
     """One sentence for whoever is on call; a part of it may be a link."""
 
     kind: str
+    word: str = LOOK_HERE
     before: str = ""
     link: str = ""
     to: str = ""
     after: str = ""
-
-    @property
-    def word(self) -> str:
-        return _words[self.kind]
 
 
 def facts_of(reading: PageReading) -> Mapping[str, Any]:
@@ -46,6 +54,7 @@ def facts_of(reading: PageReading) -> Mapping[str, Any]:
         "latest": reading.latest,
         "verdict": verdict(reading),
         "publisher": _publisher(reading),
+        "parts_waiting": _parts(reading.flow),
         "curves": _curves(reading),
         "facts": facts,
         "every": 0 if facts is None else sum(facts.rows.values()) + sum(facts.ignored.values()),
@@ -56,39 +65,59 @@ def facts_of(reading: PageReading) -> Mapping[str, Any]:
 
 def verdict(reading: PageReading) -> Verdict:
     """Whether it flows; the first that is wrong is said."""
-    latest, loop, facts = reading.latest, reading.loop, reading.facts
+    loop, facts, flow = reading.loop, reading.facts, reading.flow
     if reading.trouble:
-        return Verdict(kind="bad", before=f"The log cannot be read: {reading.trouble}")
+        return Verdict(kind="bad", word="Not read.", before=f"The log cannot be read: {reading.trouble}")
     if facts is not None and facts.failing:
         tables = ", ".join(dict.fromkeys(facts.failing.values()))
         said = (
             f"Every write to {tables} fails: a trigger names a column that is gone. `eventlog check` says what to do."
         )
-        return Verdict(kind="bad", before=said)
+        return Verdict(kind="bad", word="Failing.", before=said)
     if loop is not None and loop.state == "failing":
-        return Verdict(kind="bad", before=f"The publisher fails: {loop.error or 'it does not say why.'}")
-    if latest is None:
+        return Verdict(
+            kind="bad", word="Failing.", before=f"The publisher fails: {loop.error or 'it does not say why.'}"
+        )
+    if flow is None:
         return Verdict(kind="warn", before="Nothing has been measured yet.")
-    if latest.oldest is not None and (latest.lag is None or latest.lag > LATE_SECONDS):
-        nobody = "" if reading.publisher else " No publisher works on this log."
-        after = f", has waited for {duration(latest.lag)}.{nobody}"
-        row = f"row {latest.oldest}"
-        return Verdict(kind="bad", before="The oldest, ", link=row, to=address("rows", latest.oldest), after=after)
-    if reading.publisher is None and latest.waiting:
-        return Verdict(kind="warn", before="Rows wait, and no publisher works on this log.")
+    flow = flow if facts is None else replace(flow, tracked=bool(reading.states))
+    if flow.state != "flowing":
+        return _of_flow(flow)
     failed = 0 if facts is None else sum(facts.rows.get(letter, 0) for letter in "EF")
     if failed:
         return Verdict(kind="warn", link=f"Not published: {counted(failed)}.", to=address("rows", status="EF"))
     stale = 0 if facts is None else len(facts.triggers)
     if stale:
         return Verdict(kind="warn", before=f"Not current: {counted(stale, 'trigger')}.")
-    return Verdict(kind="good", before="Nothing is stuck.")
+    return _of_flow(flow)
+
+
+def _of_flow(flow: Flow) -> Verdict:
+    """The state in its word and in sentences; what has waited for long, and nobody holds, is named."""
+    kind, word = WORDS[flow.state]
+    if not flow.is_late:
+        before = " ".join([said_of_state(flow), *said_of_parts(flow)])
+        return Verdict(kind=kind, word=word, before=before)
+    said = () if flow.state == "stuck" else (said_of_state(flow),)
+    nobody = () if flow.publishing or said else ("No publisher works on this log.",)
+    after = " ".join([f", has waited for {duration(flow.lag)}.", *nobody, *said_of_parts(flow)])
+    row, to = f"row {flow.oldest}", address("rows", flow.oldest or 0)
+    return Verdict(kind="bad", word=word, before=" ".join([*said, "The oldest, "]), link=row, to=to, after=after)
+
+
+def _parts(flow: Flow | None) -> list[str]:
+    """What rows wait for, but for their turn."""
+    if flow is None:
+        return []
+    return [f"{number:,} {name.replace('_', ' ')}" for name, number in flow.parts.by_name().items() if number][
+        flow.parts.ready > 0 :
+    ]
 
 
 def _publisher(reading: PageReading) -> str:
     if reading.loop is not None:
         return reading.loop.state
-    return "works elsewhere" if reading.publisher else "none works on this log"
+    return "works elsewhere" if reading.flow is not None and reading.flow.publishing else "none works on this log"
 
 
 def _curves(reading: PageReading) -> list[Chart]:

@@ -9,13 +9,17 @@ from msgspec import Struct
 
 from eventlog.admin.status import Facts
 from eventlog.delivery.output import OutputState
+from eventlog.sources.log.flow import Flow
 
 CHART_SECONDS: Final = 3600.0
 """Seconds of which the charts speak."""
 
 
 class Sample(Struct, frozen=True, kw_only=True):
-    """The log at one moment, in seconds since 1970: rows that wait, the age of the oldest, rows settled a second."""
+    """The log at one moment, in seconds since 1970: rows that wait, and rows settled a second.
+
+    `oldest` is the row that has waited longest of those that nobody holds, and `lag` its age.
+    """
 
     at: float
     waiting: int
@@ -63,7 +67,7 @@ class PageReading(Struct, frozen=True, kw_only=True):
     counted: float | None = None
     places: Sequence[OutputView] = ()
     in_hand: str | None = None
-    publisher: str | None = None
+    flow: Flow | None = None
     loop: Loop | None = None
     trouble: str | None = None
     states: Mapping[str, str] = {}

@@ -56,6 +56,18 @@ def test_files_become_parts(tmp_path: Path, schema: Path) -> None:
     assert json.loads((out / "_SUCCESS").read_bytes())["statuses"] == {"E": 1, "S": 3}
 
 
+def test_bad_rows_are_told_by_their_reasons(tmp_path: Path) -> None:
+    rows = [log_row(number, event_type=number) for number in (9, 10, 11)]
+    file = write_lines(tmp_path / "a.jsonl", [*rows, log_row(12, table_key="idu"), log_row(1)])
+    done = eventlog("convert", file, "--out", tmp_path / "out", *HERE)
+    told = [line for line in done.stderr.splitlines() if "ended as E" in line]
+    assert len(told) == 2
+    assert told[0].startswith("eventlog: 3 rows ended as E, invalid: event_type is ")
+    assert told[1].startswith("eventlog: 1 row ended as E, invalid: table_key ")
+    found = json.loads(eventlog("convert", file, "--out", tmp_path / "again", "--json", *HERE).stdout)
+    assert [(group["rows"], group["reason"]) for group in found["bad_rows"]] == [(3, "invalid"), (1, "invalid")]
+
+
 def test_strict_says_that_there_were_bad_rows_and_writes_all_the_same(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "a.jsonl", [log_row(1), log_row("x")])
     done = eventlog("convert", file, "--out", tmp_path / "out", "--strict", "--json", *HERE)

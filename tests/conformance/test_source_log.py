@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, create_engine, event, text
 
+from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome, Status
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.log.backlog import backlog
+from eventlog.sources.log.flow import WaitingParts, read_flow
 from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sql.install import install
 from eventlog.sql.log import Log
@@ -159,9 +162,17 @@ def test_the_backlog_counts_letters_apart_and_names_the_oldest(log: LogTable) ->
         "F": 0,
     }
     assert found.other == {"n": 1, "N ": 1, "X": 2, "NULL": 1}
-    assert (found.waiting, found.oldest, found.oldest_time) == (2, 3, "2025-03-23 10:57:19")
+    assert found.waiting == 2
+    with Log(log.engine, log.names).transaction() as connection:
+        flow, _ = read_flow(connection, Log(log.engine, log.names), PublisherConfig())
+    assert (flow.parts, flow.oldest) == (WaitingParts(ready=2), 3)
+    since = dt.datetime.now(dt.UTC).replace(tzinfo=None) - dt.datetime(2025, 3, 23, 10, 57, 19)
+    assert flow.lag == pytest.approx(since.total_seconds(), abs=90)
 
 
 def test_the_backlog_of_an_empty_log_is_nothing(log: LogTable) -> None:
     found = backlog(Log(log.engine, log.names))
-    assert (found.waiting, found.oldest, found.oldest_time, found.other) == (0, None, None, {})
+    assert (found.waiting, found.other) == (0, {})
+    with Log(log.engine, log.names).transaction() as connection:
+        flow, _ = read_flow(connection, Log(log.engine, log.names), PublisherConfig())
+    assert (flow.parts, flow.oldest, flow.lag) == (WaitingParts(), None, 0.0)

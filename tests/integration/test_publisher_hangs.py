@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.core.errors import OK, ConfigError
+from eventlog.core.errors import ConfigError
 from eventlog.core.model import Document, Outcome
 from eventlog.daemon.logging import journal
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.service import Service
+from eventlog.daemon.service import STOPPED, Ending, Service
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.sinks.files import FileSink
@@ -69,8 +69,8 @@ def test_who_waits_for_a_database_that_is_away_hears_that_it_is_another_one_now(
         return found[0]
 
     service = Service(read, journal("json", stream=told), vitals)
-    codes: list[int] = []
-    thread = Thread(target=lambda: codes.append(service.run(away)))
+    ends: list[Ending] = []
+    thread = Thread(target=lambda: ends.append(service.run(away)))
     thread.start()
     until(lambda: told.getvalue().count('"failed"'), "it waits")
     service.reload()
@@ -80,4 +80,4 @@ def test_who_waits_for_a_database_that_is_away_hears_that_it_is_another_one_now(
     until(settled(log, 1), "it works with what it read")
     service.stop()
     thread.join(PATIENCE)
-    assert codes == [OK]
+    assert ends == [STOPPED]

@@ -62,7 +62,10 @@ def test_postgresql_is_not_tried_again_with_what_it_has_refused(own_server: OwnS
     with Process(engine, tmp_path / "out") as process:
         assert process.end() == EX_UNAVAILABLE
         said = process.said.read_text()
-    assert 'password authentication failed for user "idm"' in said
+        assert said.count("\n") == 1  # nothing stands there but the record
+        last = process.journal[-1]
+        assert last.items() >= {"action": "fatal", "exit_code": EX_UNAVAILABLE}.items()
+    assert 'password authentication failed for user "idm"' in last["error"]
     assert WRONG not in said
 
 

@@ -11,11 +11,14 @@ from typing import Any
 
 import oracledb
 import pytest
+from sqlalchemy import Connection
 
+from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome, Reason, RowId, Status
 from eventlog.core.schema import Catalog, Table
 from eventlog.sources.log.backlog import backlog
+from eventlog.sources.log.flow import FlowLook
 from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
@@ -32,6 +35,10 @@ WAITING = (7, 6, "USR", "IDU=1", None, None, None, "2025-03-23 10:57:19.000000",
 def answers(statement: str) -> Sequence[tuple[Any, ...]]:
     if statement.startswith("SELECT CAST(SYS_EXTRACT_UTC"):
         return [(dt.datetime(2026, 1, 1),)]
+    if statement.startswith("SELECT COUNT(*)"):
+        return [(3,)]
+    if "tried" in statement:
+        return [(1, "USR", "IDU=1", 1, 60.0) if "attempts" in statement else (1, "USR", "IDU=1")]
     if "AS event_type" in statement:
         return [WAITING]
     if "USR found" in statement or "usr found" in statement:
@@ -62,11 +69,22 @@ def read(oracle: Recorder, table: Table, key: str) -> dict[RowId, Any]:
     return dict(SqlRowReader(oracle.engine, Catalog([table])).rows(wanted))
 
 
+def look_at_flow(connection: Connection, log: Log, *, future: bool) -> None:
+    marks = {"held": "1", "retried": "2", "unread": '{"USR":"no right"}'}
+    look = FlowLook(connection, log, PublisherConfig(handle_future_events=future, on_retry="object"), marks, None)
+    look.parts()
+    look.oldest(look.free)
+    look.oldest(look.ready)
+
+
 @pytest.mark.parametrize("future", [False, True])
 @pytest.mark.parametrize("deleting", [False, True])
 def test_a_cycle_says_what_oracle_reads(grammar: Grammar, oracle: Recorder, future: bool, deleting: bool) -> None:
     cycle(oracle, LogSettings(handle_future_events=future, delete_from_log=deleting))
-    backlog(Log(oracle.engine, NAMES))
+    log = Log(oracle.engine, NAMES)
+    backlog(log)
+    with log.transaction() as connection:
+        look_at_flow(connection, log, future=future)
     assert len(oracle.statements) > 10
     assert [found for found in map(grammar.complaint, set(oracle.statements)) if found] == []
 

@@ -12,6 +12,7 @@ from eventlog.admin.rows import LogRow
 from eventlog.admin.status import Facts, LastError
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.backlog import Rate
+from eventlog.sources.log.flow import Flow, WaitingParts
 from eventlog.web.listing import Cursor, Filters, Listing
 from eventlog.web.pages import (
     NEAR_ROWS,
@@ -44,6 +45,7 @@ FACTS = Facts(
     last_error=None,
     triggers={},
 )
+FLOW = Flow(parts=WaitingParts(ready=3), oldest=7, lag=2.5, ready_lag=2.5, publishing=True, settled=600)
 READING = PageReading(
     log="event_log",
     database="sqlite:///app.db",
@@ -51,7 +53,7 @@ READING = PageReading(
     samples=(SAMPLE,),
     facts=FACTS,
     counted=NOW - 5,
-    publisher="somebody",
+    flow=FLOW,
     places=(OutputView(name="files out", noted="files /srv/out", format="xds"),),
 )
 ROW = LogRow(
@@ -81,13 +83,13 @@ def loop(state: str, error: str | None = None) -> Loop:
     "changes, kind, said",
     [
         ({}, "good", "Nothing is stuck."),
-        ({"samples": ()}, "warn", "Nothing has been measured yet."),
+        ({"samples": (), "flow": None}, "warn", "Nothing has been measured yet."),
         ({"trouble": "the disk is gone."}, "bad", "The log cannot be read: the disk is gone."),
         ({"loop": loop("failing", "no route")}, "bad", "The publisher fails: no route"),
         ({"loop": loop("failing")}, "bad", "it does not say why"),
-        ({"samples": (replace(SAMPLE, lag=900.0),)}, "bad", "has waited for 15 min."),
-        ({"samples": (replace(SAMPLE, lag=None),), "publisher": None}, "bad", "No publisher works on this log."),
-        ({"publisher": None}, "warn", "Rows wait, and no publisher works on this log."),
+        ({"flow": replace(FLOW, lag=900.0, ready_lag=900.0)}, "bad", "has waited for 15 min."),
+        ({"flow": replace(FLOW, lag=None, ready_lag=None, publishing=False)}, "bad", "No publisher works on this log."),
+        ({"flow": replace(FLOW, publishing=False)}, "warn", "Rows wait. No publisher works on this log."),
         ({"facts": replace(FACTS, rows={"E": 1, "F": 1})}, "warn", "Not published: 2 rows."),
         ({"facts": replace(FACTS, triggers={"t": "MISSING"})}, "warn", "Not current: 1 trigger."),
         ({"facts": replace(FACTS, failing={"t": "usr", "u": "usr"})}, "bad", "Every write to usr fails"),
@@ -100,10 +102,51 @@ def test_one_sentence_says_whether_it_flows(changes: dict[str, Any], kind: str, 
     assert said in drawn
 
 
-def test_an_empty_log_is_no_trouble() -> None:
-    drawn = live(replace(READING, samples=(Sample(at=NOW, waiting=0, oldest=None, lag=0.0, rate=0.0),), publisher=None))
-    assert "Nothing is stuck." in drawn
-    assert "none works on this log" in drawn
+EMPTY = Flow(publishing=True)
+HELD = replace(EMPTY, parts=WaitingParts(held=2), first_held=9)
+TRIED = replace(EMPTY, parts=WaitingParts(retrying=1), oldest=4, lag=20.0)
+
+
+@pytest.mark.parametrize(
+    "flow, states, kind, word, said",
+    [
+        (EMPTY, {"t": "CURRENT"}, "good", "Flowing.", "Nothing is stuck."),
+        (EMPTY, {}, "warn", "Not tracked.", "No trigger of eventlog writes this log"),
+        (replace(EMPTY, settled=5), {}, "good", "Flowing.", "Nothing is stuck."),
+        (
+            replace(EMPTY, publishing=False),
+            {"t": "CURRENT"},
+            "warn",
+            "Not published.",
+            "no publisher works on this log",
+        ),
+        (HELD, {"t": "CURRENT"}, "warn", "Held.", "2 rows are held or behind held ones; row 9 is the first."),
+        (TRIED, {"t": "CURRENT"}, "warn", "Retrying.", "1 row is offered again"),
+        (
+            replace(TRIED, lag=900.0),
+            {"t": "CURRENT"},
+            "bad",
+            "Retrying.",
+            'The oldest, <a href="/rows/4">row 4</a>, has',
+        ),
+        (replace(EMPTY, parts=WaitingParts(suspended=3)), {}, "warn", "Suspended.", "may read their table"),
+        (replace(EMPTY, parts=WaitingParts(not_due=1)), {"t": "CURRENT"}, "warn", "Waiting.", "until their time comes"),
+    ],
+)
+def test_held_is_not_stuck_and_a_log_that_nobody_fills_or_publishes_does_not_flow(
+    flow: Flow, states: dict[str, str], kind: str, word: str, said: str
+) -> None:
+    drawn = live(replace(READING, flow=flow, states=states))
+    assert f'<p class="verdict {kind}" role="status"><strong>{word}</strong>' in drawn
+    assert said in drawn
+
+
+def test_the_page_says_what_rows_wait_for() -> None:
+    parts = WaitingParts(ready=1, held=2000, not_due=3)
+    assert "</a> · 2,000 held · 3 not due</dd>" in live(replace(READING, flow=replace(FLOW, parts=parts)))
+    nobody = live(replace(READING, samples=(), flow=replace(EMPTY, publishing=False)))
+    assert "none works on this log" in nobody
+    assert "Flowing" not in nobody
 
 
 def test_letters_reasons_outputs_and_triggers_are_told() -> None:

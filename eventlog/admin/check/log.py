@@ -17,8 +17,10 @@ from eventlog.admin.check.triggers import trigger_points
 from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Status
-from eventlog.core.rules.times import moment
+from eventlog.delivery.output import failing, read_output_states
 from eventlog.sources.log.backlog import Backlog, backlog, unread_tables
+from eventlog.sources.log.flow import read_flow, said_of_parts
+from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.access import in_our_words, transaction, verbatim
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.dialect import Dialect, dialect_of
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
 
 TABLE = "The table "
 GIVES_RIGHTS = "`eventlog rights --publisher ROLE` gives what a publisher needs."
-PATIENCE_INTERVALS = 10
-"""Polling intervals after which a waiting row is one that nobody fetches; never less than a minute."""
 
 
 def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
@@ -135,16 +135,24 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     log = Log(engine, names)
     counted = backlog(log)
     with log.transaction() as connection:
-        now = moment(log.rows(connection, log.query("clock_now"))[0][0])
-    since = moment(counted.oldest_time) if counted.oldest_time else None
-    lag = 0.0 if since is None or now is None else max(0.0, (now - since).total_seconds())
-    most = max(60, PATIENCE_INTERVALS * config.publisher.polling_interval)
-    if lag > most:
-        said = f"{counted.waiting} row(s) wait; row {counted.oldest} has waited for {lag:.0f} s."
+        outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
+        flow, _ = read_flow(connection, log, config.publisher, failing=failing(outputs))
+    waits = f"row {flow.oldest} has waited for {flow.lag or 0.0:.0f} s"
+    if flow.state == "stuck":
+        said = f"{_rows_wait(flow.parts.total)}; {waits}."
         yield warning("rows", said, "See that `eventlog run` runs; `eventlog status` says what is stuck.")
+    elif flow.state == "retrying":
+        said = f"{_rows_wait(flow.parts.total)} because a receiver did not take a row; {waits}."
+        yield warning("rows", said, "`eventlog status` says what the receiver said; the rows are offered again.")
     else:
-        yield ok("rows", f"{counted.waiting} row(s) wait, the oldest for {lag:.0f} s")
+        yield ok("rows", f"{_rows_wait(flow.parts.total)}, the oldest that nobody holds for {flow.lag or 0.0:.0f} s")
+    for sentence in said_of_parts(flow):
+        yield ok("rows", sentence.removesuffix("."))
     yield from _letters(counted)
+
+
+def _rows_wait(number: int) -> str:
+    return f"{number} row(s) wait"
 
 
 def _letters(counted: Backlog) -> Iterator[Point]:

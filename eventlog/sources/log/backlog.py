@@ -1,4 +1,4 @@
-"""What a log holds: how many rows carry each letter, and which has waited longest.
+"""What a log holds: how many rows carry each letter.
 
 How fast rows were settled of late: counts of a few seconds each, in a mark that is written now and then.
 """
@@ -32,8 +32,6 @@ class Backlog(Struct, frozen=True, kw_only=True):
 
     by_status: Mapping[Status, int]
     other: Mapping[str, int]
-    oldest: int | None = None
-    oldest_time: str | None = None
 
     @property
     def waiting(self) -> int:
@@ -51,7 +49,6 @@ def backlog(log: Log) -> Backlog:
     """Counts the log as it is now; reads every row, so it is for people and not for every cycle."""
     with log.transaction() as connection:
         counts = log.rows(connection, log.query("count_by_status"))
-        oldest = log.rows(connection, log.query("oldest_waiting"))
     by_status = dict.fromkeys(Status, 0)
     other: dict[str, int] = {}
     for letter, count in counts:
@@ -59,8 +56,7 @@ def backlog(log: Log) -> Backlog:
             by_status[_letters[letter]] = count
         else:
             other["NULL" if letter is None else str(letter)] = count
-    number, time = oldest[0] if oldest else (None, None)
-    return Backlog(by_status=by_status, other=other, oldest=number, oldest_time=log.utc(time))
+    return Backlog(by_status=by_status, other=other)
 
 
 WINDOW_SECONDS: Final = 60

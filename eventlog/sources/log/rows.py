@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from operator import itemgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -33,6 +34,7 @@ from eventlog.core.rules.identity import Identities
 from eventlog.core.rules.times import moment
 from eventlog.core.seams import Batch
 from eventlog.sources.marks import HELD, HOLDING, RETRIED, Marks, read_runs, write_runs
+from eventlog.sources.notes import noted_documents
 from eventlog.sql.log import id_list
 
 if TYPE_CHECKING:
@@ -188,8 +190,8 @@ class Passed:
         self._first: dict[RowId, int] = {}
         self._spelled: dict[RowId, set[tuple[str, str]]] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._first)
+    def __len__(self) -> int:
+        return len(self._first)
 
     def learn(self, ahead: Iterable[Ahead], identities: Identities) -> None:
         """Takes over what is passed over now; how objects are written is remembered of those that still are."""
@@ -305,6 +307,19 @@ def read_held(connection: Connection, log: Log, mark: str | None) -> Held:
         return []
     found = log.rows(connection, log.query("held_rows"), {"ids": id_list(read_runs(mark))})
     return [(int(number), table, key) for number, table, key in found]
+
+
+def held_ahead(held: Held, notes: Mapping[str, str]) -> list[Ahead]:
+    """From which row on an object waits for a held one: from the first that stands in a document with it.
+
+    Such a document may have gone out. It comes again whole or not at all: what is left of it would be another one
+    under the same name.
+    """
+    documents = noted_documents(notes) if held else []
+    return [
+        (min([number, *[least for (least,) in chain(*[one for one in documents if (number,) in one])]]), table, key)
+        for number, table, key in held
+    ]
 
 
 def note_behind(connection: Connection, log: Log, numbers: Iterable[int]) -> None:

@@ -27,6 +27,7 @@ from eventlog.sources.log.rows import (
     Passed,
     Retries,
     Unread,
+    held_ahead,
     note_behind,
     numbers_of,
     read_retries,
@@ -47,7 +48,7 @@ from eventlog.sources.marks import (
     runs,
     write_runs,
 )
-from eventlog.sources.notes import noted_documents, noted_events
+from eventlog.sources.notes import noted_events
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.names import LogNames
 
@@ -295,18 +296,8 @@ class LogSource:
         self._passed.learn([*self._held(connection, notes), *retried], Identities(self._catalog))
 
     def _held(self, connection: Connection, notes: Notes) -> list[Ahead]:
-        """From which row on an object waits for a held one: from the first that stands in a document with it.
-
-        Such a document may have gone out. It comes again whole or not at all: what is left of it would be another one
-        under the same name.
-        """
-        if not self._holds.mark:
-            return []
-        documents = noted_documents(notes)
-        return [
-            (min([number, *[least for (least,) in chain(*[one for one in documents if (number,) in one])]]), table, key)
-            for number, table, key in self._holds.rows(connection)
-        ]
+        """From which row on an object waits for a held one."""
+        return held_ahead(self._holds.rows(connection), notes)
 
     def _noted(self, connection: Connection, numbers: Sequence[int], notes: Notes) -> list[Event]:
         """The events of the batch in hand as they were handed out, without those that are gone, held, or behind held ones."""

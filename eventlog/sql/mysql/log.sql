@@ -130,11 +130,19 @@ SELECT CONVERT(letter USING utf8mb4), number
 FROM (SELECT CAST(/* status */status AS BINARY) AS letter, COUNT(*) AS number
       FROM /* log */event_log GROUP BY 1) AS counted;
 
--- oldest_waiting: the row that waits longest
+-- count_part: how many of the waiting rows are of one kind
+SELECT COUNT(*) FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
+  AND /* among */(1 = 1) AND /* except */(1 = 1) AND /* unread */(1 = 1) AND /* kept */(1 = 1);
+
+-- oldest_waiting: the rows above a number that wait longest, of all or of one kind, and their objects
 SELECT waiting./* record_id */record_id,
        IF(MICROSECOND(waiting./* event_time */event_time) = 0,
           CAST(CAST(waiting./* event_time */event_time AS DATETIME) AS CHAR),
-          CAST(waiting./* event_time */event_time AS CHAR))
+          CAST(waiting./* event_time */event_time AS CHAR)),
+       waiting./* table_name */table_name, waiting./* table_key */table_key
 FROM /* log */event_log AS waiting
 WHERE waiting./* status */status = 'N' AND CAST(waiting./* status */status AS BINARY) = 'N'
-ORDER BY waiting./* record_id */record_id LIMIT 1;
+  AND waiting./* record_id */record_id > :beyond
+  AND /* among */(1 = 1) AND /* except */(1 = 1) AND /* unread */(1 = 1) AND /* kept */(1 = 1)
+ORDER BY waiting./* record_id */record_id LIMIT :limit;

@@ -135,10 +135,14 @@ END;
 -- count_by_status: how many rows carry each letter
 SELECT /* status */status, COUNT(*) FROM /* log */event_log GROUP BY /* status */status;
 
--- oldest_waiting: the row that waits longest
+-- oldest_waiting: the rows above a number that wait longest, of all or of one kind, and their objects
 SELECT * FROM (
     SELECT waiting./* record_id */record_id AS record_id,
-           TO_CHAR(CAST(waiting./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6') AS event_time
+           TO_CHAR(CAST(waiting./* event_time */event_time AS TIMESTAMP), 'YYYY-MM-DD HH24:MI:SS.FF6') AS event_time,
+           waiting./* table_name */table_name AS table_name, waiting./* table_key */table_key AS table_key
     FROM /* log */event_log waiting
-    WHERE waiting./* status */status = 'N' ORDER BY waiting./* record_id */record_id
-) WHERE ROWNUM = 1;
+    WHERE waiting./* status */status = 'N'
+      AND waiting./* record_id */record_id > :beyond
+      AND /* among */(1 = 1) AND /* except */(1 = 1) AND /* unread */(1 = 1) AND /* kept */(1 = 1)
+    ORDER BY waiting./* record_id */record_id
+) WHERE ROWNUM <= :limit;

@@ -17,7 +17,7 @@ from eventlog.config.outputs import DatabaseOutput, HttpOutput
 from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.secrets import is_secret, masked, secrets_in, shown, visible
-from eventlog.daemon.logging import journal, library_journal
+from eventlog.daemon.logging import Style, journal, library_journal
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import OutputState, read_output_states, stands, write_output_states
 from eventlog.sources.log.settlement import note_of
@@ -171,12 +171,17 @@ def test_a_library_speaks_without_them_too(caplog: pytest.LogCaptureFixture) -> 
     assert record.__dict__["error"].isprintable()
 
 
-def test_what_libraries_warn_of_is_harmless() -> None:
-    journal("console", stream=io.StringIO())
+@pytest.mark.parametrize("style", ["console", "json"])
+def test_what_libraries_say_is_a_record_and_harmless(style: Style) -> None:
+    told = io.StringIO()
+    journal(style, stream=told)
     assert logging.lastResort is not None
-    record = logging.LogRecord("urllib3", logging.WARNING, "", 1, "%s password=geheim", (TERMINAL,), None)
-    assert logging.lastResort.format(record).replace("\n", "").isprintable()
-    assert "geheim" not in logging.lastResort.format(record)
+    for trouble in (None, (ValueError, ValueError("no\nroute"), None)):
+        record = logging.LogRecord("urllib3", logging.WARNING, "", 1, "%s password=geheim", (TERMINAL,), trouble)
+        logging.lastResort.handle(record)
+    lines = told.getvalue().splitlines()
+    assert all(line.isprintable() and "library" in line and "geheim" not in line for line in lines)
+    assert ["no route" in line for line in lines] == [False, True]
 
 
 @pytest.mark.parametrize("query", QUERIES)

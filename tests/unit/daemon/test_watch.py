@@ -25,6 +25,7 @@ from eventlog.daemon.metrics import metrics
 from eventlog.daemon.systemd import Systemd
 from eventlog.daemon.vitals import PublisherHealth, State, VitalsReading
 from eventlog.delivery.pipeline import Report
+from eventlog.sources.log.flow import STATES, Flow, WaitingParts
 
 LINE = re.compile(r"eventlog_[a-z_]+(\{[a-z]+=\"[^\"]+\"\})? -?[\d.e+-]+")
 
@@ -38,7 +39,7 @@ def test_what_a_cycle_did_is_counted() -> None:
     vitals = PublisherHealth()
     vitals.finished(Report(events=5, changes=3, documents=2, statuses={Status.SUCCESS: 4, Status.NEW: 1}), 0.25)
     vitals.finished(Report(), 0.25)
-    vitals.measured(7, 12.5)
+    vitals.measured(Flow(parts=WaitingParts(ready=7), oldest=1, lag=12.5, publishing=True))
     vitals.beat()
     reading = vitals.reading()
     assert (reading.rows, reading.changes, reading.documents) == ({"S": 4}, 3, 2)
@@ -66,6 +67,18 @@ def test_every_metric_is_explained_and_well_formed() -> None:
     assert {re.split(r"[{ ]", line)[0] for line in samples} <= explained
     assert value(metrics(vitals.reading()), 'eventlog_rows_total{status="E"}') == "1"
     assert "\neventlog_waiting_rows " not in metrics(vitals.reading()).decode()  # nobody has counted yet
+
+
+def test_metrics_tell_apart_what_rows_wait_for_and_how_the_log_goes_on() -> None:
+    vitals = PublisherHealth()
+    assert "eventlog_flow{" not in metrics(vitals.reading()).decode()
+    vitals.measured(Flow(parts=WaitingParts(ready=1, held=2, retrying=3, suspended=4, not_due=5), publishing=True))
+    told = metrics(vitals.reading())
+    waits = {"ready": "1", "held": "2", "retrying": "3", "suspended": "4", "not_due": "5"}
+    assert {name: value(told, f'eventlog_backlog_rows{{waits="{name}"}}') for name in waits} == waits
+    assert value(told, "eventlog_waiting_rows ") == "15"
+    states = {state: value(told, f'eventlog_flow{{state="{state}"}}') for state in STATES}
+    assert [state for state, figure in states.items() if figure == "1"] == ["suspended"]
 
 
 def test_a_publisher_that_nobody_asks_does_not_load_what_writes_metrics() -> None:

@@ -17,6 +17,7 @@ from eventlog.delivery.output import (
     OutputState,
     Piece,
     Strictness,
+    failing,
     newest,
     read_output_states,
     stands,
@@ -121,3 +122,11 @@ def test_of_what_happened_the_newest_counts() -> None:
         "b": former["b"],
         "c": OutputState(error="now", failed_at=4.0),
     }
+
+
+@pytest.mark.parametrize(
+    "at, failed_at, fails",
+    [(None, None, False), (1.0, None, False), (None, 1.0, True), (2.0, 1.0, False), (1.0, 2.0, True)],
+)
+def test_an_output_fails_that_did_not_take_the_last(at: float | None, failed_at: float | None, fails: bool) -> None:
+    assert failing({"one": OutputState(), "two": OutputState(at=at, failed_at=failed_at)}) is fails

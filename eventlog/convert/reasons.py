@@ -1,0 +1,67 @@
+"""Why rows of a conversion ended as errors: notes that differ only in names, values and numbers are told as one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from eventlog.convert.commit import OUTCOMES_FILE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TOLD_NOTES: Final = 10
+"""Reasons that are told; the others have few rows each, and the outcomes have them all."""
+
+MOST_NOTES: Final = 10_000
+"""Notes that are told apart while they are counted."""
+
+BATCH_ROWS: Final = 65_536
+"""Outcomes that are looked at together."""
+
+_differs = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
+
+
+class BadRows(Struct, frozen=True, kw_only=True):
+    """Rows that ended as errors for one reason, and the note of one of them."""
+
+    rows: int
+    reason: str
+    note: str = ""
+
+    def sentence(self) -> str:
+        """The group in words."""
+        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
+        return f"{rows} ended as E, {self.reason}: {self.note or 'without a note.'}"
+
+
+def bad_rows(folder: Path) -> tuple[BadRows, ...]:
+    """The groups, the largest first; nothing where the outcomes stand somewhere else."""
+    file = folder / OUTCOMES_FILE
+    if not file.exists():
+        return ()
+    import pyarrow.dataset as ds
+
+    counts: Counter[tuple[str, str]] = Counter()
+    examples: dict[tuple[str, str], str] = {}
+    found = ds.dataset(file, format="parquet").scanner(
+        columns=["reason", "note"], filter=ds.field("status") == "E", batch_size=BATCH_ROWS
+    )
+    for batch in found.to_batches():
+        _count(batch, counts, examples)
+    largest = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:TOLD_NOTES]
+    return tuple(BadRows(rows=rows, reason=group[0], note=examples[group]) for group, rows in largest)
+
+
+def _count(batch: pa.RecordBatch, counts: Counter[tuple[str, str]], examples: dict[tuple[str, str], str]) -> None:
+    pairs = zip(batch.column("reason").to_pylist(), batch.column("note").to_pylist(), strict=True)
+    for (reason, note), rows in Counter((reason or "error", note or "") for reason, note in pairs).items():
+        group = (reason, _differs.sub("…", note))
+        if group not in counts and len(counts) >= MOST_NOTES:
+            group = (reason, "")
+        counts[group] += rows
+        examples.setdefault(group, note)

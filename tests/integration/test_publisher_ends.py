@@ -1,0 +1,167 @@
+"""Every way in which a publisher ends writes one record, the last: `stopped` or `fatal`, with the exit code of the process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+from sqlalchemy import Engine
+
+from eventlog.core.errors import OK
+from eventlog.sources.log.lock import LogLock
+from eventlog.sql.log import Log
+from tests.conformance.event_logs import LogTable
+from tests.integration.publishing import PATIENCE, Process, settled, site, until, url_of
+from tests.integration.scripted_server import ScriptedServer, answer
+
+FATAL = b'<output><status level="fatal">Closed for good.</status></output>'
+ENDS = ("stopped", "fatal")
+
+
+class End(Struct, frozen=True, kw_only=True):
+    """A way to end: what is put into the program, options, environment, and what is told of it."""
+
+    name: str
+    code: int
+    said: str = ""
+    program: str = ""
+    options: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    rows: int = 1
+
+
+FULL = (
+    "import errno; from eventlog.sinks import files\n"
+    "def full(*_, **__): raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))\n"
+    "files.FileSink.write = full"
+)
+FAULT = (
+    "from eventlog.daemon.publisher import Publisher\n"
+    "def fault(*_, **__): raise ZeroDivisionError('a fault put in')\n"
+    "Publisher.run_once = fault"
+)
+UNFINISHED = (
+    "from eventlog.daemon.publisher import Publisher; from sqlalchemy.exc import PendingRollbackError\n"
+    "def lost(*_, **__):\n"
+    "    raise PendingRollbackError(\"Can't reconnect until invalid transaction is rolled back.\", code='8s2b')\n"
+    "Publisher.run_once = lost"
+)
+LIBRARY = "import logging; logging.getLogger('their.pool').error('Exception during reset or similar')"
+INTERRUPT = (
+    "from eventlog.daemon.publisher import Publisher\n"
+    "def broken(*_, **__): raise KeyboardInterrupt\n"
+    "Publisher.run_once = broken"
+)
+NOBODY_READS = "import sys; os.close(1); r, w = os.pipe(); os.close(r); os.dup2(w, 1) if w != 1 else None"
+
+ALL = (
+    End(name="one cycle", code=0, options=("--once",)),
+    End(name="until empty", code=0, options=("--until-empty",)),
+    End(name="nothing to do", code=0, options=("--until-empty",), rows=0),
+    End(name="a setting that there is not", code=78, environment={"EVENTLOG_PUBLISHER__POLING_INTERVAL": "3"}),
+    End(name="no database named", code=78, said="No database is named", environment={"EVENTLOG_SOURCE__URL": ""}),
+    End(name="no such file", code=78, environment={"EVENTLOG_SOURCE__URL": "sqlite:////nowhere/at/all.db"}),
+    End(name="the log is missing", code=78, said="no_such_log", options=("--log", "no_such_log")),
+    End(name="disk full", code=75, said="No space left", program=FULL, options=("--until-empty",)),
+    End(name="a fault of ours", code=70, said="a fault put in", program=FAULT),
+    End(name="a fault of ours in one cycle", code=70, said="ZeroDivisionError", program=FAULT, options=("--once",)),
+    End(name="a lost connection", code=69, said="the connection was lost", program=UNFINISHED),
+    End(name="a library's text", code=0, program=LIBRARY, options=("--once",)),
+    End(name="broken off", code=130, said="Interrupted", program=INTERRUPT),
+    End(name="nobody reads", code=69, said="Nobody reads", program=NOBODY_READS, options=("--once",)),
+    End(name="no such address", code=78, said="is no address", options=("--http", "nothing")),
+)
+
+
+@pytest.fixture
+def log(sqlite: Engine) -> LogTable:
+    return site(sqlite)
+
+
+def ended(log: LogTable, tmp_path: Path, end: End, style: str = "json") -> tuple[int, list[str]]:
+    """The exit code, and the lines of the journal."""
+    to_stdout = end.program == NOBODY_READS
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
+    environment |= {"EVENTLOG_SOURCE__URL": url_of(log.engine), "EVENTLOG_PUBLISHER__ALLOW_LOOPBACK": "yes"}
+    start = f"import os\n{end.program}\nfrom eventlog.cli.main import run; run()"
+    where = () if to_stdout else ("--out", str(tmp_path / "out"))
+    if end.program == LIBRARY:
+        start = start.replace(
+            LIBRARY,
+            f"from eventlog.daemon import publisher as p; old = p.outputs_of\n"
+            f"def told(c):\n    {LIBRARY}\n    return old(c)\np.outputs_of = told",
+        )
+    command = [sys.executable, "-c", start, "run", *where, "--log-format", style, *end.options]
+    done = subprocess.run(
+        command, env=environment | end.environment, capture_output=True, check=False, timeout=PATIENCE, cwd=tmp_path
+    )
+    return done.returncode, done.stderr.decode().splitlines()
+
+
+@pytest.mark.parametrize("end", ALL, ids=lambda end: end.name)
+def test_each_end_is_one_record_with_the_exit_code(log: LogTable, tmp_path: Path, end: End) -> None:
+    for number in range(end.rows):
+        log.write(number + 1)
+    code, lines = ended(log, tmp_path, end)
+    assert code == end.code, lines
+    records = [json.loads(line) for line in lines]  # nothing else stands there
+    assert [record["action"] for record in records if record["action"] in ENDS] == [records[-1]["action"]]
+    last = records[-1]
+    assert (last["action"], last["exit_code"]) == ("fatal" if code else "stopped", code)
+    assert end.said in last.get("error", "")
+    assert bool(code) == bool(last.get("error"))
+
+
+def test_the_record_is_in_the_format_that_was_chosen(log: LogTable, tmp_path: Path) -> None:
+    end = End(name="", code=70, program=FAULT)
+    code, lines = ended(log, tmp_path, end, "console")
+    assert code == 70
+    assert "fatal" in lines[-1]
+    assert "exit_code=70" in lines[-1]
+    assert "a fault put in. This is a fault of eventlog" in lines[-1]
+
+
+def test_a_log_that_somebody_else_publishes_is_told(log: LogTable, tmp_path: Path) -> None:
+    assert LogLock(Log(log.engine, log.names), 3600.0).take()
+    end = End(name="", code=75, options=("--once",), environment={"EVENTLOG_PUBLISHER__LEASE": "1.0"})
+    code, lines = ended(log, tmp_path, end)
+    last = json.loads(lines[-1])
+    assert (code, last["action"], last["exit_code"]) == (75, "fatal", 75)
+    assert "Another publisher works on the event log" in last["error"]
+
+
+def test_a_receiver_that_wants_no_more_and_rows_that_halt_are_told(log: LogTable, tmp_path: Path) -> None:
+    log.write(1)
+    with ScriptedServer([answer(FATAL)]) as server:
+        config = tmp_path / "eventlog.toml"
+        config.write_text(f'[[output]]\nsink = "http"\nurl = "http://127.0.0.1:{server.port}/"\n')
+        with Process(log.engine, tmp_path / "none", "--config", str(config), out=False) as process:
+            assert process.end() == 69
+    assert process.journal[-1].items() >= {"action": "fatal", "exit_code": 69}.items()
+    assert "Nothing more" in str(process.journal[-1]["error"]) or "nothing more" in str(process.journal[-1]["error"])
+
+
+def test_a_polite_end_says_its_exit_code(log: LogTable, tmp_path: Path) -> None:
+    log.write(1)
+    with Process(log.engine, tmp_path / "out") as process:
+        until(settled(log, 1), "the row")
+        assert process.stop() == OK
+    assert process.journal[-1].items() >= {"action": "stopped", "exit_code": 0}.items()
+
+
+def test_a_database_that_is_not_there_is_waited_for_and_a_stop_ends_that(log: LogTable, tmp_path: Path) -> None:
+    away = log.engine.url.set(drivername="postgresql+psycopg", host="127.0.0.1", port=1, database="d", username="u")
+    options = ("--database", away.render_as_string(hide_password=False))
+    with Process(log.engine, tmp_path / "out", *options) as process:
+        process.wait_for("failed")
+        assert process.stop() == OK
+    assert process.actions()[-1] == "stopped"
+    end = End(name="", code=75, options=(*options, "--once"))
+    code, lines = ended(log, tmp_path, end)
+    assert (code, len(lines)) == (75, 1)
+    assert json.loads(lines[0]).items() >= {"action": "fatal", "exit_code": 75}.items()

@@ -1,0 +1,94 @@
+"""The word for how a log goes on, from facts alone, and the sentences that say it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from eventlog.config.settings import PublisherConfig
+from eventlog.sources.log.flow import (
+    STATES,
+    Flow,
+    FlowState,
+    WaitingParts,
+    patience,
+    said_of_parts,
+    said_of_state,
+    state_of,
+)
+
+
+@pytest.mark.parametrize(
+    "parts, changes, state",
+    [
+        (WaitingParts(retrying=1), {"publishing": False, "lag": 900.0, "oldest": 1}, "stuck"),
+        (WaitingParts(retrying=1), {"publishing": False, "lag": 9.0, "oldest": 1}, "retrying"),
+        (WaitingParts(ready=1, held=1), {"ready_lag": None, "oldest": 1}, "stuck"),
+        (WaitingParts(suspended=1, retrying=1, held=1), {}, "suspended"),
+        (WaitingParts(held=1), {"publishing": False}, "held"),
+        (WaitingParts(not_due=1), {"publishing": False}, "unpublished"),
+        (WaitingParts(ready=1), {"tracked": False}, "flowing"),
+        (WaitingParts(), {"tracked": False, "settled": 1}, "flowing"),
+    ],
+)
+def test_of_several_words_the_one_that_asks_for_somebody_is_said(
+    parts: WaitingParts, changes: dict[str, Any], state: FlowState
+) -> None:
+    assert state_of(replace(Flow(parts=parts, publishing=True), **changes)) == state
+
+
+LATE = {"oldest": 7, "lag": 900.0, "ready_lag": 900.0}
+
+
+@pytest.mark.parametrize(
+    "state, changes, said",
+    [
+        ("flowing", {}, "Nothing is stuck."),
+        ("waiting", {"parts": WaitingParts(not_due=1)}, "Rows wait for their time."),
+        (
+            "waiting",
+            {"parts": WaitingParts(ready=1), "publishing": False},
+            "Rows wait. No publisher works on this log.",
+        ),
+        ("held", {"parts": WaitingParts(held=1)}, "Somebody holds rows; all others are published."),
+        ("held", {"parts": WaitingParts(held=1), "publishing": False}, "Somebody holds rows. No publisher works"),
+        ("retrying", {"parts": WaitingParts(retrying=1)}, "A receiver did not take rows; they are offered again."),
+        ("retrying", {"parts": WaitingParts(ready=1), "failing": True, **LATE}, "A receiver did not take rows"),
+        ("suspended", {"parts": WaitingParts(suspended=1)}, "Rows wait until their table may be read."),
+        ("stuck", {"parts": WaitingParts(ready=1), **LATE}, "The oldest row, 7, has waited for 900 s."),
+        (
+            "stuck",
+            {"parts": WaitingParts(ready=1), **LATE, "lag": None},
+            "has waited for longer than anybody can tell.",
+        ),
+        ("unpublished", {"publishing": False}, "Nothing could be published now, and no publisher works"),
+        ("untracked", {"tracked": False}, "No trigger of eventlog writes this log"),
+    ],
+)
+def test_each_state_has_its_sentence(state: FlowState, changes: dict[str, Any], said: str) -> None:
+    flow = replace(Flow(publishing=True), **changes)
+    assert flow.state == state
+    assert state in STATES
+    assert said in said_of_state(flow)
+
+
+def test_what_rows_wait_for_is_said_and_their_turn_is_not() -> None:
+    parts = WaitingParts(ready=9, held=1, retrying=2000, suspended=3, not_due=4)
+    assert list(said_of_parts(Flow(parts=parts, first_held=7))) == [
+        "1 row is held or behind held ones; row 7 is the first.",
+        "2,000 rows are offered again, because a receiver did not take a row.",
+        "3 rows are kept until the publisher may read their table.",
+        "4 rows are kept until their time comes.",
+    ]
+    assert list(said_of_parts(Flow(parts=WaitingParts(ready=9)))) == []
+    assert (parts.total, parts.nobody_wants) == (2017, 2012)
+
+
+@pytest.mark.parametrize(
+    "settings, seconds",
+    [({}, 300.0), ({"polling_interval": 60}, 600.0), ({"time_of_day": ("02:00", "14:00")}, 86_700.0)],
+)
+def test_what_is_late_follows_from_how_often_rows_are_published(settings: dict[str, Any], seconds: float) -> None:
+    assert patience(PublisherConfig(**settings)) == seconds
