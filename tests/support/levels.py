@@ -34,7 +34,7 @@ MYSQL_ASKS: Final = (
         "refresh_ranges",
         "key_ends",
     ),
-    *("clocks", "follow", "upgrade"),
+    *("clocks", "flow", "follow", "upgrade"),
     *("rowreader", "rowreader_mysql", "rowreader_values", "source", "source_log", "source_plans_mariadb"),
     *("source_transactions", "source_atonce", "change_tables", "mariadb", "mysql_login", "session_limits"),
     *("rights_mariadb", "publisher_faults_mariadb", "publisher_race", "publisher_seat", "convert_database"),
