@@ -29,7 +29,7 @@ from tests.integration.publishing import Process, until
 SESSIONS = {"postgresql": 3, "mysql": 2, "mariadb": 2}
 """Who works at the same time; on SQLite one, for others would wait for its lock, in the one thread that there is."""
 
-LOADS = {"postgresql": 0.1}
+LOADS = {"postgresql": 0.1, "mysql": 0.3, "mariadb": 0.3}
 """How often a stretch of a full load comes between two steps, where it waits for nobody that has written meanwhile."""
 
 VALUED = (Style.FIELD, Style.FIELD_REPLACE, Style.IMAGE)
