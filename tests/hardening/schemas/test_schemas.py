@@ -18,7 +18,8 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.convert.local import convert
-from eventlog.sql.triggers import Style
+from eventlog.core.errors import InstallError
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from tests.hardening.schemas.images import Images
 from tests.hardening.schemas.replaying import Replayer, Shape
 from tests.hardening.schemas.running import Run, different
@@ -51,6 +52,13 @@ FEW = (
 )
 
 
+CHOSEN = {
+    *((name, "gets row triggers,") for name in ("employee", "film", "orders", "payment", "store", "ticket")),
+    *((name, "may have two") for name in ("seat", "ticket")),
+}
+"""What `track` says on PostgreSQL, of which tables; elsewhere there is nothing to be chosen."""
+
+
 def cases() -> Iterator[tuple[str, Style, int, Way]]:
     """A few of all, or all: PostgreSQL has every seed, for every action fires triggers there, and several sessions work."""
     if SEEDS == 1:
@@ -79,6 +87,24 @@ def test_a_receiver_has_what_the_tables_have(
             return
         for _ in range(ROUNDS):
             assert (run.killed(STEPS) if way is Way.KILLED else run.round(STEPS)) == []
+
+
+@pytest.mark.parametrize("database", databases())
+def test_every_table_may_be_tracked_with_defaults(
+    request: pytest.FixtureRequest, tmp_path: Path, database: str
+) -> None:
+    """Those without a key are told with their parents; alone they are refused in words. What is chosen for a table is said."""
+    engine: Engine = request.getfixturevalue(database)
+    with closing(Run(engine, tmp_path / "documents", TriggerOptions().style, 1)) as run:
+        told = {(one.split()[0], " ".join(one.split()[1:4])) for one in run.remarks}
+        assert told == (CHOSEN if database == "postgresql" else set())
+        assert {one.state for one in trigger_states(engine)} == {TriggerCondition.CURRENT}
+        assert {one.table for one in trigger_states(engine)} >= {one.name for one in run.tables if one.shape.key}
+        for one in run.tables:
+            if not one.shape.key and one.name != "customer_phone":  # all of its columns are a key
+                with pytest.raises(InstallError, match=f"{one.name} has no primary key"):
+                    track(engine, [one.name])
+        assert run.round(10) == []
 
 
 def test_the_replayer_tells_of_what_cannot_be() -> None:
