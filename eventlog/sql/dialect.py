@@ -142,6 +142,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Ranges of an index are found by constants only, and not by what another table says."""
     lock_codes: frozenset[int | str] = frozenset()
     """Codes of the error that says that a lock did not come in time."""
+    deadlock_codes: frozenset[int | str] = frozenset()
+    """Codes of the error that says that two waited for each other, and that one of them was sent away."""
     value_codes: frozenset[int] = frozenset()
     """Codes of errors that are about a value, where the driver's class does not say so."""
     error_number: str | None = None

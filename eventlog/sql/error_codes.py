@@ -23,6 +23,15 @@ def is_locked(dialect: Dialect, error: BaseException | None) -> bool:
     return _number_of(error) in dialect.locked_errors
 
 
+def is_held_up(dialect: Dialect, error: BaseException | None) -> bool:
+    """Whether a driver's error says that somebody else holds a lock: what was begun can be tried again as it was."""
+    told = error.args[0] if error is not None and error.args else None
+    codes = {getattr(error, "sqlstate", None), getattr(told, "code", None)} | (
+        {told} if isinstance(told, int) else set()
+    )
+    return not codes.isdisjoint(dialect.lock_codes | dialect.deadlock_codes) or is_locked(dialect, error)
+
+
 def _number_of(error: BaseException | None) -> object:
     told = (getattr(error, dialect.error_number, None) for dialect in dialects() if dialect.error_number)
     number = next((number for number in told if isinstance(number, int)), None)

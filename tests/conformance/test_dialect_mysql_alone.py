@@ -10,16 +10,19 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
+from eventlog.admin.refresh import Refresh, loads
 from eventlog.config.outputs import DatabaseOutput
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
 from eventlog.daemon import Publisher
 from eventlog.sql.connect import connect
 from eventlog.sql.install import install, uninstall
+from eventlog.sql.limits import limit_sessions
+from eventlog.sql.log import Log
 from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
-from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.sql.triggers import Style, TriggerCondition, TriggerOptions, located, track, trigger_states
 from tests.conformance.test_rowreader_mysql import found
 from tests.support.logged import USR, left_by, logged, run
 
@@ -163,3 +166,30 @@ def test_after_a_statement_that_failed_others_wait_at_repeatable_read_alone(
             failing.rollback()
             run(others, "INSERT INTO t VALUES (5)")
     assert [row[1] for row in logged(log)] == (["k=5"] if waits else ["k=4", "k=5"])
+
+
+def test_a_full_load_outlasts_a_statement_that_failed(log: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The load's first try ends with error 1205; before its second one the transaction with the failed statement ends."""
+    run(log, "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
+    track(log, ["t"])
+    engine = create_engine(log.url)
+    limit_sessions(engine, None, 1)
+    with engine.connect() as connection:
+        names = located(connection, None)
+    [load] = loads(engine, names, ["t"], None, None)
+    work = Refresh(Log(engine, names), load)
+    stands = work.begin()
+    with log.connect() as failing:
+        with pytest.raises(DBAPIError, match="1062"):
+            failing.execute(text("INSERT INTO t VALUES (3), (1)"))
+        ends = iter([lambda: None, failing.rollback])
+
+        def enter() -> bool:
+            next(ends)()
+            return True
+
+        monkeypatch.setattr(work.gate, "enter", enter)
+        assert [stand.rows for stand in work.steps(stands)] == [2]
+    engine.dispose()
+    assert list(ends) == []
+    assert [row[1] for row in logged(log)] == ["k=1", "k=2"]

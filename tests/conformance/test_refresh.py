@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, create_engine, text
 
 from eventlog.admin.refresh import Load, Refresh, RefreshPace, Stand, loads
-from eventlog.core.errors import DataError, InstallError, UsageError
+from eventlog.core.errors import DataError, InstallError, SourceError, UsageError
 from eventlog.core.schema import Column, Table
 from eventlog.core.tablekey import parse
 from eventlog.sources.marks import Marks
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.install import install
 from eventlog.sql.keyorder import KeyOrder
+from eventlog.sql.limits import limit_sessions
 from eventlog.sql.log import Log
 from eventlog.sql.postgresql.dialect import POSTGRESQL
 from eventlog.sql.triggers import TriggerOptions, located, track, untrack
@@ -173,6 +176,45 @@ def test_a_stretch_that_fails_leaves_nothing_behind(engine: Engine, monkeypatch:
     again = Refresh(log, load_of(log), RefreshPace(chunk=3))
     list(again.steps(again.begin()))
     assert keys(log) == [f"k={number}" for number in range(1, 11)]
+
+
+@contextmanager
+def impatient(log: Log) -> Iterator[Log]:
+    """The same log in sessions that wait a second for a lock at most."""
+    engine = create_engine(log.engine.url, connect_args={"timeout": 0.1} if log.dialect.lone_writer else {})
+    if not log.dialect.lone_writer:
+        limit_sessions(engine, None, 1)
+    yield Log(engine, log.names)
+    engine.dispose()
+
+
+@pytest.mark.parametrize("waits", [2, 3])
+def test_a_stretch_that_somebody_locks_out_is_tried_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, waits: int
+) -> None:
+    """Somebody holds the mark of the load, until a stretch has been tried so often."""
+    monkeypatch.setattr("eventlog.admin.refresh.stretches.LOCK_TRIES", 3)
+    log = numbered(engine)
+    with impatient(log) as hurried, engine.connect() as other:
+        work = Refresh(hurried, load_of(log), RefreshPace(chunk=4))
+        steps = work.steps(work.begin())
+        next(steps)
+        other.execute(text("UPDATE event_log_mark SET value = value WHERE name = 'refresh: t'"))
+        tried = 0
+
+        def enter() -> bool:
+            nonlocal tried
+            if tried == waits:
+                other.rollback()
+            tried += 1
+            return True
+
+        monkeypatch.setattr(work.gate, "enter", enter)
+        with nullcontext() if waits < 3 else pytest.raises(SourceError) as refused:
+            list(steps)
+    assert refused is None or refused.value.may_pass
+    assert tried == (4 if waits < 3 else 3)
+    assert len(keys(log)) == (10 if waits < 3 else 4)
 
 
 def test_it_begins_anew_when_asked_or_when_other_rows_are_meant(engine: Engine) -> None:

@@ -2,7 +2,7 @@
 
 Crash tests kill the publisher `--kills` times (200 by default), spread over databases, sinks, and places to die; fuzzing
 and the model get as many times CI's examples as they are told minutes; the soak lasts `--minutes` and keeps its figures.
-Sample schemas are worked on with as many seeds as minutes. The ledger makes `--handovers` of all kinds, and kills besides;
+Sample schemas are worked on with as many seeds as minutes, from `--seed` on. The ledger makes `--handovers` of all kinds, and kills besides;
 `mutants` are publishers with a fault that it has to find.
 """
 
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     amounts = {"crash": -(-chosen.kills // (CRASH_CASES * CRASH_KILLS)), "soak": 1, "mutants": MUTANTS}
     os.environ["EVENTLOG_LEDGER"] = f"{chosen.seed} {chosen.handovers} {chosen.kills}"
-    os.environ["EVENTLOG_SCHEMAS"] = str(max(2, round(chosen.minutes)))
+    os.environ["EVENTLOG_SCHEMAS"] = f"{chosen.seed} {max(2, round(chosen.minutes))}"
     worst = 0
     for part in PARTS if chosen.part == "all" else [chosen.part]:
         os.environ["EVENTLOG_HARDENING"] = str(amounts.get(part, max(1, round(chosen.minutes))))

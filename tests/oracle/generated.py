@@ -117,13 +117,17 @@ def installation() -> Iterator[Named]:
 
 
 def triggers() -> Iterator[Named]:
-    """What `track --sql` prints for every style, with and without a condition, and what takes triggers off."""
-    cases = [*product(TABLES, Style, CONDITIONS, LOGS[1:2]), *product(TABLES[:1], Style, CONDITIONS[:1], LOGS)]
-    for table, style, when, names in cases:
-        found = render(plan(table, TriggerOptions(style=style, when=when)), ORACLE, names)
+    """What `track --sql` prints for every style, with and without a condition, late keys, and what takes triggers off."""
+    cases = [
+        *product(TABLES, Style, CONDITIONS, LOGS[1:2], (False,)),
+        *product(TABLES[:1], Style, CONDITIONS[:1], LOGS, (False,)),
+        *product(TABLES[:1], Style, (None,), LOGS[1:2], (True,)),
+    ]
+    for table, style, when, names, late in cases:
+        found = render(plan(table, TriggerOptions(style=style, when=when, deferred=late)), ORACLE, names)
         made = [text for trigger in found for text in (*trigger.create, *trigger.drop)]
         for place, text in enumerate(statements(script(made, ORACLE))):
-            yield f"{table.name} {style} {'when ' if when else ''}{names.table} {place}", text
+            yield f"{table.name} {style} {'when ' if when else ''}{'late ' if late else ''}{names.table} {place}", text
 
 
 def loads() -> Iterator[Named]:

@@ -201,6 +201,28 @@ def test_what_stands_under_a_key_that_is_left_is_read_back_by_native_triggers_al
     assert changed(database, again) == [*expected[:looked], *expected[looked + 1 :]]
 
 
+@pytest.mark.parametrize("style", list(Style))
+def test_a_key_that_may_be_deferred_is_read_back_when_a_row_leaves_it(
+    database: Engine, tmp_path: Path, style: Style
+) -> None:
+    deferred = "CREATE TABLE seat (id INTEGER PRIMARY KEY DEFERRABLE INITIALLY DEFERRED, row_name VARCHAR(9))"
+    swap = (
+        "INSERT INTO seat VALUES (1, 'A'), (2, 'A')",
+        "UPDATE seat SET id = 3 - id",
+        "INSERT INTO seat VALUES (1, 'A'); DELETE FROM seat WHERE ctid = (SELECT min(ctid) FROM seat WHERE id = 1)",
+    )
+    with database.begin() as connection:
+        connection.exec_driver_sql(deferred)
+    track(database, ["seat"], TriggerOptions(style=style, rows=True))
+    expected = changed(database, swap)
+    with database.begin() as connection:
+        connection.exec_driver_sql(f"DROP TABLE seat; {deferred}")
+    assert any(row[0] == 5 and number and expected[number - 1][0] == 4 for number, row in enumerate(expected))
+    columns = (Column(name="ID", type="NUMBER(10,0)", key=1), Column(name="ROW_NAME", type="VARCHAR2(9)"))
+    put(database, tmp_path, Table(name="SEAT", columns=columns), TriggerOptions(style=style, deferred=True))
+    assert changed(database, swap) == expected
+
+
 STORY = Table(
     name="TALE",
     columns=(

@@ -19,6 +19,7 @@ from eventlog.core.model import REFRESH, Kind, Status
 from eventlog.core.rules.times import in_zone
 from eventlog.sources.marks import Marks
 from eventlog.sql.access import transaction
+from eventlog.sql.error_codes import is_held_up
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 JOB_RANGES: Final = 4
 """Ranges for each job: who is through with one helps with what is left, also when it goes on with more jobs."""
+
+LOCK_TRIES: Final = 10
+"""How often a stretch is tried for which somebody else holds a lock: each time it waits as long as its session may."""
 
 
 class Refresh:
@@ -68,14 +72,29 @@ class Refresh:
         self.end(stands)
 
     def stretches(self, stand: Stand) -> Iterator[Stand]:
-        """Writes a range stretch after stretch, and says after each how far it is; the mark goes along."""
+        """Writes a range stretch after stretch, and says after each how far it is; the mark goes along.
+
+        A stretch that did not get a lock has left nothing, so it is tried again.
+        """
+        tries = 0
         while not stand.done and self.gate.enter():
             try:
                 with self._log.transaction() as connection:
                     stand = self._stretch(connection, stand)
+            except SourceError as error:
+                tries += 1
+                if tries == LOCK_TRIES or not self._is_held_up(error):
+                    raise
+                continue
             finally:
                 self.gate.leave()
+            tries = 0
             yield stand
+
+    def _is_held_up(self, error: SourceError) -> bool:
+        """Whether somebody else holds a lock that a stretch needs."""
+        said = error.__cause__
+        return is_held_up(self._log.dialect, getattr(said, "orig", None) or said)
 
     def end(self, stands: Sequence[Stand]) -> None:
         """Forgets the ranges of a load that has ended; one in one piece was forgotten with its last stretch."""

@@ -32,11 +32,10 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
             return []
         events = _without_unreadable(screened, events, row)
         row = row.row
-    events = _without_unread(screened, events, row)
     whole = [event for event in events if event.kind in ROW_BACK]
-    if whole:
+    if whole:  # a row that was read as a whole has no key columns, which a field may name
         return _row_beats_fields(screened, events, whole[-1])
-    return _back_beats_data(screened, events)
+    return _back_beats_data(screened, _without_unread(screened, events, row))
 
 
 def _without_back(screened: Screened, events: list[Event], reason: Reason, note: str) -> list[Event]:
@@ -61,7 +60,7 @@ def _without_unread(screened: Screened, events: list[Event], row: Row) -> list[E
     """A column that the row read back does not have is never taken for NULL."""
     read = []
     for event in events:
-        if event.kind in BACK and event.kind not in ROW_BACK and event.column not in row:
+        if event.kind in BACK and event.column not in row:
             screened.aside(event, Reason.INVALID, f"the row that was read back has no column {event.column}.")
         else:
             read.append(event)

@@ -26,6 +26,7 @@ MYSQL = Dialect(
     driver="pymysql",
     extra="mysql",
     lock_codes=frozenset({1205}),
+    deadlock_codes=frozenset({1213}),
     identifier_bytes=64,
     schemas=False,
     case_sensitive=True,

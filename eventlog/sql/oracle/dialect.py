@@ -38,6 +38,7 @@ ORACLE = Dialect(
     trigger_bytes=32_760,
     row_names=(":OLD", ":NEW"),
     # Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb tells them as lasting.
+    deadlock_codes=frozenset({60}),
     passing_codes=frozenset(
         {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006, "DPY-4024"}
     ),

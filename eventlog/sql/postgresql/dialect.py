@@ -19,6 +19,7 @@ POSTGRESQL = Dialect(
     copying_driver="psycopg",
     fetch_at_once=fetched_at_once,
     lock_codes=frozenset({"55P03"}),
+    deadlock_codes=frozenset({"40P01"}),
     oldest_server=(13,),
     identifier_bytes=63,
     transition_tables=True,

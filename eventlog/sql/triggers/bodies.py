@@ -32,7 +32,7 @@ class RowBodies(Struct, frozen=True, kw_only=True):
         clauses = _clauses(self.dialect, self.plan, self.child, *self.dialect.row_names, unseen=self.unseen)
         found = child_facts(self.plan, self.child, when) if self.child else facts(self.plan, when)
         if self.dialect.procedural_triggers:  # where conditions hold no queries
-            found = [fact for fact in found if fact.test is not Test.LEFT_BEHIND]
+            found = [fact for fact in found if fact.test is not Test.LEFT_BEHIND or clauses.may_stand(fact)]
         if not self.dialect.transition_tables:
             return SEPARATOR.join([*self._questions(clauses, when), *(self._log_row(clauses, fact) for fact in found)])
         return self._log_facts(clauses, found, "(VALUES (1)) AS one (row)")

@@ -207,6 +207,10 @@ class Clauses(Struct, frozen=True, kw_only=True):
             return [self.changed(fact)]
         return [any_of([self.changed(fact), self.moved()])]
 
+    def may_stand(self, fact: Fact) -> bool:
+        """Whether something may always stand under the key that the fact is about, so that nobody has to look."""
+        return not self._left_behind(fact.side)
+
     def _left_behind(self, side: Side) -> list[str]:
         """That something may stand under the key: a row for which `when` holds, or child rows that wait for one.
 

@@ -20,6 +20,7 @@ from eventlog.sql.install import install
 from eventlog.sql.log import Log
 from eventlog.sql.triggers import Style, TriggerOptions, located, track
 from eventlog.xds.write import XdsFormat
+from tests.hardening.schemas.history import History
 from tests.hardening.schemas.images import Images, appeared
 from tests.hardening.schemas.replaying import Replayer, Store, expected
 from tests.hardening.schemas.shapes import schema
@@ -29,7 +30,7 @@ from tests.integration.publishing import Process, until
 SESSIONS = {"postgresql": 3, "mysql": 2, "mariadb": 2}
 """Who works at the same time; on SQLite one, for others would wait for its lock, in the one thread that there is."""
 
-LOADS = {"postgresql": 0.1}
+LOADS = {"postgresql": 0.1, "mysql": 0.3, "mariadb": 0.3}
 """How often a stretch of a full load comes between two steps, where it waits for nobody that has written meanwhile."""
 
 VALUED = (Style.FIELD, Style.FIELD_REPLACE, Style.IMAGE)
@@ -71,6 +72,10 @@ class Run:
         self._taken: set[str] = set()
         for session in self.sessions:
             session.fill()
+        self.history = self.replayer.past = History(engine, shapes)
+        self.history.note()
+        for session in self.sessions:
+            session.committed = self.history.note
 
     def close(self) -> None:
         """Ends what a fault has left open, so that the database can be dropped."""
@@ -85,6 +90,7 @@ class Run:
             self.dice.choice(self.sessions).step()
             if self.dice.random() < LOADS.get(self.engine.dialect.name, 0) and not self._is_kept_out():
                 self._refresh()
+                self.history.note(changed=False)
         if self.dice.random() < 0.3 and not self._is_kept_out():
             self.publish()
         for session in self.sessions:
@@ -104,11 +110,7 @@ class Run:
             session.end(commit=True)
 
     def killed(self, steps: int) -> list[str]:
-        """Some work beside a publisher that is killed, and more of it before the next one. Tells what is not so.
-
-        Who deletes a parent under which child rows stand has the key read back, here while others go on to change the row.
-        """
-        self.replayer.loose |= {one.shape.parent for one in self.tables if one.shape.parent}
+        """Some work beside a publisher that is killed, and more of it before the next one. Tells what is not so."""
         file = self.folder / "eventlog.toml"
         file.write_text(
             "[publisher]\ntime_syntax = 3\nenable_refs = false\nbatch_size = 3\n"
@@ -117,6 +119,8 @@ class Run:
                 for one in self.outputs
             )
         )
+        for one in self.images:
+            one.repeating = True
         there, more = self._written(), self.dice.randint(1, 6)
         with Process(self.engine, self.folder, "--config", str(file), out=False) as daemon:
             self.work(steps)
@@ -194,6 +198,7 @@ class Run:
     def different(self) -> list[str]:
         """What the receiver was told that could not be, and where it has not what the tables have."""
         found, held = expected(self.engine, [one.shape for one in self.tables]), self.replayer.filled()
+        self.replayer.settle()
         of_images = [fault for one in self.images for fault in one.differences(found)]
         return [*self.replayer.wrong, *different(found, held), *of_images]
 

@@ -37,7 +37,7 @@ UNITS = frozenset(
             "SLOTS",
             "SPELLINGS",
         ),
-        *("TABLES", "TASKS", "THREADS", "VALUES", "LABELS"),
+        *("TABLES", "TASKS", "THREADS", "TRIES", "VALUES", "LABELS"),
     )
 )
 CODES = frozenset(

@@ -6,12 +6,17 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from psycopg.errors import DeadlockDetected, LockNotAvailable, QueryCanceled
 from pymysql.err import OperationalError as PyMysqlError
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from eventlog.core.errors import MachineError
 from eventlog.sql.connect import in_words
-from eventlog.sql.error_codes import is_lasting
+from eventlog.sql.dialect import Dialect
+from eventlog.sql.error_codes import is_held_up, is_lasting
+from eventlog.sql.mysql.dialect import MYSQL
+from eventlog.sql.oracle.dialect import ORACLE
+from eventlog.sql.postgresql.dialect import POSTGRESQL
 
 
 @pytest.mark.parametrize(
@@ -30,6 +35,33 @@ from eventlog.sql.error_codes import is_lasting
 )
 def test_a_number_that_waiting_does_not_cure_is_lasting(error: Exception | None, lasting: bool) -> None:
     assert is_lasting(error) is lasting
+
+
+class OracleError:
+    """What oracledb's errors hold."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+@pytest.mark.parametrize(
+    "dialect, error, held_up",
+    [
+        (MYSQL, PyMysqlError(1205, "Lock wait timeout exceeded"), True),
+        (MYSQL, PyMysqlError(1213, "Deadlock found"), True),
+        (MYSQL, PyMysqlError(2013, "Lost connection"), False),
+        (POSTGRESQL, LockNotAvailable(), True),
+        (POSTGRESQL, DeadlockDetected(), True),
+        (POSTGRESQL, QueryCanceled(), False),
+        (ORACLE, Exception(OracleError(60)), True),
+        (ORACLE, Exception(OracleError(1555)), False),
+        (ORACLE, None, False),
+    ],
+)
+def test_somebody_elses_lock_is_told_from_other_troubles(
+    dialect: Dialect, error: Exception | None, held_up: bool
+) -> None:
+    assert is_held_up(dialect, error) is held_up
 
 
 @pytest.mark.parametrize("number, may_pass", [(1205, True), (1305, False)])

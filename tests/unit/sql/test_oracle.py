@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from decimal import Decimal
 from typing import Any
 
@@ -14,11 +15,37 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.oracle.keys import oracle_form
 from eventlog.sql.oracle.types import has_order, oracle_value
+from eventlog.sql.queries import statement
 from eventlog.sql.triggers.plan import Style, TriggerOptions, plan
 from eventlog.sql.triggers.render import Trigger, render
 
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
 USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", type="VARCHAR2(64)")))
+
+
+CATALOG = """
+CREATE TABLE all_indexes (owner, index_name, table_owner, table_name, uniqueness, index_type);
+CREATE TABLE all_ind_columns (index_owner, index_name, column_name);
+CREATE TABLE all_constraints (owner, constraint_name, table_name, constraint_type, "deferrable", status, validated);
+CREATE TABLE all_cons_columns (owner, constraint_name, column_name);
+INSERT INTO all_indexes VALUES ('INDIRECT', 'PHONE_PK', 'INDIRECT', 'PHONE', 'UNIQUE', 'NORMAL'),
+  ('INDIRECT', 'LATE', 'INDIRECT', 'PHONE', 'NONUNIQUE', 'NORMAL'),
+  ('INDIRECT', 'UPPERS', 'INDIRECT', 'PHONE', 'UNIQUE', 'FUNCTION-BASED NORMAL'),
+  ('INDIRECT', 'OTHERS', 'INDIRECT', 'USR', 'UNIQUE', 'NORMAL'), ('ELSE', 'ELSES', 'ELSE', 'PHONE', 'UNIQUE', 'NORMAL');
+INSERT INTO all_ind_columns VALUES ('INDIRECT', 'PHONE_PK', 'ID'), ('INDIRECT', 'LATE', 'KIND'),
+  ('INDIRECT', 'UPPERS', 'SYS_NC00005$'), ('INDIRECT', 'OTHERS', 'IDU'), ('ELSE', 'ELSES', 'IDU');
+INSERT INTO all_constraints VALUES
+  ('INDIRECT', 'PHONE_PK', 'PHONE', 'P', 'NOT DEFERRABLE', 'ENABLED', 'VALIDATED'),
+  ('INDIRECT', 'NO_TWO', 'PHONE', 'U', 'NOT DEFERRABLE', 'ENABLED', 'VALIDATED'),
+  ('INDIRECT', 'AT_ONCE', 'PHONE', 'U', 'NOT DEFERRABLE', 'ENABLED', 'VALIDATED'),
+  ('INDIRECT', 'LATE', 'PHONE', 'U', 'DEFERRABLE', 'ENABLED', 'VALIDATED'),
+  ('INDIRECT', 'OFF', 'PHONE', 'U', 'NOT DEFERRABLE', 'DISABLED', 'NOT VALIDATED'),
+  ('INDIRECT', 'NEW_ONLY', 'PHONE', 'U', 'NOT DEFERRABLE', 'ENABLED', 'NOT VALIDATED'),
+  ('INDIRECT', 'FILLED', 'PHONE', 'C', 'NOT DEFERRABLE', 'ENABLED', 'VALIDATED');
+INSERT INTO all_cons_columns VALUES ('INDIRECT', 'PHONE_PK', 'ID'), ('INDIRECT', 'NO_TWO', 'IDU'),
+  ('INDIRECT', 'NO_TWO', 'PHONENO'), ('INDIRECT', 'AT_ONCE', 'CODE'), ('INDIRECT', 'LATE', 'KIND'),
+  ('INDIRECT', 'OFF', 'A'), ('INDIRECT', 'NEW_ONLY', 'B'), ('INDIRECT', 'FILLED', 'C');
+"""
 
 
 def trigger(table: Table, names: LogNames | None = None, **options: Any) -> Trigger:
@@ -169,3 +196,13 @@ def test_companions_of_an_upper_case_log_are_upper_case_too() -> None:
     names = LogNames(table="INDIRECT_PROCESS")
     assert (names.outcomes, names.marks) == ("INDIRECT_PROCESS_OUTCOME", "INDIRECT_PROCESS_MARK")
     assert ORACLE.qualified("INDIRECT", names.outcomes) == "indirect.indirect_process_outcome"
+
+
+def test_a_constraint_that_may_be_deferred_is_not_always_unique() -> None:
+    """The query, asked of tables that have what Oracle's catalog would have."""
+    catalog = sqlite3.connect(":memory:")
+    catalog.executescript(CATALOG)
+    query = statement(ORACLE, "always_unique").replace(".deferrable", '."deferrable"')  # a word of SQLite's
+    found = catalog.execute(query, {"schema": "INDIRECT", "table": "PHONE"}).fetchall()
+    catalog.close()
+    assert set(found) == {("PHONE_PK", "ID"), ("NO_TWO", "IDU"), ("NO_TWO", "PHONENO"), ("AT_ONCE", "CODE")}

@@ -122,6 +122,13 @@ def test_a_column_that_was_not_read_is_an_error_and_never_null() -> None:
     assert found[0].note == "the row that was read back has no column fname."
 
 
+@pytest.mark.parametrize("first", [7, 8])
+def test_a_row_beats_a_field_that_names_a_key_column(first: int) -> None:
+    """A table that is all key has nothing else to name, and a row that is read as a whole has no key columns."""
+    found = outcomes((first, "idu", None, None), (5, None, None, None), row={"fname": "Jack"})
+    assert [outcome.reason for outcome in found] == [Reason.SUPERSEDED, Reason.PUBLISHED]
+
+
 def test_a_delete_closes_a_lifetime_and_merging_ends_there() -> None:
     rows: list[Written] = [(1, "fname", None, "a"), DELETE, (1, "lname", None, "b"), DELETE, DELETE, ROW_BACK]
     for options in (Options(), COALESCE):
