@@ -117,7 +117,7 @@ def test_large_objects_are_in_the_data_and_never_in_the_change_mask() -> None:
 
 
 def test_what_only_a_log_knows_is_left_empty() -> None:
-    plain = change(7, Op.ADD, transaction=None, place=None, last=False, stream=None, time="2024-05-06 07:08:08.95")
+    plain = change(7, Op.ADD, transaction=None, stream=None, time="2024-05-06 07:08:08.95")
     headers = told(plain)["headers"]
     assert headers["timestamp"] == "2024-05-06T07:08:08.950"
     assert (headers["streamPosition"], headers["transactionId"]) == ("7", "")
