@@ -228,6 +228,8 @@ class SinkCapabilities(Struct, frozen=True, kw_only=True):
     lanes: Sequence[Lane] = ()
     """Several ways to its receiver, for those who know which documents may go at the same time; `write` takes one of
     them, and documents stay in order on it."""
+    refuses: Callable[[Any], str | None] | None = None
+    """Why it will never take what a format has written of a change, where it knows that before; None where it may."""
     stage: Callable[[Sequence[Document]], None] | None = None
     """Begins, in a thread of its own, what may be done before anybody may see documents, while their plan is still on
     its way to the disk; `write` of the same ones follows and says what went wrong."""

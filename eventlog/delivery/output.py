@@ -126,12 +126,16 @@ class Delivery:
     def write(self, catalog: Catalog | None) -> Sequence[Countable]:
         """What the format writes of what is new, for a format that counts: what it refuses is in no transaction."""
         self._written = []
-        if self.output.format.counts:
-            for item in self.output.format.writer(catalog)(chain.from_iterable(piece.changes for piece in self._new)):
-                if isinstance(item, Refusal):
-                    self._verdicts.refuse(item)
-                else:
-                    self._written.append(item)
+        if not self.output.format.counts:
+            return self._written
+        refuses = self.output.sink.capabilities.refuses
+        for item in self.output.format.writer(catalog)(chain.from_iterable(piece.changes for piece in self._new)):
+            note = None if refuses is None or isinstance(item, Refusal) else refuses(item)
+            refused = item if note is None else Refusal(positions=item.positions, note=note)
+            if isinstance(refused, Refusal):
+                self._verdicts.refuse(refused)
+            else:
+                self._written.append(item)
         return self._written
 
     def count(self, left: Collection[Position], going_on: frozenset[int]) -> None:

@@ -231,7 +231,7 @@ class StreamSource:
             if piece is None:
                 found = found or self._reader.may_change
                 break
-            if self._gathered and self._images and piece.catalog is not self._catalog and not upto:
+            if self._gathered and self._images and not upto and not self._fits(piece.catalog):
                 break
             self._take(piece, upto, limit - len(self._gathered) if limit and not upto else None)
             if upto and (self._images or (self._gathered and self._gathered[-1].position == upto)):
@@ -249,6 +249,18 @@ class StreamSource:
             self._keep(replace(self._place, begin=self._begin))
             self._reader.settled((), frozenset(), self._begin)
         return Batch(events=())
+
+    def _fits(self, catalog: Catalog) -> bool:
+        """Whether images that these tables describe may come into one batch with those that were gathered.
+
+        What the last batch has left goes with any whose tables look the same to it: alone it would have no end to tell.
+        """
+        former = self._catalog
+        if catalog is former:
+            return True
+        if former is None or len(self._gathered) > len(self._place.waiting):
+            return False
+        return all(former.find(one.table) == catalog.find(one.table) for one in self._gathered)
 
     def _take(self, piece: StreamPiece, upto: Position, room: int | None) -> None:
         """Moves images of a piece into the batch, and the place behind it where a transaction ends with them."""
