@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from eventlog.core.model import Change, CutTransaction, Op
 from eventlog.core.seams import Countable
 
-MOST_UNFINISHED: Final = 1000
+MOST_UNFINISHED_NUMBERS: Final = 1000
 """Of so many transactions it is remembered how much was told of them before; of more only of those told last."""
 
 Told = Mapping[int, int]
@@ -41,8 +41,8 @@ def counted(written: Sequence[One], told: Told, going_on: Collection[int]) -> tu
         if not last:
             counts[transaction] = place
         found.append(one.counted(place, last))
-    if len(counts) > MOST_UNFINISHED:
-        counts = dict([*counts.items()][-MOST_UNFINISHED:])
+    if len(counts) > MOST_UNFINISHED_NUMBERS:
+        counts = dict([*counts.items()][-MOST_UNFINISHED_NUMBERS:])
     return found, counts
 
 

@@ -29,7 +29,7 @@ FRAME_BYTES: Final = 5
 END_BYTES: Final = 1000
 """What a message has at most beside its head and tail."""
 
-LARGE_PLACE: Final = 1_000_000
+LAST_PLACE_NUMBERS: Final = 1_000_000
 """A number in a transaction that takes as much room as any."""
 
 
@@ -63,7 +63,7 @@ class Frames:
         key, limit = len(written.key or b""), self._settings.max_message_bytes
         if key + len(written.head) + len(written.tail or b"") + END_BYTES <= limit:
             return None
-        head, tail = written.counted(LARGE_PLACE, last=False).closed()
+        head, tail = written.counted(LAST_PLACE_NUMBERS, last=False).closed()
         message = written.table.message(written.key, head + b"0" * (0 if tail is None else CHARACTERS) + (tail or b""))
         frames = sum(FRAME_BYTES for schema in (message.value_schema, message.key_schema) if schema is not None)
         too_long = len(message.value or b"") + key + frames > limit

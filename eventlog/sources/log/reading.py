@@ -54,7 +54,7 @@ USUAL_ROWS: Final = 10_000
 SHORT_BYTES: Final = 512
 """A value up to this length comes with its row, however many rows are asked for."""
 
-MOST_TRANSACTIONS: Final = 100_000
+MOST_ENDS_NUMBERS: Final = 100_000
 """Of so many transactions at most it is remembered where they end."""
 
 LONGEST_BYTES: Final = 2**30
@@ -296,7 +296,7 @@ class TransactionEnds:
     def behind(self, connection: Connection, transactions: Collection[int], first: int, last: int) -> frozenset[int]:
         """Those of the transactions, whose rows have numbers from the first one on, that have waiting rows above the last."""
         if any(one not in self._ends for one in transactions):
-            asked = {"first": first, "most": MOST_TRANSACTIONS}
+            asked = {"first": first, "most": MOST_ENDS_NUMBERS}
             found = self._log.rows(connection, self._log.query("transaction_ends"), asked)
             self._ends = {int(one): int(end) for one, end in found if one is not None}
         return frozenset([one for one in transactions if self._ends.get(one, last) > last])

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.counting import MOST_UNFINISHED, counted, left_over, told_after
+from eventlog.core.counting import MOST_UNFINISHED_NUMBERS, counted, left_over, told_after
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, CutTransaction, Document, Event, Op, Outcome, RowId, Status, Transaction
 from eventlog.core.rules import Options
@@ -310,8 +310,8 @@ def test_the_emptying_of_a_table_does_not_overtake_its_rows_nor_they_it() -> Non
 
 
 def test_so_much_is_remembered_of_unfinished_transactions() -> None:
-    told = dict.fromkeys(range(MOST_UNFINISHED + 5), 1)
+    told = dict.fromkeys(range(MOST_UNFINISHED_NUMBERS + 5), 1)
     _, counts = counted([], told, ())
-    assert list(counts) == list(range(5, MOST_UNFINISHED + 5))
+    assert list(counts) == list(range(5, MOST_UNFINISHED_NUMBERS + 5))
     cut = [CutTransaction(5, 1, 3, False), CutTransaction(6, 1, 2, True)]
     assert told_after({5: 1, 6: 1, 7: 4}, cut) == {7: 4, 5: 3}
