@@ -21,6 +21,7 @@ def upgrade() -> None:
         return
     op.add_column(names.table, sa.Column(TRANSACTION, dialect.types.log_number), schema=names.schema)
     _run("transaction_trigger", names, dialect)
+    _run("transaction_trigger_check", names, dialect)
 
 
 def downgrade() -> None:
@@ -32,10 +33,15 @@ def downgrade() -> None:
 
 
 def _run(query: str, names: LogNames, dialect: Dialect) -> None:
+    name = dialect.shortened(f"{names.table}_tx")
+    trigger = dialect.qualified(names.schema, name)
     text = statement(
         dialect,
         query,
-        trigger=dialect.qualified(names.schema, dialect.shortened(f"{names.table}_tx")),
+        trigger=trigger,
+        name=dialect.literal(dialect.reported(name)),
+        owner="USER" if names.schema is None else dialect.literal(dialect.reported(names.schema)),
+        disable=dialect.literal(f"ALTER TRIGGER {trigger} DISABLE"),
         log=dialect.qualified(names.schema, names.table),
         transaction_number=dialect.quoted(TRANSACTION),
     )
