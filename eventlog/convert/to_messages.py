@@ -63,10 +63,10 @@ class _Messages:
 
         def cells(written: WrittenMessage) -> tuple[object, ...]:
             table = written.table.shape.table
-            found = (written.stamp, places[table.schema, table.name], written.head, written.tail)
+            found = (written.stamp, places[table.schema, table.name], *written.closed())
             return (*found, written.key, written.deleted) if keyed else found
 
-        return Rendering(schema, self.form.writer(catalog), cells)
+        return Rendering(schema, self.form.writer(catalog), cells, counts=True)
 
     def written(self, rendered: pa.RecordBatch) -> Iterator[WrittenMessage]:
         """The messages in rows that are sent; what they need no more may be missing."""
