@@ -135,7 +135,7 @@ def test_a_value_comes_back_unchanged(value: str) -> None:
     assert [step.values[0].text for step in event.attributes[0].steps] == [value, value]
 
 
-@shares(covered=0.4, altered=0.1)
+@shares(covered=0.4, altered=0.02)
 @given(formats, many(fit=True, values_fit=False), catalogs, st.sampled_from(["omit", "replace"]))
 def test_a_value_that_cannot_be_said_refuses_no_object(
     settings: XdsFormat, told: list[Change], catalog: Catalog | None, on_value: OnValue
