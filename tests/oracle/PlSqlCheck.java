@@ -14,6 +14,7 @@ import org.antlr.v4.runtime.CommonTokenStream;
 import org.antlr.v4.runtime.RecognitionException;
 import org.antlr.v4.runtime.Recognizer;
 import org.antlr.v4.runtime.atn.PredictionMode;
+import org.antlr.v4.runtime.misc.ParseCancellationException;
 
 final class PlSqlCheck extends BaseErrorListener {
     private String complaint = "ok";
@@ -37,15 +38,18 @@ final class PlSqlCheck extends BaseErrorListener {
         parser.removeErrorListeners();
         parser.addErrorListener(this);
         parser.getInterpreter().setPredictionMode(mode);
-        parser.sql_script();
+        try {
+            parser.sql_script();
+        } catch (ParseCancellationException ignored) {
+            // The complaint says it. To go on behind it is the slow part of what a parser does.
+        }
         return complaint;
     }
 
     @Override
     public void syntaxError(
             Recognizer<?, ?> reader, Object symbol, int line, int column, String said, RecognitionException error) {
-        if (complaint.equals("ok")) { // the first complaint is the cause of the others
-            complaint = "line " + line + ", column " + (column + 1) + ": " + said.replaceAll("\\s+", " ");
-        }
+        complaint = "line " + line + ", column " + (column + 1) + ": " + said.replaceAll("\\s+", " ");
+        throw new ParseCancellationException(complaint); // the first complaint is the cause of the others
     }
 }
