@@ -107,7 +107,6 @@ def log_settings_of(config: Config) -> LogSettings:
         backoff=publisher.backoff,
         on_retry=publisher.on_retry,
         transactions=any(output.format != "xds" for output in config.output),
-        ends=any(output.format == "messages" for output in config.output),
         query_bytes=publisher.query_bytes,
         value_limit=publisher.value_limit,
     )

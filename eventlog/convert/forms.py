@@ -73,22 +73,12 @@ class SentForm(Form, Protocol):
 class Rendering:
     """Has a format write changes, and keeps each as a row: its place, `cells` of what was written, and what it covers.
 
-    `changes` are those of the rows that `rendered` gives out next. Changes of a stream, whose transactions come one after
-    the other, are counted by `in_turn`, where the format counts them.
+    `changes` are those of the rows that `rendered` gives out next.
     """
 
-    def __init__(
-        self,
-        schema: pa.Schema,
-        write: Writer,
-        cells: Callable[[Any], tuple[object, ...]],
-        *,
-        counts: bool = False,
-    ) -> None:
+    def __init__(self, schema: pa.Schema, write: Writer, cells: Callable[[Any], tuple[object, ...]]) -> None:
         self.refused: list[Refusal] = []
         self.changes: list[Change] = []
-        self.in_turn: InTurn | None = None
-        self.counts = counts
         self._schema = schema
         self._write = write
         self._cells = cells
@@ -105,20 +95,13 @@ class Rendering:
                 self.refused.append(item)
                 refusal = item
                 continue
-            if self.in_turn is None:
-                self._keep(change, self._row(item, place))
-            else:
-                self.in_turn.take(self, change, item, place)
+            positions = item.positions
+            row = (positions[-1][0] if place is None else place, *self._cells(item))
+            if self._covering:
+                row = (*row, [position[0] for position in positions] if place is None else [place])
+            self._rows.append(row)
+            self.changes.append(change)
         return refusal
-
-    def _row(self, item: Any, place: int | None) -> tuple[object, ...]:
-        positions = item.positions
-        row = (positions[-1][0] if place is None else place, *self._cells(item))
-        return (*row, [position[0] for position in positions] if place is None else [place]) if self._covering else row
-
-    def _keep(self, change: Change, row: tuple[object, ...]) -> None:
-        self._rows.append(row)
-        self.changes.append(change)
 
     def rendered(self) -> pa.RecordBatch:
         """What was written since this was last asked."""
@@ -126,31 +109,6 @@ class Rendering:
         found = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
         self._rows, self.changes = [], []
         return pa.RecordBatch.from_arrays(found, schema=self._schema)
-
-
-class InTurn:
-    """Counts the changes of transactions that come one after the other: what a change is shows when the next one comes."""
-
-    def __init__(self) -> None:
-        self._held: tuple[Rendering, Change, Any, int | None] | None = None
-        self._told = 0
-
-    def take(self, rendering: Rendering, change: Change, item: Any, place: int | None) -> None:
-        """Holds a change, and gives the one before it to this rendering, though another may have written it."""
-        self.end(rendering, item.transaction)
-        self._held = (rendering, change, item, place)
-
-    def end(self, rendering: Rendering, following: int | None = None) -> None:
-        """Gives the change that is held; one of the `following` transaction comes next."""
-        if self._held is None:
-            return
-        writer, change, item, place = self._held
-        self._held = None
-        if item.transaction is not None:
-            last = item.transaction != following
-            item = item.counted(self._told + 1, last)
-            self._told = 0 if last else self._told + 1
-        rendering._keep(change, writer._row(item, place))  # noqa: SLF001  # they are of one piece
 
 
 def outcomes_of(refused: Iterable[Refusal]) -> dict[Position, Outcome]:

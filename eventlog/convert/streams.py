@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
-from eventlog.convert.forms import STAMP, Form, InTurn, Rendering, form_of, outcomes_of
+from eventlog.convert.forms import STAMP, Form, Rendering, form_of, outcomes_of
 from eventlog.convert.partitions import PartitionWriter, partition_file
 from eventlog.convert.rows import STREAM_OUTCOMES
 from eventlog.convert.settings import Conversion, StreamInput
@@ -115,7 +115,6 @@ class _Reading:
         self._images = 0
         self._catalog: Catalog | None = None
         self._rendering: Rendering | None = None
-        self._in_turn = InTurn()
 
     def run(self) -> None:
         """Reads batch after batch."""
@@ -128,9 +127,6 @@ class _Reading:
             self.damage = f"{self._place_of(split)}, byte {offset}: {error.problem}."
         except (DataError, SourceError) as error:
             self.damage = str(error)
-        if self._rendering is not None:
-            self._in_turn.end(self._rendering)
-            self._store(self._label(max(self._images - 1, 0)), self._rendering)
 
     def _take(self, batch: Batch) -> None:
         images: Sequence[Image] = batch.events  # type: ignore[assignment]  # a stream hands out nothing else
@@ -140,7 +136,7 @@ class _Reading:
         for change in told.changes:
             rendering.take(change, places[change.positions[-1]])
         self._place += len(images)
-        label = self._label(self._images)
+        label = self._task.number * PIECE_LABELS + self._images // LABEL_IMAGES
         self._images += len(images)
         self._store(label, rendering)
         refused, rendering.refused = outcomes_of(rendering.refused), []
@@ -153,11 +149,7 @@ class _Reading:
             first = self._task.number * PIECE_TABLES + len(self.tables)
             self.tables |= dict(enumerate(catalog or (), first))
             self._catalog, self._rendering = catalog, self._form.rendering(catalog, first)
-            self._rendering.in_turn = self._in_turn if self._rendering.counts else None
         return self._rendering
-
-    def _label(self, images: int) -> int:
-        return self._task.number * PIECE_LABELS + images // LABEL_IMAGES
 
     def _store(self, label: int, rendering: Rendering) -> None:
         rows = rendering.rendered()

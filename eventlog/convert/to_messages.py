@@ -63,10 +63,10 @@ class _Messages:
 
         def cells(written: WrittenMessage) -> tuple[object, ...]:
             table = written.table.shape.table
-            found = (written.stamp, places[table.schema, table.name], *written.closed())
+            found = (written.stamp, places[table.schema, table.name], written.head, written.tail)
             return (*found, written.key, written.deleted) if keyed else found
 
-        return Rendering(schema, self.form.writer(catalog), cells, counts=True)
+        return Rendering(schema, self.form.writer(catalog), cells)
 
     def written(self, rendered: pa.RecordBatch) -> Iterator[WrittenMessage]:
         """The messages in rows that are sent; what they need no more may be missing."""

@@ -82,7 +82,6 @@ class Reason(StrEnum):
     HELD = "held"
     NO_ROOM = "no room"
     NO_RIGHT = "no right"
-    GOES_ON = "goes on"
     INVALID = "invalid"
     REFUSED = "refused"
     ALTERED = "altered"
@@ -113,19 +112,10 @@ class RowId(Struct, frozen=True, gc=False, order=True):
 
 
 class Transaction(Struct, frozen=True, kw_only=True, gc=False):
-    """A transaction of the source: its number, which is compared for equality only, and when it was committed (UTC).
-
-    `end` is where it ended, in a stream that gives numbers again.
-    """
+    """A transaction of the source: its number, which is compared for equality only, and when it was committed (UTC)."""
 
     id: int
     time: dt.datetime | None = None
-    end: int | None = None
-
-    @property
-    def mark(self) -> int:
-        """A number that no other transaction of its source has."""
-        return self.id if self.end is None else self.end
 
 
 class Event(Struct, frozen=True, kw_only=True, gc=False):
@@ -195,7 +185,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     """What a consumer is told: one object, one operation, its edits, and the events it is made of, in their order.
 
     `whole` says that the edits are the images of a row: an attribute whose old value equals its new one was captured
-    and did not change. `transaction` and `stream` are those of its last event, where they are known.
+    and did not change. `transaction`, `place`, `last` and `stream` are those of its last event, where they are known.
     `refresh` says that nothing happened: a full load tells the row as it is, all of it. `created` says that a modify is
     the first that is told of a new object: its values were read back, and XDS has no add for that.
     """
@@ -207,6 +197,8 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     time: dt.datetime | str | None = None
     whole: bool = False
     transaction: Transaction | None = None
+    place: int | None = None
+    last: bool = False
     stream: str | None = None
     refresh: bool = False
     created: bool = False
@@ -276,25 +268,12 @@ def exceptional(outcomes: Sequence[Outcome]) -> Iterable[Outcome]:
     return outcomes.others.values() if isinstance(outcomes, Outcomes) else outcomes
 
 
-class CutTransaction(Struct, frozen=True, array_like=True, gc=False):
-    """A transaction that is not whole in one document: what was told of it before, and after, and whether it ends there."""
-
-    id: int
-    before: int
-    after: int
-    ends: bool
-
-
 class Document(Struct, frozen=True, kw_only=True):
-    """Encoded output. Its id is the same when the batch is repeated; `covers` maps event-ids to the events behind.
-
-    `cut` are the transactions that it has a part of, in formats that count what they tell of a transaction.
-    """
+    """Encoded output. Its id is the same when the batch is repeated; `covers` maps event-ids to the events behind."""
 
     id: str
     body: bytes
     covers: Mapping[str, tuple[Position, ...]]
-    cut: tuple[CutTransaction, ...] = ()
 
 
 class Refusal(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, cast
 
 from msgspec import Struct
 
@@ -23,9 +23,6 @@ class Batch(Struct, frozen=True, kw_only=True):
     because its stream describes them, says with `catalog` what they look like in this batch. `weight` is what the values
     of its events have at most, in bytes; `more` says that it was made smaller than was asked for, and more events wait.
     `left` are the numbers of rows that lie between its own and belong to a later batch.
-    `going_on` are the transactions of which more events come behind the batch; None where nobody can say where one ends,
-    and then nothing is counted. `counted` is the note of how far outputs have told transactions, and of what the batch
-    before has left.
     """
 
     events: Sequence[Captured]
@@ -38,8 +35,6 @@ class Batch(Struct, frozen=True, kw_only=True):
     weight: int = 0
     more: bool = False
     left: Sequence[int] = ()
-    going_on: frozenset[int] | None = None
-    counted: str | None = None
 
     @property
     def rows(self) -> Sequence[Event]:
@@ -117,21 +112,6 @@ class Written(Struct, frozen=True, array_like=True, gc=False):
         return self.positions[-1]
 
 
-class Countable(Protocol):
-    """One change as it is written, which says which one of its transaction's it is once that is known."""
-
-    @property
-    def positions(self) -> tuple[Position, ...]:
-        """The events behind it."""
-
-    @property
-    def transaction(self) -> int | None:
-        """The number of its transaction; None where it is not counted."""
-
-    def counted(self, place: int, last: bool) -> Self:
-        """The same, as number `place` of what is told of its transaction."""
-
-
 Writer = Callable[[Iterable[Change]], Iterator[Any]]
 """Writes changes one after the other: what a format's `bind` takes, or a Refusal where it cannot express a change."""
 
@@ -146,10 +126,6 @@ class Format(Protocol):
     @property
     def suffix(self) -> str:
         """How the names of its files end, with the dot."""
-
-    @property
-    def counts(self) -> bool:
-        """Whether it counts what it tells of a transaction: then what is written is `Countable`."""
 
     def writer(self, catalog: Catalog | None) -> Writer:
         """What writes changes of these tables, as often as it is called; what says nothing is left out."""
@@ -168,17 +144,9 @@ class Format(Protocol):
 
 
 def encode(
-    form: Format,
-    changes: Iterable[Change],
-    catalog: Catalog | None = None,
-    after: str = "",
-    whole: bool = False,
-    count: Callable[[Iterable[Any]], Iterable[Any]] | None = None,
+    form: Format, changes: Iterable[Change], catalog: Catalog | None = None, after: str = "", whole: bool = False
 ) -> Iterator[Document | Refusal]:
-    """Writes and binds in one place: documents in the order of the changes, and refusals as they are met.
-
-    What was written is `count`ed before it is bound, where somebody asks for that.
-    """
+    """Writes and binds in one place: documents in the order of the changes, and refusals as they are met."""
     refusals: list[Refusal] = []
 
     def written() -> Iterator[Any]:
@@ -188,7 +156,7 @@ def encode(
             else:
                 yield item
 
-    for document in form.bind(written() if count is None else count(written()), after, whole):
+    for document in form.bind(written(), after, whole):
         while refusals:
             yield refusals.pop(0)
         yield document
@@ -228,8 +196,6 @@ class SinkCapabilities(Struct, frozen=True, kw_only=True):
     lanes: Sequence[Lane] = ()
     """Several ways to its receiver, for those who know which documents may go at the same time; `write` takes one of
     them, and documents stay in order on it."""
-    refuses: Callable[[Any], str | None] | None = None
-    """Why it will never take what a format has written of a change, where it knows that before; None where it may."""
     stage: Callable[[Sequence[Document]], None] | None = None
     """Begins, in a thread of its own, what may be done before anybody may see documents, while their plan is still on
     its way to the disk; `write` of the same ones follows and says what went wrong."""

@@ -9,9 +9,8 @@ How each output stands: what it took last and what went wrong there, in a mark o
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
@@ -19,10 +18,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.counting import Told, counted, told_after
-from eventlog.core.model import Change, Document, Outcome, Position, Refusal, Status
+from eventlog.core.model import Change, Document, Outcome, Position, Status
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Countable, Format, Lane, Sink, encode
+from eventlog.core.seams import Format, Lane, Sink, encode
 from eventlog.core.secrets import masked, shown
 from eventlog.delivery.answers import SEVERITY, Answers, Strictness, covered, keep_worse
 from eventlog.delivery.lanes import Front, LaneThreads, Turns
@@ -88,13 +86,8 @@ class Delivery:
         former: Progress,
         strictness: Strictness,
         after: str | None = None,
-        told: Told | None = None,
     ) -> None:
         self.output = output
-        self.told: Told = told or {}
-        """How much of each unfinished transaction is told when all of this is delivered."""
-        self._told: Told = self.told
-        self._written: list[Countable] | None = None
         self.documents = 0
         self.taken: tuple[str, Position] | None = None
         self._verdicts = Answers(former.answers, strictness, [piece.changes for piece in pieces])
@@ -123,40 +116,10 @@ class Delivery:
         """The id of the last document, as far as they are encoded."""
         return self._ready[-1].id if self._ready else self._after
 
-    def write(self, catalog: Catalog | None) -> Sequence[Countable]:
-        """What the format writes of what is new, for a format that counts: what it refuses is in no transaction."""
-        self._written = []
-        if not self.output.format.counts:
-            return self._written
-        refuses = self.output.sink.capabilities.refuses
-        for item in self.output.format.writer(catalog)(chain.from_iterable(piece.changes for piece in self._new)):
-            note = None if refuses is None or isinstance(item, Refusal) else refuses(item)
-            refused = item if note is None else Refusal(positions=item.positions, note=note)
-            if isinstance(refused, Refusal):
-                self._verdicts.refuse(refused)
-            else:
-                self._written.append(item)
-        return self._written
-
-    def count(self, left: Collection[Position], going_on: frozenset[int]) -> None:
-        """Leaves changes for the next batch, and gives each of the others its number in its transaction."""
-        if left:
-            self._new = [
-                replace(piece, changes=[one for one in piece.changes if one.positions[-1] not in left])
-                for piece in self._new
-            ]
-        if self._written is None or not self.output.format.counts:
-            self._written = None
-            return
-        staying = [one for one in self._written if one.positions[-1] in left] if left else []
-        now = [one for one in self._written if one.positions[-1] not in left] if left else self._written
-        later = {one.transaction for one in staying if one.transaction is not None}
-        self._written, self.told = counted(now, self.told, going_on | later)
-
     def encode(self, catalog: Catalog | None) -> None:
         """Makes all documents now, for `run` to deliver later; only of a batch that was not planned before."""
         if self._ready is None:
-            self._ready = list(self._news(catalog))
+            self._ready = list(self._encoded(self._new, catalog))
 
     def stage(self) -> None:
         """Lets the sink begin with documents that are made already, long before their turn comes."""
@@ -203,7 +166,6 @@ class Delivery:
             planned=once_each(planned, done) if waiting or self.away else planned,
             answers=tuple(answer for answer in self.answers.values() if answer.status is not Status.NEW),
             after=self._after,
-            told=self._told,
         )
 
     def done(self) -> Positions:
@@ -241,9 +203,8 @@ class Delivery:
         if self._repeated and self._ready is None:
             # A log that was restored from a backup does not know what its targets got afterwards.
             self._after = max(self._after, self.output.sink.last())
-        news = self._news(catalog) if self._ready is None else iter(self._ready)
+        news = self._encoded(self._new, catalog) if self._ready is None else iter(self._ready)
         while documents := _chunk(news, size):
-            self._told = told_after(self._told, chain.from_iterable(one.cut for one in documents))
             yield Chunk(plan=secrets.token_hex(8), first=number, documents=documents)
             number += len(documents)
             self._after = documents[-1].id
@@ -256,7 +217,7 @@ class Delivery:
 
     def _plan(self, chunk: Chunk, note: Callable[[], None]) -> None:
         """Makes the plan durable; a sink that can gets the documents ready meanwhile, because both wait for a disk."""
-        planned = [Planned(one.id, write_positions(covered(one)), chunk.plan, one.cut) for one in chunk.documents]
+        planned = [Planned(one.id, write_positions(covered(one)), chunk.plan) for one in chunk.documents]
         self._planned = [*planned, *self._later(chunk.plan)]
         stage = self.output.sink.capabilities.stage
         if stage is not None and not self._verdicts.stopping:
@@ -330,12 +291,6 @@ class Delivery:
                 self._verdicts.judge(number, document, chunk.plan, said)
         return _last_taken(chunk.documents, said)
 
-    def _news(self, catalog: Catalog | None) -> Iterator[Document]:
-        """The documents of what is new; where changes are counted they are written already."""
-        if self._written is None:
-            return self._encoded(self._new, catalog)
-        return self.output.format.bind(self._written, self._after)
-
     def _encoded(self, pieces: Iterable[Piece], catalog: Catalog | None) -> Iterator[Document]:
         """The documents in order, each under the id that it had before if it had one."""
         after = self._after
@@ -346,19 +301,12 @@ class Delivery:
 
     def _of_piece(self, piece: Piece, catalog: Catalog | None, after: str) -> Iterator[Document]:
         """What was planned as one document stays one, under its id, although its changes may have become more meanwhile."""
-        planned, form = piece.planned, self.output.format
-        count = None if planned is None or not form.counts else partial(_counted_as_planned, planned)
-        for item in encode(form, piece.changes, catalog, after, whole=planned is not None, count=count):
+        planned = piece.planned
+        for item in encode(self.output.format, piece.changes, catalog, after, whole=planned is not None):
             if not isinstance(item, Document):
                 self._verdicts.refuse(item)
             else:
                 yield item if planned is None else replace(item, id=planned.id)
-
-
-def _counted_as_planned(planned: Planned, written: Iterable[Countable]) -> list[Countable]:
-    """The changes of a document with the numbers in their transactions that they had when it was planned."""
-    told = {part.id: part.before for part in planned.cut}
-    return counted(list(written), told, {part.id for part in planned.cut if not part.ends})[0]
 
 
 def _chunk(documents: Iterator[Document], size: int) -> list[Document]:

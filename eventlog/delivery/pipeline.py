@@ -7,16 +7,13 @@ Nothing is settled that is not durable at every sink.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain, islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.counting import Told, left_over
 from eventlog.core.errors import MachineError, OccupiedError
 from eventlog.core.model import (
     Captured,
-    Change,
     Outcome,
     Outcomes,
     Position,
@@ -31,21 +28,15 @@ from eventlog.delivery.answers import counted, given_up, settled_outcomes
 from eventlog.delivery.output import SEVERITY, Delivery, Output, Piece, Strictness, keep_worse, nothing
 from eventlog.sources.log.rows import failed_tables
 from eventlog.sources.notes import (
-    COUNTED,
     DECIDED,
-    Counted,
     Decided,
-    Positions,
     Progress,
     decided,
     noted_events,
     parts,
-    read_counted,
     read_decided,
     read_positions,
     read_progress,
-    told_before,
-    write_counted,
     write_note,
     write_positions,
 )
@@ -55,10 +46,7 @@ __all__ = ["SEVERITY", "Output", "Pipeline", "Report"]
 WAITING = frozenset({Reason.RETRY, Reason.HELD})
 """Why events stay that were offered, or that must not overtake one that was."""
 
-MOST_LEFT_EVENTS = 1000
-"""So many events at most are left for the next batch because transactions go on, or as many as a batch has."""
-
-AGAIN = frozenset({Reason.NO_ROOM, Reason.NO_RIGHT, Reason.GOES_ON})
+AGAIN = frozenset({Reason.NO_ROOM, Reason.NO_RIGHT})
 """Why events stay that others can go without."""
 
 
@@ -76,8 +64,6 @@ class Report(Struct, frozen=True, kw_only=True):
     """Events that the publisher's own user made, which are not published."""
     unread: Mapping[str, str] = {}
     """Tables that may not be read, and what the database said of them."""
-    left: int = 0
-    """Events that come again with the next batch, because their transaction goes on."""
     again: bool = False
     """There are rows that wait and could not be published with these; the next round has others, or them."""
 
@@ -97,36 +83,13 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """A batch in the making: what was decided, what outputs get, and what became of each event by the rules alone.
-
-    `left` are the changes that are left for the next batch, because their transaction goes on, each by its events.
-    """
+    """A batch in the making: what was decided, what outputs get, and what became of each event by the rules alone."""
 
     batch: Batch
     deliveries: Sequence[Delivery]
     outcomes: Sequence[Outcome]
     decided: Decided
     changes: int
-    left: tuple[Positions, ...] = ()
-
-    @property
-    def left_events(self) -> set[Position]:
-        """The events in the changes that are left."""
-        return {position for one in self.left for position in read_positions(one)}
-
-    @property
-    def counted(self) -> Counted:
-        """What is to be known of it with the next batch."""
-        return Counted(told={one.output.name: one.told for one in self.deliveries}, left=self.left)
-
-    def followed_by(self, batch: Batch) -> Batch:
-        """The next batch, with what was left for it."""
-        if not self.left or not batch.events:
-            return batch
-        left = self.left_events
-        events = [*[event for event in self.batch.events if event.position in left], *batch.events]
-        counted = write_counted(self.counted).get(COUNTED)
-        return replace(batch, events=events, weight=batch.weight + self.batch.weight, counted=counted)
 
 
 class Pipeline(Struct, frozen=True, kw_only=True):
@@ -170,8 +133,6 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         for delivery in work.deliveries:
             for answer in delivery.answers.values():
                 keep_worse(answers, answer)
-        for position in work.left_events:
-            keep_worse(answers, Outcome(position=position, status=Status.NEW, reason=Reason.GOES_ON))
         outcomes = given_up(settled_outcomes(work.outcomes, answers), batch.attempts, self.max_attempts)
         report = Report(
             events=len(batch.events),
@@ -181,7 +142,6 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             loopback=sum(outcome.reason is Reason.LOOPBACK for outcome in exceptional(outcomes)),
             later=batch.later,
             unread=failed_tables(batch.events, outcomes),
-            left=sum(outcome.reason is Reason.GOES_ON for outcome in exceptional(outcomes)),
             again=not AGAIN.isdisjoint([outcome.reason for outcome in exceptional(outcomes)]),
         )
         then = following() if self.goes_on(report) else None
@@ -191,8 +151,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def goes_on(self, report: Report) -> bool:
         """Whether nothing of the batch stays, and nothing in it forbids another one."""
         halted = self.strictness.on_error == "halt" and report.errors > 0
-        stays = report.statuses.get(Status.NEW, 0) > report.left
-        return not (report.stale or report.fatal or halted or stays)
+        return not (report.stale or report.fatal or halted or Status.NEW in report.statuses)
 
     def decide(self, batch: Batch) -> Decision:
         """What the batch amounts to, with rows read back where events ask for them."""
@@ -202,13 +161,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def _decide(self, groups: Iterable[Sequence[Captured]], batch: Batch) -> list[Decision]:
         """What groups of events amount to, each by itself; rows are read back once for all of them."""
         options = replace(self.options, now=batch.now)
-        each = Round(catalog=self._catalog_of(batch), reader=self.reader, options=options).decide_groups
-        counted = read_counted(batch.counted)
-        if not counted.left:
-            return each(groups)
-        apart = [counted.apart(group) for group in groups]
-        decisions = iter(each(chain.from_iterable(apart)))
-        return [_together([*islice(decisions, len(several))]) for several in apart]
+        return Round(catalog=self._catalog_of(batch), reader=self.reader, options=options).decide_groups(groups)
 
     def _catalog_of(self, batch: Batch) -> Catalog | None:
         """What the tables look like: as the batch says, where its source knows."""
@@ -217,58 +170,21 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def _first(self, batch: Batch, after: Work | None) -> Work:
         """A batch that no output has seen anything of."""
         decision = self.decide(batch)
-        deliveries, known = (
-            self._deliveries(batch, [Piece(changes=decision.changes)], after),
-            decided(decision.outcomes),
-        )
         return Work(
             batch=batch,
-            deliveries=deliveries,
+            deliveries=self._deliveries([Piece(changes=decision.changes)], after),
             outcomes=decision.outcomes,
-            decided=known,
+            decided=decided(decision.outcomes),
             changes=len(decision.changes),
-            left=self._count(batch, deliveries, [decision.changes] * len(deliveries), known),
         )
 
-    def _deliveries(self, batch: Batch, pieces: Sequence[Piece], after: Work | None) -> list[Delivery]:
+    def _deliveries(self, pieces: Sequence[Piece], after: Work | None) -> list[Delivery]:
         """What outputs get of a batch that they have not seen; it follows what they get `after`."""
-        before: list[tuple[str | None, Told]]
-        if after is None:
-            counted = read_counted(batch.counted)
-            before = [(None, told_before(counted, {}, output.name)) for output in self.outputs]
-        else:
-            before = [(delivery.end, delivery.told) for delivery in after.deliveries]
+        before = [None] * len(self.outputs) if after is None else [delivery.end for delivery in after.deliveries]
         return [
-            Delivery(output, pieces, Progress(), self.strictness, after=end, told=counts)
-            for output, (end, counts) in zip(self.outputs, before, strict=True)
+            Delivery(output, pieces, Progress(), self.strictness, after=end)
+            for output, end in zip(self.outputs, before, strict=True)
         ]
-
-    def _count(
-        self,
-        batch: Batch,
-        deliveries: Sequence[Delivery],
-        news: Sequence[Sequence[Change]],
-        known: Decided,
-    ) -> tuple[Positions, ...]:
-        """Has outputs count what they tell of transactions; the changes that are left for the next batch.
-
-        None are where all would be, once more, or too many: then a transaction may stay without an end.
-        """
-        going_on = batch.going_on
-        if going_on is None or not any(output.format.counts for output in self.outputs):
-            return ()
-        written = [delivery.write(self._catalog_of(batch)) for delivery in deliveries]
-        found: dict[Position, set[Position]] = {}
-        for changes in news if batch.notes else news[:1]:
-            for change in left_over(changes, written, going_on):
-                found[change.positions[-1]] = known.with_losers(change.positions)
-        events = set().union(*found.values())
-        nothing_new = len(batch.events) <= read_counted(batch.counted).events
-        if len(events) > max(self.limit, MOST_LEFT_EVENTS) or nothing_new:
-            found, events = {}, set()
-        for delivery in deliveries:
-            delivery.count(events, going_on)
-        return tuple(write_positions(one) for _, one in sorted(found.items()))
 
     def _repeated(self, batch: Batch) -> Work:
         """A batch that outputs have parts of already: each gets what it lacks, in the documents that were planned."""
@@ -276,7 +192,6 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         again: dict[Position, Outcome] = {}
         deliveries: list[Delivery] = []
         changes = 0
-        news: list[Sequence[Change]] = []
         for output in self.outputs:
             former = read_progress(batch.notes, output.name)
             groups = parts(batch.events, former, known)
@@ -285,9 +200,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
                 Piece(planned=group.planned, changes=made.changes)
                 for group, made in zip(groups, decisions, strict=True)
             ]
-            told = told_before(read_counted(batch.counted), batch.notes, output.name)
-            deliveries.append(Delivery(output, pieces, former, self.strictness, told=told))
-            news.append([change for piece in pieces if piece.planned is None for change in piece.changes])
+            deliveries.append(Delivery(output, pieces, former, self.strictness))
             for outcome in (outcome for made in decisions for outcome in exceptional(made.outcomes)):
                 keep_worse(again, outcome)
             changes = max(changes, sum(len(made.changes) for made in decisions))
@@ -295,13 +208,17 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         found = {outcome.position: outcome for outcome in known.outcomes()} | again
         positions = [event.position for event in batch.events]
         outcomes = Outcomes(positions, {position: found[position] for position in positions if position in found})
-        again_decided = decided(outcomes)
-        known = Decided(
-            vanished=tuple(dict.fromkeys((*known.vanished, *again_decided.vanished))),
-            superseded=tuple(dict.fromkeys((*known.superseded, *again_decided.superseded))),
+        news = decided(outcomes)
+        return Work(
+            batch=batch,
+            deliveries=deliveries,
+            outcomes=outcomes,
+            decided=Decided(
+                vanished=tuple(dict.fromkeys((*known.vanished, *news.vanished))),
+                superseded=tuple(dict.fromkeys((*known.superseded, *news.superseded))),
+            ),
+            changes=changes,
         )
-        left = self._count(batch, deliveries, news, known)
-        return Work(batch=batch, deliveries=deliveries, outcomes=outcomes, decided=known, changes=changes, left=left)
 
     def _deliver(self, work: Work) -> None:
         """Gives every output its share; when one fails the others still get theirs, and what they have is noted."""
@@ -328,13 +245,8 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 
     def _kept_notes(self, batch: Batch, work: Work, outcomes: Sequence[Outcome]) -> dict[str, str]:
         """What must still be known of the events that stay, and of those that wait and were not in this batch."""
-        return self._kept_of_batch(batch, work, outcomes) | write_counted(work.counted)
-
-    def _kept_of_batch(self, batch: Batch, work: Work, outcomes: Sequence[Outcome]) -> dict[str, str]:
         waiting = [outcome for outcome in exceptional(outcomes) if outcome.status is Status.NEW]
-        # Of a batch that is repeated another output may have what one leaves for the next.
-        reasons = WAITING | {Reason.GOES_ON} if batch.notes else WAITING
-        staying = {outcome.position for outcome in waiting if outcome.reason in reasons}
+        staying = {outcome.position for outcome in waiting if outcome.reason in WAITING}
         if not staying and not batch.notes:
             return {}
         gone = {outcome.position for outcome in outcomes}.difference(outcome.position for outcome in waiting)
@@ -354,12 +266,4 @@ class Pipeline(Struct, frozen=True, kw_only=True):
             planned=tuple([one for one in planned if not gone.issuperset(read_positions(one.positions))]),
             answers=tuple([answer for answer in progress.answers if answer.position not in gone]),
             after=progress.after,
-            told=delivery.told,
         )
-
-
-def _together(decisions: Sequence[Decision]) -> Decision:
-    """What several groups of events amount to, one after the other."""
-    others = {outcome.position: outcome for made in decisions for outcome in exceptional(made.outcomes)}
-    positions = [position for made in decisions for position in made.outcomes.positions]
-    return Decision([change for made in decisions for change in made.changes], Outcomes(positions, others))

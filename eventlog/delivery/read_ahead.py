@@ -116,8 +116,7 @@ class ReadAhead:
         """Finishes one batch while the next is made."""
         assert self._threads is not None
         assert ready.following is not None
-        ahead, work = ready.following, ready.work
-        finishing = self._threads.submit(self.pipeline.finish, work, lambda: work.followed_by(ahead.result()))
+        finishing = self._threads.submit(self.pipeline.finish, ready.work, ready.following.result)
         following: Ready | None = None
         try:
             following = self._next(ready)
@@ -135,7 +134,7 @@ class ReadAhead:
         if not batch.events:
             return None
         following = self._following(ready.work.batch, batch)
-        work = self._made(ready.work.followed_by(batch), ready.work, encoded=True)
+        work = self._made(batch, ready.work, encoded=True)
         return Ready(work=work, following=following)
 
     def _made(self, batch: Batch, after: Work | None, *, encoded: bool) -> Work:

@@ -186,16 +186,6 @@ def _marks(connection: Connection, names: LogNames) -> dict[str, str]:
     return {str(row[0]): str(row[1]) for row in connection.execute(query)}
 
 
-def is_adopted(names: LogNames) -> bool:
-    """Whether somebody else made the log that a migration runs on; it is not altered then."""
-    from alembic import context, op
-
-    if context.is_offline_mode():
-        found: dict[str, str] = context.config.attributes.get("marks", {})
-        return ADOPTED in found
-    return ADOPTED in _marks(op.get_bind(), names)
-
-
 def _trigger_drops(connection: Connection, names: LogNames) -> list[str]:
     from eventlog.sql.triggers.track import all_drops
 

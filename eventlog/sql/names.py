@@ -108,7 +108,7 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return self.columns[STANDARD.index(standard)]
 
 
-NEWEST_MIGRATION = "0004"
+NEWEST_MIGRATION = "0003"
 """The newest of the migrations in sql/migrations; a log that is at a later one was upgraded by a newer program."""
 
 

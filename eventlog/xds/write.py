@@ -65,11 +65,6 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
     def suffix(self) -> str:
         return ".xml"
 
-    @property
-    def counts(self) -> bool:
-        """A document says nothing of transactions."""
-        return False
-
     def __post_init__(self) -> None:
         """Refuses settings that no document could be written with."""
         if self.batch_size < 1:

@@ -18,7 +18,6 @@ from eventlog.convert import pipeline, streams
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
-from eventlog.core.counting import counted
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Image, Refusal
 from eventlog.core.rules import Options, tell
@@ -109,7 +108,7 @@ def test_a_stream_is_told_as_the_daemon_tells_it(capture: Path, tmp_path: Path) 
         assert b"".join(file.read_bytes().partition(b"\n")[2] for file in files) == expected
     values = [
         json.loads(message.value or b"")
-        for one in encode(MessageFormat(body=False), changes, catalog, count=lambda all_: counted([*all_], {}, ())[0])
+        for one in encode(MessageFormat(body=False), changes, catalog)
         if isinstance(one, MessagesDocument)
         for message in one.messages
     ]
@@ -117,24 +116,6 @@ def test_a_stream_is_told_as_the_daemon_tells_it(capture: Path, tmp_path: Path) 
     assert sorted(found, key=sequence) == values
     read = [one for file in (tmp_path / "avro").glob("shop.*/part-*.avro") for one in records(file)]
     assert sorted(map(sequence, read)) == [sequence(value) for value in values]
-
-
-@pytest.mark.parametrize("label_images", [1, 3])
-def test_transactions_are_counted_whatever_of_them_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label_images: int
-) -> None:
-    monkeypatch.setattr(streams, "LABEL_IMAGES", label_images)
-    emptied = partial(record, CdcRecord.TRUNCATE)  # messages cannot say it
-    first = [begin(1), insert(2, 1), emptied(3, 7, 5), insert(4, 2), emptied(5, 7, 5), commit(6)]
-    others = [begin(7), insert(8, 3), commit(9), begin(10), emptied(11, 7, 5), commit(12)]
-    stream = write(tmp_path / "s.bin", b"".join([table_record(T1), *first, *others]))
-    done = run(stream, out=tmp_path / "out", target=JSON, own=OWN)
-    assert done.outcomes["E refused"] == 3
-    found = [json.loads(line) for file in (tmp_path / "out").glob("*.t1/part-*.jsonl") for line in lines(file)]
-    assert [
-        (one["data"]["c1"], one["headers"]["transactionEventCounter"], one["headers"]["transactionLastEvent"])
-        for one in sorted(found, key=sequence)
-    ] == [(1, 1, False), (2, 2, True), (3, 1, True)]
 
 
 def sequence(value: dict[str, Any]) -> str:

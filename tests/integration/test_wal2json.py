@@ -9,7 +9,7 @@ import json
 import os
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +17,6 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.core.counting import counted
 from eventlog.core.rules import Round
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
@@ -26,7 +25,7 @@ from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
+from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.log.source import LogSource
 from eventlog.sql.findlog import log_columns
@@ -198,27 +197,16 @@ def ours(engine: Engine) -> tuple[dict[int, list[Told]], dict[int, list[Told]]]:
     with engine.connect() as connection:
         catalog = Catalog(tracked(connection, with_schema(connection, LogNames())))
     names = log_columns(engine, LogNames())
-    batch = LogSource(engine, names, catalog, LogSettings(transactions=True, ends=True)).read(0)
-    assert batch.going_on is not None
-    decision = Round(catalog=catalog).decide(batch.events)
+    events = LogSource(engine, names, catalog, LogSettings(transactions=True)).read(0).events
+    decision = Round(catalog=catalog).decide(events)
     assert not decision.outcomes.others
     messages: dict[int, list[Told]] = defaultdict(list)
-    places: dict[int, list[tuple[int, bool]]] = defaultdict(list)
-    form, going_on = MessageFormat(settings=MessageSettings(mode="bare")), batch.going_on
-
-    def count(written: Iterable[WrittenMessage]) -> list[WrittenMessage]:
-        return counted(list(written), {}, going_on)[0]
-
-    for document in encode(form, decision.changes, catalog, "", count=count):
+    for document in encode(MessageFormat(settings=MessageSettings(mode="bare")), decision.changes, catalog, ""):
         assert isinstance(document, MessagesDocument)
         for message in document.messages:
             said = json.loads(message.value or b"")
             told = (said["headers"]["operation"], typed(said["beforeData"]), typed(said["data"]))
-            number = int(said["headers"]["transactionId"], 16)
-            messages[number].append((message.topic.rpartition(".")[2], *told))
-            places[number].append((said["headers"]["transactionEventCounter"], said["headers"]["transactionLastEvent"]))
-    for found in places.values():
-        assert found == [(place, place == len(found)) for place in range(1, len(found) + 1)]
+            messages[int(said["headers"]["transactionId"], 16)].append((message.topic.rpartition(".")[2], *told))
     rows: dict[int, list[Told]] = defaultdict(list)
     for document in encode(ChangeTableFormat(settings=ChangeTableSettings()), decision.changes, catalog, ""):
         assert isinstance(document, RowsDocument)

@@ -66,7 +66,6 @@ class OneEach:
     """One document a change; refuses changes of the object that it is told to."""
 
     suffix = ".txt"
-    counts = False
 
     def heartbeat(self) -> None:
         """There is none."""
@@ -96,7 +95,6 @@ class Several:
     """Documents of so many changes, called after the last event in them."""
 
     suffix = ".txt"
-    counts = False
 
     def heartbeat(self) -> None:
         """There is none."""

@@ -43,7 +43,6 @@ STATUS: Final = {
     Reason.NOT_DUE: Status.NEW,
     Reason.HELD: Status.NEW,
     Reason.NO_ROOM: Status.NEW,
-    Reason.GOES_ON: Status.NEW,
     Reason.NO_RIGHT: Status.NEW,
     Reason.RETRY: Status.NEW,
 }
@@ -61,7 +60,6 @@ EXPLANATION: Final = {
     Reason.NOT_DUE: "its event_time lies in the future, and handle_future_events is on",
     Reason.HELD: "somebody holds it",
     Reason.NO_ROOM: "what is read back with it has filled the batch: it comes with the next one",
-    Reason.GOES_ON: "its transaction goes on behind the batch: it comes with the next one, so that its last event can be told",
     Reason.NO_RIGHT: "the publisher may not read the row's table: it is tried again until the right is granted",
     Reason.RETRY: "the receiver asked for another time",
 }

@@ -36,11 +36,6 @@ class ChangeTableFormat(Struct, frozen=True, kw_only=True):
         """How files with its rows end, where nobody chose another form."""
         return ".parquet"
 
-    @property
-    def counts(self) -> bool:
-        """The rows of a transaction are not counted."""
-        return False
-
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes the rows of changes, of many at once where they are alike."""
         tables, size = ChangeTables(self.settings, catalog), self.rows_of_a_document

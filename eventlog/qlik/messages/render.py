@@ -30,8 +30,7 @@ HALF: Final = "the key or the position holds half a character, which UTF-8 canno
 Pieces = tuple[bytes | None, bytes, bytes | None]
 """A message's key, and its value before and after the changeSequence; a tuple, because one is made for every change.
 
-A row of a full load has no changeSequence: the value is whole, and nothing stands after it. That of a change of a known
-transaction is open at both ends: which one of the transaction's it is, is known later (`TableRenderer.closed`).
+A row of a full load has no changeSequence: the value is whole, and nothing stands after it.
 """
 
 
@@ -112,26 +111,20 @@ class TableRenderer:
             name, before = ("INSERT", None) if op is Op.ADD else ("DELETE", None)
             if op is Op.DELETE:
                 changed = self.shape.values.key_bits or has
-        coder = self._coder
+        coder, place = self._coder, change.place
         time, transaction = self._moments.of(change)
         stream = change.stream or stream or written(change.positions[-1])
         try:
             head = coder.head(name, after, before)
-            tail = coder.tail(time, stream, transaction, changed & self._visible, has)
-            if change.transaction is None:
-                head, tail = self.closed(head, tail, None, None)
+            last = None if place is None else change.last
+            tail = coder.tail(time, stream, transaction, changed & self._visible, has, place, last)
             if self._key_way == "row" and one is not None:
                 key: bytes | None = one.encode()
             else:
                 key = self._key(change.row.key, after, one)
-            return key, head, tail
+            return key, head if self._sealed is None else self._sealed(head, tail, CHARACTERS), tail
         except UnicodeEncodeError:
             raise ExpressionError(HALF) from None
-
-    def closed(self, head: bytes, tail: bytes, place: int | None, last: bool | None) -> tuple[bytes, bytes]:
-        """A message with its number among those of its transaction, or without one."""
-        tail += self._coder.counters(place, last)
-        return head if self._sealed is None else self._sealed(head, tail, CHARACTERS), tail
 
     def refreshed(self, row: Mapping[str, Cell]) -> bytes:
         """The value of a row of the full load, which has neither number nor time."""
@@ -176,7 +169,7 @@ class TableRenderer:
     def _refresh(self, row: list[Piece]) -> bytes:
         coder = self._coder
         head = coder.head("REFRESH", row, None)
-        tail = coder.tail("", "", "", None, None) + coder.counters(None, None)
+        tail = coder.tail("", "", "", None, None, None, None)
         return (head if self._sealed is None else self._sealed(head, tail, 0)) + tail
 
     def _pieces_of(self, row: Mapping[str, Cell]) -> list[Piece]:

@@ -74,7 +74,7 @@ class KafkaSink:
     @property
     def capabilities(self) -> SinkCapabilities:
         """What it can do beyond what all can."""
-        return SinkCapabilities(has=self.has, refuses=self._frames.refuses)
+        return SinkCapabilities(has=self.has)
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the output over, and learns how far it is; its former writer is fenced off."""

@@ -54,9 +54,6 @@ USUAL_ROWS: Final = 10_000
 SHORT_BYTES: Final = 512
 """A value up to this length comes with its row, however many rows are asked for."""
 
-MOST_ENDS_NUMBERS: Final = 100_000
-"""Of so many transactions at most it is remembered where they end."""
-
 LONGEST_BYTES: Final = 2**30
 """No length that a database is asked for is larger."""
 
@@ -103,7 +100,6 @@ class WaitingRows:
         self._catalog = catalog
         self._settings = settings
         self.seen = SeenNumbers(log)
-        self._ends = TransactionEnds(log)
 
     def next(self, connection: Connection, request: Request, passed: Passed, unread: Collection[str]) -> Portion:
         """The first rows, and those after them that belong to the object of the last, as far as there is room."""
@@ -143,22 +139,6 @@ class WaitingRows:
         for event in portion.events:
             events.setdefault(event.position[0], []).append(event)
         return [event for number in numbers for event in events.get(number, ())]
-
-    def going_on(
-        self, connection: Connection, events: Sequence[Event], before: Sequence[Event], *, more: bool
-    ) -> frozenset[int] | None:
-        """The transactions of these events, and of those before them, of which rows wait behind them; None where nobody
-        can say it.
-
-        A row is there once its transaction is committed, so then all rows of that are there.
-        """
-        if not self._settings.ends or self._transaction != "transaction_written" or self._settings.handle_future_events:
-            return None
-        if not more:
-            return frozenset()
-        of = {one.transaction.mark for one in (*before, *events) if one.transaction is not None}
-        first = min([event.position[0] for event in (*before, *events)])
-        return self._ends.behind(connection, of, first, max([event.position[0] for event in events]))
 
     def _skips(self, request: Request) -> bool:
         """Whether rows are left out by what is remembered of them; in the order of times they would all be read anyway."""
@@ -286,22 +266,6 @@ class WaitingRows:
         ]
 
 
-class TransactionEnds:
-    """Where transactions end, of which rows wait: it is asked of many at once, for the answer takes a look at all that waits."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._ends: dict[int, int] = {}
-
-    def behind(self, connection: Connection, transactions: Collection[int], first: int, last: int) -> frozenset[int]:
-        """Those of the transactions, whose rows have numbers from the first one on, that have waiting rows above the last."""
-        if any(one not in self._ends for one in transactions):
-            asked = {"first": first, "most": MOST_ENDS_NUMBERS}
-            found = self._log.rows(connection, self._log.query("transaction_ends"), asked)
-            self._ends = {int(one): int(end) for one, end in found if one is not None}
-        return frozenset([one for one in transactions if self._ends.get(one, last) > last])
-
-
 def written_tables(tables: Collection[str]) -> str:
     """Names of tables as a query takes them; nothing where there are none."""
     return msgspec.json.encode(sorted(tables)).decode() if tables else ""
@@ -318,8 +282,7 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
     `clock` is SQL for the time that event_time is compared with (default: the database's, in UTC); `backoff` is how
     long rows wait after their receiver asked for another time, and `on_retry` what waits with them: everything, or
-    the rows of the same object. With `transactions` each event says which one wrote it, where the database knows; with
-    `ends` each batch says which transactions go on behind it, where the log itself says the true ones.
+    the rows of the same object. With `transactions` each event says which one wrote it, where the database knows.
     `query_bytes` is how much the values of all batches that are on their way may have together, unless a single row has
     more; a row whose values have more than `value_limit` bytes is not read.
     """
@@ -330,7 +293,6 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     backoff: Backoff = Backoff()
     on_retry: Literal["stop", "object"] = "stop"
     transactions: bool = False
-    ends: bool = False
     query_bytes: int = 32_000_000
     value_limit: int = 64_000_000
 

@@ -14,8 +14,6 @@ from itertools import chain, pairwise
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Event, Outcome, Position, Reason, Status, exceptional
 from eventlog.core.rules.identity import Identities
@@ -50,7 +48,7 @@ from eventlog.sources.marks import (
     runs,
     write_runs,
 )
-from eventlog.sources.notes import COUNTED, noted_events, split_counted
+from eventlog.sources.notes import noted_events
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.names import LogNames
 
@@ -105,7 +103,6 @@ class LogSource:
         self._unread = Unread(self.settings.backoff)
         self._waited = False
         self._looked = float("-inf")
-        self._left = 0
         self.log.check()
 
     @property
@@ -137,10 +134,7 @@ class LogSource:
             events = self._noted(connection, noted, notes_of(marks)) if noted else []
             if events:
                 portion = Portion(events=events, weight=self.settings.query_bytes)
-                if not self._holds.stand(connection):
-                    return None
-                going_on = self._rows.going_on(connection, events, (), more=True)
-                return self._batch(portion, notes_of(marks), repeated=True, going_on=going_on)
+                return self._batch(portion, notes_of(marks), repeated=True) if self._holds.stand(connection) else None
             return self._next_batch(connection, limit, marks)
 
     def note(self, notes: Notes) -> None:
@@ -160,9 +154,11 @@ class LogSource:
         room = min(self.settings.share, self.settings.query_bytes - sum(batch.weight for batch in handed_out))
         if behind or room <= 0 or self.settings.handle_future_events or self.log.dialect.embedded or limit <= 0:
             return Batch(events=())
+        stretches = sorted(run for batch in handed_out for run in runs(numbers_of(batch)))
         left = {number for batch in handed_out for number in batch.left}
-        known = frozenset(chain(*map(numbers_of, handed_out)))
-        stretches = runs(sorted(known | left))
+        known = frozenset(chain(*map(numbers_of, handed_out))) if left else frozenset[int]()
+        if left:
+            stretches = runs(sorted(known | left))
         between = [range(end + 1, start) for (_, end), (start, _) in pairwise(stretches)]
         if sum(map(len, between)) > MISSING_NUMBERS:
             return Batch(events=())
@@ -173,12 +169,9 @@ class LogSource:
         with self._transaction(lone=True) as connection:
             self._pass_over(connection, {})  # nothing is read ahead while there are notes
             found = self._rows.next(connection, request, self._passed, ())
-            if not self._holds.stand(connection) or not found.events:
+            if not self._holds.stand(connection):
                 return Batch(events=())
-            before = [*chain.from_iterable(batch.rows for batch in handed_out)]
-            more = found.more or bool(found.left) or limit <= len(found.events)
-            going_on = self._rows.going_on(connection, found.events, before, more=more)
-            return Batch(events=found.events, weight=found.weight, more=found.more, left=found.left, going_on=going_on)
+            return Batch(events=found.events, weight=found.weight, more=found.more, left=found.left)
 
     def settle(
         self,
@@ -194,7 +187,6 @@ class LogSource:
         """
         if not batch.events:
             return
-        self._left = sum(outcome.reason is Reason.GOES_ON for outcome in exceptional(outcomes))
         with self._transaction() as connection:
             if self._lock is not None:
                 self._lock.assure(connection)
@@ -211,24 +203,17 @@ class LogSource:
         if not self._retries.rows:
             if RETRIED in marks:
                 self.marks.clear(connection, RETRIED)
-            about_rows, counted = split_counted(notes)
-            if about_rows and not self._holds.mark and not self._any_waits(connection, noted_events(about_rows)):
+            if notes and not self._holds.mark and not self._any_waits(connection, noted_events(notes)):
                 self.marks.clear_notes(connection)
-                notes = {} if counted is None else {COUNTED: counted}
-                if counted is not None:
-                    self.marks.set(connection, note_name(COUNTED), counted)
+                notes = {}
         self._pass_over(connection, notes)
         self.seen.renew(self._holds.stamp, self._passed)
         unread = self._unread.tables()
-        left = self._left
-        request = Request(limit=limit + left if limit > 0 else limit, room=self.settings.share)
+        request = Request(limit=limit, room=self.settings.share)
         found = self._rows.next(connection, request, self._passed, unread)
         future = self.settings.handle_future_events  # the clock is read after the rows, so that none is ahead of it
         batch = self._batch(found, notes, now=self.log.now(connection) if future else None)
         if found.events:
-            more = found.more or bool(found.left) or 0 < limit <= len(found.events)
-            going_on = self._rows.going_on(connection, found.events, (), more=more)
-            batch = replace(batch, going_on=going_on)
             return batch if self._take(connection, write_runs(numbers_of(batch))) else None
         if IN_HAND in marks:
             self.marks.clear(connection, IN_HAND)
@@ -250,23 +235,14 @@ class LogSource:
             self._waited = True
 
     def _batch(
-        self,
-        portion: Portion,
-        notes: Notes,
-        *,
-        now: dt.datetime | None = None,
-        repeated: bool = False,
-        going_on: frozenset[int] | None = None,
+        self, portion: Portion, notes: Notes, *, now: dt.datetime | None = None, repeated: bool = False
     ) -> Batch:
         retries = self._retries
-        about_rows, counted = split_counted(notes)
         return Batch(
             events=portion.events,
             now=now,
             repeated=repeated,
-            notes=about_rows,
-            counted=counted,
-            going_on=going_on,
+            notes=notes,
             attempts=retries.attempts if retries.rows else {},
             later=retries.earliest if retries.rows else None,
             weight=portion.weight,

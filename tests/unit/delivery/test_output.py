@@ -235,7 +235,6 @@ class Counting:
     """Numbers its documents on from the last one that there is, as change tables do with their rows."""
 
     suffix = ".txt"
-    counts = False
 
     def heartbeat(self) -> None:
         """There is none."""

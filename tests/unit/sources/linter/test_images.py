@@ -36,7 +36,7 @@ from tests.support.linter import (
     told,
 )
 
-COMMITTED = Transaction(id=5, time=dt.datetime(2024, 3, 15, 10, 20, 30, 500000), end=ROW.syslog_addr + 100)
+COMMITTED = Transaction(id=5, time=dt.datetime(2024, 3, 15, 10, 20, 30, 500000))
 
 
 def only(rows: list[QueueRow], reports: list[str] | None = None, **settings: Any) -> Image:
