@@ -84,6 +84,7 @@ def test_a_cell_becomes_the_value_of_its_columns_type(kind: str, cell: Any, valu
         ("boolean", 2, "2 is not a truth value (1, t, true, y, yes or 0, f, false, n, no)"),
         ("boolean", b"x", "binary data (1 bytes) is not a truth value (1, t, true, y, yes or 0, f, false, n, no)"),
         ("bytea", "no base 64!", "'no base 64!' is not binary data in Base64"),
+        ("bytea", 7, "7 is not binary data in Base64"),
         (
             "date",
             "2026-01-02 03:04:05",
