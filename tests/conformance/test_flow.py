@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import Engine
 
 from eventlog.admin.check.log import log_points
 from eventlog.admin.check.point import PointLevel
@@ -22,19 +21,9 @@ from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sources.marks import IN_HAND, OUTPUTS, UNREAD, Marks
 from eventlog.sql.log import Log
-from tests.conformance.event_logs import LogTable, installed
+from tests.conformance.event_logs import LogTable
 
 HOUR = Backoff(first=3600, longest=3600)
-
-
-@pytest.fixture
-def table(engine: Engine) -> LogTable:
-    return installed(engine)
-
-
-@pytest.fixture
-def log(table: LogTable) -> Log:
-    return Log(table.engine, table.names)
 
 
 def now(seconds: float = 0.0) -> str:

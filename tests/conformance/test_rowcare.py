@@ -5,25 +5,12 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-import pytest
-from sqlalchemy import Engine
-
 from eventlog.admin.rows import EVERYTHING, PROCESSED, Choice, LogRow, follow, hold, release, requeue, rows
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.sources.log.source import LogSettings, LogSource
 from eventlog.sql.log import Log
-from tests.conformance.event_logs import LogTable, installed
-
-
-@pytest.fixture
-def table(engine: Engine) -> LogTable:
-    return installed(engine)
-
-
-@pytest.fixture
-def log(table: LogTable) -> Log:
-    return Log(table.engine, table.names)
+from tests.conformance.event_logs import LogTable
 
 
 def offered(log: Log) -> list[int]:

@@ -7,27 +7,16 @@ from typing import Any
 
 import pytest
 from pyarrow import parquet
-from sqlalchemy import Engine
 
 from eventlog.admin.archive import Archive, ArchiveFile
 from eventlog.admin.purge import Purge, Purged, purge
 from eventlog.admin.rows import Choice, hold, requeue
 from eventlog.core.errors import SinkError
 from eventlog.sql.log import Log
-from tests.conformance.event_logs import LogTable, installed
+from tests.conformance.event_logs import LogTable
 
 DAY = 86_400
 OLD = "2020-01-01 00:00:00"
-
-
-@pytest.fixture
-def table(engine: Engine) -> LogTable:
-    return installed(engine)
-
-
-@pytest.fixture
-def log(table: LogTable) -> Log:
-    return Log(table.engine, table.names)
 
 
 @pytest.fixture
